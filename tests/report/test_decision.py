@@ -29,7 +29,8 @@ console.log(JSON.stringify(cases.map(([data, wants]) => {
   const answer = decision.decide(data, wants), { pick, fastest, cheapest, rival, avoid } = answer;
   const options = answer.options.map((option) => ({
     device: option.row.device, ruled_out: option.ruled_out && option.ruled_out.why,
-    numbers: NUMBERS.map((name) => plain(option[name])), on_front: option.on_front, cells: sentences.cells(option, data),
+    numbers: NUMBERS.map((name) => plain(option[name])), on_front: option.on_front,
+    cells: sentences.cells(option, data),
   }));
   return {
     options, by: answer.by, matters: answer.matters, regret_at_most: plain(answer.regret_at_most),
@@ -87,7 +88,8 @@ def random_wants(chance: random.Random) -> tuple[Wants, Amount]:
 
 def asked(answer: Answer) -> dict[str, Any]:
     """What a page asks for where its reader typed the same."""
-    wants = {name: getattr(answer.wants, name) for name in ("by", "deadline", "budget", "only_free", "spot", "hour_usd")}
+    names = ("by", "deadline", "budget", "only_free", "spot", "hour_usd")
+    wants = {name: getattr(answer.wants, name) for name in names}
     return wants | {"units": answer.amount.units, "words": answer.amount.words}
 
 

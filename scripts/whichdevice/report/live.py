@@ -115,7 +115,7 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
 
 
 FACTS = (
-    "device", "card", "chip", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd",
-    "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour", "provider", "spot", "session_hours",
-    "week_hours", "start_time", "note",
+    "device", "card", "chip", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
+    "host_log_sd", "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour", "provider", "spot",
+    "session_hours", "week_hours", "start_time", "note",
 )  # fmt: skip

@@ -2,18 +2,21 @@
 
 import random
 import shutil
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from whichdevice.__main__ import main
 from whichdevice.answer import Wants, words
+from whichdevice.answer.table import known_words
+from whichdevice.answer.words import fits_words
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.forecast.targets import all_targets, find_target
+from whichdevice.explorer.answers import answer_for, record_for, targets
+from whichdevice.explorer.steps import KnownModel, known_models
+from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
@@ -32,18 +35,16 @@ ASKED = [
 
 
 @pytest.fixture(scope="module")
-def explorer(project_root: Path) -> Iterator[ModuleType]:
-    sys.path.insert(0, str(project_root / "docs"))
-    import explorer
-
-    yield explorer
-    sys.path.remove(str(project_root / "docs"))
+def models() -> dict[str, KnownModel]:
+    return known_models()
 
 
 @pytest.fixture(scope="module")
-def page_file(tmp_path_factory: pytest.TempPathFactory, explorer: ModuleType) -> Path:
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the models that are asked about, as the command writes it."""
     file = tmp_path_factory.mktemp("explorer") / "explorer.html"
-    explorer.write_page(file, [name for name, *_ in ASKED])
+    named = [part for name, *_ in ASKED for part in ("--model", name)]
+    assert main(["explorer", "--html", str(file), *named]) == 0
     return file
 
 
@@ -66,32 +67,34 @@ def opened(page_file: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_these_answers_are_those_of_python(opened: Any, explorer: ModuleType) -> None:
-    chance, steps, targets, sheet = random.Random(3), explorer.read_steps(), all_targets(1, "eager"), hardware_rows()
+def test_these_answers_are_those_of_python(opened: Any, models: dict[str, KnownModel]) -> None:
+    chance, devices, sheet = random.Random(3), targets(), hardware_rows()
     for name, how, batch in ASKED:
         wants = Wants(
             examples=round(10 ** chance.uniform(4, 8)), by=chance.choice(["cost", "time"]),
             deadline=chance.choice([6, 24, 240]) * 3600.0, budget=chance.choice([None, 20.0]),
         )  # fmt: skip
-        own = explorer.decided(name, steps[name], how, batch, targets, sheet, wants)
-        asked = {"units": wants.examples, "words": own.amount.words, "by": wants.by, "deadline": wants.deadline,
-                 "budget": wants.budget, "onlyFree": False, "spot": False, "hourUsd": 0}  # fmt: skip
-        found = opened.evaluate(
-            """([name, how, batch, asked]) => {
-                const data = explorer.dataOf(name, how, batch), found = whichdevice.decide(data, asked);
-                const pick = found.pick, lines = whichdevice.lines(data, asked, found);
+        expected = answer_for(models[name], how, batch, devices, sheet, wants)
+        asked = {"units": wants.examples, "words": expected.amount.words, "by": wants.by, "deadline": wants.deadline,
+                 "budget": wants.budget, "only_free": False, "spot": False, "hour_usd": 0}  # fmt: skip
+        page = opened.evaluate(
+            """async ([name, how, batch, asked]) => {
+                const data = (await explorer).dataOf(name, how, batch), answer = decision.decide(data, asked);
+                const { pick } = answer, lines = sentences.lines(data, asked, answer);
                 return { pick: pick && [pick.row.device, pick.seconds, pick.usd, pick.sure], lines,
-                         out: found.options.map((each) => [each.row.device, each.ruled_out, each.row.fits]) };
+                         cells: answer.options.map((option) => sentences.cells(option, data)) };
             }""",
             [name, how, batch, asked],
         )  # fmt: skip
-        rows = {option.device: option for option in own.options}
-        assert {device: why for device, why, _ in found["out"]} == {each: rows[each].ruled_out for each in rows}, name
-        if own.pick is not None:
-            device, *numbers = found["pick"]
-            assert device == own.pick.device, (name, how)
-            assert numbers == pytest.approx([own.pick.seconds, own.pick.usd, own.pick.sure], rel=2e-3, abs=0.01)
-            assert found["lines"][0] == own.words[0], (name, how)
+        shown = {device: (fits, known) for device, fits, *_, known in page["cells"]}
+        rows = {option.device: (fits_words(option.row), known_words(option)) for option in expected.options}
+        assert shown == {device: rows[device] for device in shown}, (name, how)
+        assert {option.device for option in expected.options if option.seconds} <= set(shown), (name, how)
+        if expected.pick is not None:
+            device, *numbers = page["pick"]
+            assert device == expected.pick.device, (name, how)
+            assert numbers == pytest.approx([expected.pick.seconds, expected.pick.usd, expected.pick.sure], rel=2e-3)
+            assert page["lines"][0] == expected.words[0], (name, how)
 
 
 @pytest.mark.slow
@@ -112,56 +115,66 @@ def test_an_address_brings_a_phone_to_the_same_choice_and_a_keyboard_changes_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("opened", [(1280, "model=nonsense&how=LoRA")], indirect=True)
-def test_what_is_not_there_is_named_and_notes_follow_the_choice(opened: Any, explorer: ModuleType) -> None:
+def test_what_is_not_there_is_named_and_notes_follow_the_choice(opened: Any, models: dict[str, KnownModel]) -> None:
     assert opened.inner_text(".missing").startswith(
         "Not on this page: model nonsense, how LoRA. What follows is of resnet50"
     )
     opened.select_option("select[name=model]", LLAMA)
     assert opened.is_hidden(".missing")
     how, batch = opened.input_value("select[name=how]"), int(opened.input_value("select[name=batch]"))
-    own = explorer.decided(LLAMA, explorer.read_steps()[LLAMA], how, batch, all_targets(1, "eager"), hardware_rows())
-    assert opened.locator(".notes li").all_inner_texts() == words.lasting_notes(own)
+    answer = answer_for(models[LLAMA], how, batch, targets(), hardware_rows())
+    assert opened.locator(".notes li").all_inner_texts() == words.lasting_notes(answer)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("torch") is None or find_spec("transformers") is None, reason="PyTorch is not installed")
 @pytest.mark.parametrize(("name", "how", "option"), [(GPT2, MIXED, {}), (QWEN, "LoRA", {"method": "lora"})])
-def test_a_committed_step_is_the_one_that_ask_traces(explorer: ModuleType, name, how, option) -> None:
+def test_a_kept_step_is_the_one_that_ask_traces(models: dict[str, KnownModel], name, how, option) -> None:
     from whichdevice.forecast.torch.records import Traced
 
-    model = explorer.read_steps()[name]
+    model = models[name]
     for device in ("T4", "RTX 4090", "H100 SXM"):
         target = find_target(device)
-        mine = explorer.record(name, model, how, 8, target)
-        asked = mine.asked.model_copy(
-            update={"module": f"hf:{name}", "options": option, "sequence_length": model["tokens"]}
+        kept = record_for(model, how, 8, target)
+        asked = kept.asked.model_copy(
+            update={"module": f"hf:{name}", "options": option, "sequence_length": model.tokens}
         )
         _, _, facts, work = Traced(asked).record(asked, target)
-        assert mine.facts.memory_needed == pytest.approx(facts.memory_needed, rel=1e-4)
-        own, traced = (forecast_step(each, target.row) for each in (Work.from_dict(mine.work), work))
-        assert own.device_time == pytest.approx(traced.device_time, rel=1e-4)
+        assert kept.facts.memory_needed == pytest.approx(facts.memory_needed, rel=1e-4)
+        of_kept, of_traced = (forecast_step(step, target.row) for step in (Work.from_dict(kept.work), work))
+        assert of_kept.device_time == pytest.approx(of_traced.device_time, rel=1e-4)
 
 
 @pytest.mark.slow
-def test_a_committed_program_is_the_one_that_ask_compiles(
-    explorer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_kept_program_is_the_one_that_ask_compiles(
+    models: dict[str, KnownModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # nothing that is kept from before
     name, target = "mnist_official", find_target("T4")
-    mine = explorer.record(name, explorer.read_steps()[name], MIXED, 128, target)
-    [asked] = compile_programs([mine.asked], waits=False)
+    kept = record_for(models[name], MIXED, 128, target)
+    [asked] = compile_programs([kept.asked], waits=False)
     if asked.status == "unavailable":
         pytest.skip(asked.reason)
-    assert mine.facts.memory_needed == pytest.approx(asked.facts.memory_needed, rel=1e-4)
-    own, compiled = (forecast_step(Work.from_dict(each.work), target.row) for each in (mine, asked))
-    assert own.device_time == pytest.approx(compiled.device_time, rel=1e-4)
+    assert kept.facts.memory_needed == pytest.approx(asked.facts.memory_needed, rel=1e-4)
+    of_kept, of_compiled = (forecast_step(Work.from_dict(record.work), target.row) for record in (kept, asked))
+    assert of_kept.device_time == pytest.approx(of_compiled.device_time, rel=1e-4)
 
 
-def test_it_has_eighty_models_and_stays_small(explorer: ModuleType, page_file: Path) -> None:
-    steps = explorer.read_steps()
-    choices = {name: len(model["steps"]) * len(explorer.batches(name, model)) for name, model in steps.items()}
-    tested = {name: choices[name] for name, *_ in ASKED}
-    assert len(steps) >= 80 and set(explorer.KERAS) <= set(steps)
-    text = page_file.read_text(encoding="utf-8")
-    own = text.rpartition('"models":')[2].partition("</script>")[0]
-    assert len(text) + len(own) * (sum(choices.values()) / sum(tested.values()) - 1) < 2e6
+def test_it_has_eighty_models_and_stays_small(models: dict[str, KnownModel], page_file: Path) -> None:
+    choices = {name: len(model.steps) * len(model.batches) for name, model in models.items()}
+    written = sum(choices[name] for name in {"resnet50", *(name for name, *_ in ASKED)})
+    assert len(models) >= 80 and sum(model.library == "keras" for model in models.values()) == 7
+    assert page_file.stat().st_size * sum(choices.values()) / written < 2.5e6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "resnet5O"], "explorer: no model 'resnet5O'; nearest: "),
+        (["--html", "nowhere/page.html"], "--html nowhere/page.html: no folder "),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explorer", *arguments]) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith(message) and complaint.count("\n") == 1
