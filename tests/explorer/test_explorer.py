@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from whichdevice.__main__ import main
-from whichdevice.answer import Wants, words
-from whichdevice.answer.table import known_words
-from whichdevice.answer.words import fits_words
+from whichdevice.answer import Option, Wants, words
+from whichdevice.answer.words import fits_words, known_words, why_words
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.explorer.answers import answer_for, record_for, targets
 from whichdevice.explorer.steps import KnownModel, known_models
@@ -75,7 +74,7 @@ def test_these_answers_are_those_of_python(opened: Any, models: dict[str, KnownM
             deadline=chance.choice([6, 24, 240]) * 3600.0, budget=chance.choice([None, 20.0]),
         )  # fmt: skip
         expected = answer_for(models[name], how, batch, devices, sheet, wants)
-        asked = {"units": wants.examples, "words": expected.amount.words, "by": wants.by, "deadline": wants.deadline,
+        asked = {"units": wants.examples, "words": words.amount_words(expected), "by": wants.by, "deadline": wants.deadline,
                  "budget": wants.budget, "only_free": False, "spot": False, "hour_usd": 0}  # fmt: skip
         page = opened.evaluate(
             """async ([name, how, batch, asked]) => {
@@ -87,14 +86,18 @@ def test_these_answers_are_those_of_python(opened: Any, models: dict[str, KnownM
             [name, how, batch, asked],
         )  # fmt: skip
         shown = {device: (fits, known) for device, fits, *_, known in page["cells"]}
-        rows = {option.device: (fits_words(option.row), known_words(option)) for option in expected.options}
+        rows = {option.device: (fits_words(option.row), _source(option)) for option in expected.options}
         assert shown == {device: rows[device] for device in shown}, (name, how)
         assert {option.device for option in expected.options if option.seconds} <= set(shown), (name, how)
         if expected.pick is not None:
             device, *numbers = page["pick"]
             assert device == expected.pick.device, (name, how)
             assert numbers == pytest.approx([expected.pick.seconds, expected.pick.usd, expected.pick.sure], rel=2e-3)
-            assert page["lines"][0] == expected.words[0], (name, how)
+            assert page["lines"][0] == words.lines(expected)[0], (name, how)
+
+
+def _source(option: Option) -> str:
+    return known_words(option) if option.ruled_out is None else why_words(option.ruled_out)
 
 
 @pytest.mark.slow

@@ -23,7 +23,8 @@ def run(args: argparse.Namespace) -> int:
     models = known_models()
     for name in args.model:
         if name not in models:
-            raise StudyError(f"explorer: no model {name!r}; nearest: {', '.join(get_close_matches(name, models, 3, 0.0))}")
+            nearest = ", ".join(get_close_matches(name, models, 3, cutoff=0.0))
+            raise StudyError(f"explorer: no model {name!r}; nearest: {nearest}")
     if not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     write_page(args.html, args.model)

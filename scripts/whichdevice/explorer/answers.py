@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from whichdevice.answer import Answer, Wants, words
+from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import amount_of, decide
 from whichdevice.answer.rows import works
 from whichdevice.config.hardware import HardwareRow
@@ -45,10 +45,9 @@ def answer_for(
     forecasts = table_of_records([record for record in records if record is not None], sheet)
     nothing_measured = (table([], COLUMNS), table([], COSTS_COLUMNS))
     [work] = works(*nothing_measured, forecasts, {}, sheet)
-    work = replace(work, sequence_length=model.tokens, unit=model.unit)
+    work = replace(work, tokens=model.tokens, unit=model.unit)
     wants = wants or Wants(examples=amount_of(work, Wants()).units)
-    answer = decide(work, wants, amount_of(work, wants))
-    return replace(answer, words=tuple(words.lines(answer)))
+    return decide(work, wants, amount_of(work, wants))
 
 
 def record_for(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:

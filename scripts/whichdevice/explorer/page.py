@@ -79,7 +79,7 @@ class _Answers:
             }
             if model.name == DEFAULT[0] and training == DEFAULT[1]:
                 self.first = answers[DEFAULT[2]]
-            formats = words.title(next(iter(answers.values()))).rpartition(" · ")[2]
+            formats = words.formats(next(iter(answers.values())).work.rows)
             choices[training] = {"formats": formats, "batches": {n: self._facts(one) for n, one in answers.items()}}
         return {
             "name": model.name, "group": GROUPS[model.library], "unit": model.unit, "tokens": model.tokens,
