@@ -19,8 +19,8 @@ from typing import Any
 
 from fit.traces import step as timm_step
 from fit.traces import sums
-
 from tools.explorer_models import MODELS
+
 from whichdevice.explorer.steps import HALF, LORA, MIXED, PARTS, QLORA, SINGLE, STEPS
 from whichdevice.forecast.study import usual_precision
 from whichdevice.forecast.targets import Target, all_targets, program_device
@@ -75,8 +75,10 @@ def main() -> None:
         kept[name] = steps
         print(name, ", ".join(steps["steps"]), flush=True)
         known = sorted((name for name in kept if name in places), key=lambda name: places[name])
-        lines = (f"{json.dumps(name)}: {json.dumps(kept[name], separators=(',', ':'))}" for name in known)
-        STEPS.write_bytes(gzip.compress(f"{{\n{',\n'.join(lines)}\n}}\n".encode(), mtime=0))
+        lines = ",\n".join(
+            f"{json.dumps(name)}: {json.dumps(kept[name], separators=(',', ':'))}" for name in known
+        )
+        STEPS.write_bytes(gzip.compress(f"{{\n{lines}\n}}\n".encode(), mtime=0))
 
 
 def wanted() -> list[Asked]:

@@ -1,6 +1,7 @@
 """Write one page that answers for well-known models on every device: `explorer --html explorer.html`."""
 
 import argparse
+from difflib import get_close_matches
 from pathlib import Path
 
 from whichdevice.errors import StudyError
@@ -19,8 +20,11 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.explorer.page import write_page
     from whichdevice.explorer.steps import known_models
 
-    if unknown := [name for name in args.model if name not in known_models()]:
-        raise StudyError(f"explorer: no model {unknown[0]!r}; the page without --model lists all")
+    models = known_models()
+    for name in args.model:
+        if name not in models:
+            nearest = ", ".join(get_close_matches(name, models, 3, cutoff=0.0))
+            raise StudyError(f"explorer: no model {name!r}; nearest: {nearest}")
     if not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     write_page(args.html, args.model)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from whichdevice.answer import Answer, Wants, words
+from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import amount_of, decide
 from whichdevice.answer.rows import works
 from whichdevice.config.hardware import HardwareRow
@@ -40,15 +40,14 @@ def answer_for(
     model: KnownModel, training: str, batch: int, devices: Iterable[Target], sheet: Mapping[str, HardwareRow],
     wants: Wants | None = None,
 ) -> Answer:  # fmt: skip
-    """Return the answer that `ask NAME --no-measuring` has on a typical host, for every device that can take the step."""
-    records = [record for target in devices if (record := record_for(model, training, batch, target)) is not None]
-    forecasts = table_of_records(records, sheet)
+    """Return the answer that `ask NAME --no-measuring` has on a typical host, for all devices that can take it."""
+    records = [record_for(model, training, batch, target) for target in devices]
+    forecasts = table_of_records([record for record in records if record is not None], sheet)
     nothing_measured = (table([], COLUMNS), table([], COSTS_COLUMNS))
     [work] = works(*nothing_measured, forecasts, {}, sheet)
-    work = replace(work, sequence_length=model.tokens, unit=model.unit)
+    work = replace(work, tokens=model.tokens, unit=model.unit)
     wants = wants or Wants(examples=amount_of(work, Wants()).units)
-    answer = decide(work, wants, amount_of(work, wants))
-    return replace(answer, words=tuple(words.lines(answer)))
+    return decide(work, wants, amount_of(work, wants))
 
 
 def record_for(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:

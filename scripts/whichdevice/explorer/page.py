@@ -9,8 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from whichdevice.answer import Answer, Option, Row, table, words
-from whichdevice.answer.rows import DOES_NOT_FIT
+from whichdevice.answer import Answer, Row, words
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.explorer.answers import answer_for, targets
 from whichdevice.explorer.steps import GROUPS, MIXED, TRAININGS, KnownModel, known_models
@@ -23,7 +22,10 @@ from whichdevice.report.verdict import answer_parts
 HERE = Path(__file__).parent
 DEFAULT = ("resnet50", MIXED, 128)
 # Facts of a row that depend on the choice; all others are the same for an offer of a device.
-NUMBERS = ("device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_needed")
+NUMBERS = (
+    "device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_needed",
+    "memory_available",
+)  # fmt: skip
 MARKS = ("fits", "rough", "memory_tight", "too_small", "known")
 
 
@@ -77,7 +79,7 @@ class _Answers:
             }
             if model.name == DEFAULT[0] and training == DEFAULT[1]:
                 self.first = answers[DEFAULT[2]]
-            formats = words.title(next(iter(answers.values()))).rpartition(" · ")[2]
+            formats = words.formats(next(iter(answers.values())).work.rows)
             choices[training] = {"formats": formats, "batches": {n: self._facts(one) for n, one in answers.items()}}
         return {
             "name": model.name, "group": GROUPS[model.library], "unit": model.unit, "tokens": model.tokens,

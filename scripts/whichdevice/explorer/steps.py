@@ -52,7 +52,9 @@ class KnownModel:
     @property
     def batches(self) -> tuple[int, ...]:
         """Return the batch sizes that the page offers."""
-        return BATCHES if self.has_passes else tuple(sorted({int(size) for step in self.steps.values() for size in step}))
+        if self.has_passes:
+            return BATCHES
+        return tuple(sorted({int(size) for sizes in self.steps.values() for size in sizes}))
 
 
 def known_models() -> dict[str, KnownModel]:

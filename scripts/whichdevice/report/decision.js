@@ -70,7 +70,7 @@ const decision = (() => {
   function ruledOut({ row, seconds, usd }, wants) {
     if (wants.without?.includes(row.device)) return { why: "left_out" };
     if (row.too_small) return { why: row.memory_tight ? "tight" : "fits" };
-    if (seconds === undefined) return { why: "time", note: row.note };
+    if (seconds === undefined) return { why: "time", detail: row.reason };
     if (row.spot && !wants.spot) return { why: "spot" };
     if (usd === undefined) return wants.by === "cost" || wants.budget !== null ? { why: "price" } : null;
     if (wants.only_free && usd > 0 && !row.is_here) return { why: "free" };
@@ -80,10 +80,20 @@ const decision = (() => {
     return null;
   }
 
+  // Sets why each is no choice. What nobody rents out is one by its time where nothing else is left.
+  function judge(options, wants) {
+    for (const option of options) option.ruled_out = ruledOut(option, wants);
+    if (wants.budget !== null || options.some((option) => option.ruled_out === null)) return;
+    for (const option of options) if (option.ruled_out.why === "price") option.ruled_out = null;
+  }
+
+  // USD of the whole work in each draw, with what waiting costs at so many USD an hour.
+  const valueAt = ({ costs, times }, hourUsd) => costs && costs.map((cost, n) => cost + (hourUsd * times[n]) / HOUR);
+
   // The least expected cost; of several that are nearly the same the fastest, then the one here or the cheapest.
   // Where time decides, time comes before cost.
-  function pick(pool, by, limits) {
-    const cost = new Map(pool.map((option) => [option, option.value ? mean(option.value) : NaN]));
+  function pick(pool, by, hourUsd, limits) {
+    const cost = new Map(pool.map((option) => [option, option.costs ? mean(valueAt(option, hourUsd)) : NaN]));
     const time = new Map(pool.map((option) => [option, mean(option.times)]));
     const costFirst = [[cost, limits.near_usd], [time, limits.near_seconds]];
     let near = pool;
@@ -102,7 +112,7 @@ const decision = (() => {
   // A choice that ends too late is worse than any that does not.
   function chances(chosen, by, wants, limits) {
     const count = chosen[0].times.length, slack = by === "cost" ? limits.near_usd : limits.near_seconds;
-    const worth = chosen.map((option) => (by === "cost" ? option.value : option.times));
+    const worth = chosen.map((option) => (by === "cost" ? valueAt(option, wants.hour_usd) : option.times));
     const kept = chosen.map(() => 0);
     for (const option of chosen) option.saved = new Float64Array(count);
     for (let n = 0; n < count; n++) {
@@ -119,6 +129,30 @@ const decision = (() => {
       option.sure = kept[place] / count;
       option.regret = mean(option.saved);
     });
+  }
+
+  // Where the pick changes as an hour of waiting costs more.
+  function turning(pool, hourUsd, limits) {
+    const at = (price) => pick(pool, "cost", price, limits), points = [];
+    const look = (low, high, first, last) => {
+      if (first === last) return;
+      if (high - low <= limits.point * Math.max(high, 1)) {
+        points.push({ hour_usd: high, device: last.row.device });
+        return;
+      }
+      const middle = high < 2 * Math.max(low, 1) ? (low + high) / 2 : Math.sqrt(Math.max(low, 0.1) * high), between = at(middle);
+      look(low, middle, first, between);
+      look(middle, high, between, last);
+    };
+    look(hourUsd, limits.dearest_hour, at(hourUsd), at(limits.dearest_hour));
+    return points;
+  }
+
+  // The choices that it is between, likeliest first, where none has an even chance.
+  function tossUp(best, pool, limits) {
+    if (best.sure >= limits.toss_up) return [];
+    const near = pool.filter((option) => option !== best && option.sure >= best.sure / 2);
+    return [best, ...near.sort((one, other) => other.sure - one.sure).slice(0, 3)];
   }
 
   // Whether no choice is both cheaper and faster.
@@ -155,22 +189,22 @@ const decision = (() => {
     const limits = data.limits, count = wants.units / data.units_per_step;
     const steps = draws(data.rows, data.normals, limits, data.floor);
     const options = data.rows.map((row, place) => optionOf(row, steps[place], count, wants, limits));
-    for (const result of options) result.ruled_out = ruledOut(result, wants);
-    const chosen = options.filter((result) => result.ruled_out === null);
+    judge(options, wants);
+    const chosen = options.filter((result) => result.ruled_out === null), here = options[data.here] ?? null;
+    if (!chosen.length) return { options: ordered(options, "time"), pick: null, here, by: "time", matters: true };
+    const priced = chosen.filter((result) => result.usd !== undefined);
     const timely = chosen.filter((result) => result.in_time >= limits.in_time);
-    const by = timely.length || data.operation ? wants.by : "time";
+    const by = priced.length && (timely.length || data.operation) ? wants.by : "time";
     const pool = by === "cost" && timely.length ? timely : chosen;
-    const here = options[data.here] ?? null;
-    if (!pool.length) return { options: ordered(options, by), pick: null, here, by, matters: true };
-    for (const result of chosen)
-      result.value = result.costs && result.costs.map((cost, n) => cost + (wants.hour_usd * result.times[n]) / HOUR);
-    const best = pick(pool, by, limits);
+    const best = pick(pool, by, wants.hour_usd, limits);
     chances(chosen, by, wants, limits);
     for (const result of chosen) result.on_front = onFront(result, chosen);
-    const priced = chosen.filter((result) => result.usd !== undefined);
+    const matters = chosen.some((result) => isWorse(result, best, limits));
     return {
-      options: ordered(options, by, best), pick: best, here, by,
-      matters: chosen.some((result) => isWorse(result, best, limits)),
+      options: ordered(options, by, best), pick: best, here, by, matters,
+      late: wants.by === "cost" && !data.operation && !timely.length,
+      toss_up: matters ? tossUp(best, data.operation ? chosen : pool, limits) : [],
+      turning: by === "cost" ? turning(pool, wants.hour_usd, limits) : [],
       regret_at_most: quantile(best.saved, 0.9),
       fastest: least(chosen, (result) => [result.seconds, result.usd ?? Infinity]),
       cheapest: least(priced, (result) => [result.usd]),

@@ -10,6 +10,7 @@ from typing import Any
 from whichdevice.answer import Answer, Option, table, words
 from whichdevice.answer.decide import (
     AVOID_USD,
+    DEAREST_HOUR,
     DIGITS,
     DRAWS,
     HOUR,
@@ -18,9 +19,10 @@ from whichdevice.answer.decide import (
     NEAR,
     NEAR_SECONDS,
     NEAR_USD,
+    POINT,
     QUANTILES,
-    RULED_OUT,
     SURE,
+    TOSS_UP,
 )
 from whichdevice.answer.rows import DOES_NOT_FIT, Row
 from whichdevice.forecast.joint import normal_order, normal_values
@@ -36,15 +38,17 @@ LIMITS = {
     "sure": SURE,
     "certain": words.CERTAIN,
     "late": words.LATE,
-    "max_lines": words.MOST_LINES,
+    "max_lines": words.MAX_LINES,
+    "toss_up": TOSS_UP,
+    "dearest_hour": DEAREST_HOUR,
+    "point": POINT,
     "quantiles": QUANTILES,
     "digits": DIGITS,
 }
-LEFT_OUT = "left out"
 
 
 def live_data(answer: Answer) -> dict[str, Any]:
-    """The answer for JSON."""
+    """Return the answer's facts for JSON."""
     work, wants = answer.work, answer.wants
     options = in_order(answer)
     here = next((number for number, option in enumerate(options) if option is answer.here), None)
@@ -56,7 +60,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "floor": work.floor,
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
-        "title": words.title(answer).replace(answer.amount.words, "{amount}"),
+        "title": words.title(answer, "{amount}"),
         "head": table.head(answer),
         "here": here,
         "no_here": "" if answer.here is None else words.without_time(answer.here),
@@ -65,9 +69,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "free": wants.only_free,
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
-        "sentences": words.SENTENCES
-        | {f"no_{name}": text for name, text in RULED_OUT.items()}
-        | {"no_left_out": LEFT_OUT},
+        "sentences": words.SENTENCES,
         "chart": chart.SIZES | {"axis": "time for the whole work"},
         "normals": normals(option.row for option in options),
         "rows": [_row(option, answer) for option in options],
@@ -107,15 +109,15 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
         "prompts": (row.prefill_time or 0.0) / row.step_time / (answer.work.prompt or 1) if row.step_time else 0.0,
         "too_small": row.evidence == DOES_NOT_FIT,
         "use": words.name_words(option),
-        "power": words.SENTENCES["electricity"] * (row.is_here and row.price.startswith("electricity")),
+        "price_kind": row.price.kind,
         "rate": words.rate_words(answer, row) if row.step_time else "",
-        "known": table.known_words(Option(row)),
+        "known": words.known_words(option),
         "waits": words.waiting(replace(answer, pick=option)),
     }
 
 
 FACTS = (
-    "device", "card", "chip", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd",
-    "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour", "provider", "spot", "session_hours",
-    "week_hours", "start_time", "note",
+    "device", "card", "chip", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
+    "host_log_sd", "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour", "provider", "spot",
+    "session_hours", "week_hours", "start_time", "reason",
 )  # fmt: skip

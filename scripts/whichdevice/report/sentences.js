@@ -36,22 +36,24 @@ const sentences = (() => {
   }
 
   // The cells of a row, as answer/table.py has them.
-  function fitsWords({ memory_needed, memory_available, memory_tight, fits }) {
-    if (memory_needed === null) return fits === false ? "no" : "";
-    const mark = memory_tight ? "tight: " : fits === false ? "no: " : "";
-    return mark + memoryWords({ memory_needed, memory_available });
+  function fitsWords(row, words) {
+    if (row.memory_needed === null) return row.fits === false ? words.fits_not : "";
+    const memory = memoryOf(row, words);
+    return row.memory_tight ? say(words.fits_tight, { memory }) : row.fits === false ? say(words.fits_no, { memory }) : memory;
   }
-  function memoryWords({ memory_needed, memory_available }) {
-    return digits(memory_needed / 1e9, 2) + (memory_available ? ` of ${digits(memory_available / 1e9, 2)}` : "");
+  function memoryOf({ memory_needed, memory_available }, words) {
+    const [needed, available] = [memory_needed, memory_available].map((nbytes) => digits((nbytes ?? 0) / 1e9, 2));
+    return say(memory_available ? words.fits : words.fits_unknown, { needed, available });
   }
-  function reason({ ruled_out }, data) {
-    return ruled_out.why === "time" && ruled_out.note ? ruled_out.note : say(data.sentences[`no_${ruled_out.why}`], ruled_out);
+  function whyWords({ ruled_out }, words) {
+    const { why, detail } = ruled_out;
+    return (why === "time" && detail) || say(why === "left_out" ? words.left_out : words[`no_${why}`], ruled_out);
   }
   function cells(option, data) {
     const { row, seconds } = option;
     const step = row.step_time ? timeWords(row.step_time, row.rough) : "–";
-    const known = option.ruled_out ? reason(option, data) : row.known;
-    return [row.device, fitsWords(row), step, seconds === undefined ? "–" : timeOf(option), usdOf(option), known];
+    const known = option.ruled_out ? whyWords(option, data.sentences) : row.known;
+    return [row.device, fitsWords(row, data.sentences), step, seconds === undefined ? "–" : timeOf(option), usdOf(option), known];
   }
 
   // The lines above the table; the first is the decision.
@@ -62,36 +64,37 @@ const sentences = (() => {
   }
 
   function nothing(data, { options }) {
-    const reasons = new Map();
+    const reasons = new Map(), words = data.sentences;
     for (const option of options) {
       if (option.ruled_out.why === "spot") continue; // its card is there without that, too
-      const text = reason(option, data);
+      const text = whyWords(option, words);
       reasons.set(text, [...(reasons.get(text) ?? []), option.row.card]);
     }
-    const whole = [...reasons].map(([text, names]) => `${joined([...new Set(names)])}: ${text}`).join("; ");
-    return [say(data.sentences.nothing, { workload: data.workload, reasons: whole })];
+    const whole = [...reasons].map(([text, names]) => say(words.why, { devices: joined([...new Set(names)]), why: text })).join("; ");
+    return [say(words.nothing, { workload: data.workload, reasons: whole })];
   }
 
   function decisionLine(data, wants, { pick, here }) {
-    const { row } = pick, words = data.sentences, usd = pick.usd === undefined ? "" : `, USD ${usdOf(pick)}`;
+    const { row } = pick, words = data.sentences, cost = pick.usd === undefined ? words.no_cost : say(words.cost, { usd: usdOf(pick) });
     if (data.operation) {
       const hourly = pick.price === null ? "" : say(words.hourly, { usd: usdWords(pick.price) });
-      return say(words.operation, { use: row.use, rate: row.rate, hourly, amount: wants.words, time: timeOf(pick), usd });
+      return say(words.operation, { use: row.use, rate: row.rate, hourly, amount: wants.words, time: timeOf(pick), usd: cost });
     }
     let instead = "";
     if (!row.is_here && here)
       instead = here.seconds === undefined ? data.no_here : say(words.instead, { time: timeOf(here, false), where: data.where });
-    return say(words.decision, { use: row.use, time: timeOf(pick), instead, usd: usd + row.power });
+    const power = row.price_kind === "electricity" ? words.electricity : "";
+    return say(words.decision, { use: row.use, time: timeOf(pick), instead, usd: cost + power });
   }
 
   // Why this one, and how sure that is.
-  function why(data, wants, { options, pick, by, cheapest, matters, regret_at_most }) {
+  function why(data, wants, { options, pick, by, cheapest, matters, late, toss_up, regret_at_most }) {
     const words = data.sentences, limits = data.limits, choices = options.filter((option) => option.ruled_out === null);
     if (choices.length === 1) return words.alone;
     if (!matters) {
       const share = `${100 * limits.near} %`;
       const apart = pick.seconds * limits.near > limits.near_seconds ? share : `${limits.near_seconds / 60} min`;
-      const more = (pick.usd ?? 0) * limits.near > limits.near_usd ? share : `USD ${limits.near_usd.toFixed(2)}`;
+      const more = (pick.usd ?? 0) * limits.near > limits.near_usd ? share : say(words.usd, { usd: limits.near_usd.toFixed(2) });
       return say(words.no_matter, { count: choices.length, apart, more });
     }
     const byDeadline = by === "cost" && !data.operation;
@@ -99,13 +102,14 @@ const sentences = (() => {
     const near = by === "cost" && cheapest && cheapest.in_time >= limits.in_time && cheapest.usd < (pick.usd ?? 0);
     const most = only ? words.only : near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all;
     let among = say(words.among, { count: only ? choices.length : timely.length });
-    if (wants.by === "cost" && by === "time") among += say(words.none_in_time, { time: timeWords(wants.deadline) });
+    if (late) among += say(words.none_in_time, { time: timeWords(wants.deadline) });
     else if (byDeadline) among += say(only ? words.ends_in_time : words.in_time, { time: timeWords(wants.deadline) });
     const chance = percent(pick.sure);
     if (pick.sure >= limits.sure) return say(pick.sure >= limits.certain ? words.sure : words.nearly_sure, { most, among, chance });
     if (by === "cost" && pick.in_time < limits.sure && pick.in_time - pick.sure < limits.late)
       return say(words.late, { most, among, chance: percent(pick.in_time) });
-    const saves = by === "cost" ? `USD ${usdWords(regret_at_most)}` : timeWords(regret_at_most);
+    const saves = by === "cost" ? say(words.usd, { usd: usdWords(regret_at_most) }) : timeWords(regret_at_most);
+    if (toss_up.length) return say(words.toss_up, { among, devices: joined(toss_up.map((option) => option.row.device)), saves });
     return say(words.probably, { most: most.toLowerCase(), among, chance, saves });
   }
 
@@ -122,13 +126,22 @@ const sentences = (() => {
     return say(words.rival, { device: rival.row.device, apart: apart.join(", ") || words.same });
   }
 
-  function fastestLine(data, wants, { pick, fastest }) {
+  function fastestLine(data, wants, { pick, fastest, turning }) {
     const { near, near_seconds } = data.limits, words = data.sentences;
     if (fastest === pick || pick.seconds < Math.max(fastest.seconds * (1 + near), fastest.seconds + near_seconds)) return "";
-    const hourly = ((fastest.usd - pick.usd) / (pick.seconds - fastest.seconds)) * HOUR;
-    const more = fastest.usd > pick.usd ? say(words.more, { usd: usdWords(hourly) }) : "";
+    const more = turningWords(turning, fastest, words);
     return say(words.fastest, { device: fastest.row.device, time: timeOf(fastest), usd: usdOf(fastest, false), more });
   }
+  // From which price of an hour of waiting on the fastest is the pick, and others on the way to it.
+  function turningWords(turning, fastest, words) {
+    const points = turning.map(({ hour_usd, device }) => ({ usd: hourWords(hour_usd), device })), last = points.at(-1);
+    if (!last) return "";
+    if (last.device !== fastest.row.device)
+      return say(words.waiting, { devices: points.map((point) => say(words.turning_first, point)).join(", ") });
+    return say(words.more, last) + points.slice(0, -1).map((point) => say(words.turning, point)).join("");
+  }
+  const hourWords = (usd) =>
+    usd < 10 ? (Math.ceil(usd * 100 - 1e-6) / 100).toFixed(2) : Math.ceil(usd).toLocaleString("en-US");
 
   // A choice that is cheaper and ends after the deadline.
   function withMoreTime(data, wants, { pick, cheapest }) {
@@ -147,13 +160,13 @@ const sentences = (() => {
     const timely = others.filter((option) => option.in_time >= data.limits.in_time);
     const other = least(timely.length ? timely : others, (option) => [option.usd ?? Infinity]);
     const room = other ? say(data.sentences.room, { device: other.row.device, time: timeOf(other, false), usd: usdOf(other, false) }) : "";
-    return say(data.sentences.tight, { memory: memoryWords(pick.row), room });
+    return say(data.sentences.tight, { memory: memoryOf(pick.row, data.sentences), room });
   }
 
   // For a pick that is free or spot: the paid one, and whether a session is long enough.
   function free(data, wants, { options, pick }) {
     const { row } = pick, words = data.sentences, hours = row.session_hours, week = row.week_hours;
-    if (row.is_here || !(row.spot || pick.price === 0)) return "";
+    if (row.price_kind !== "free" && row.price_kind !== "spot") return "";
     let session = hours ? say(words.session, { hours }) : "";
     if (hours && pick.seconds > hours * HOUR) session += (week ? say(words.week, { hours: week }) : "") + words.keep;
     const other = options.find((option) => option.row.device === row.card), way = row.spot ? words.on_demand : words.paid;

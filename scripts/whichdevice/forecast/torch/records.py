@@ -120,7 +120,7 @@ class Traced:
             unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),
             way=way.words(target.devices) or None,
-            note="; ".join(filter(None, [self.note, *trace.notes, *COMPILED * self._compiled])) or None,
+            notes=[*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled],
         )
         needed, available = need(trace), target.memory - RESERVE
         if needed > available or facts.memory_tight:

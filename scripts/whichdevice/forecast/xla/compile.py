@@ -154,7 +154,7 @@ def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> Com
         found = borrowed(other, record.asked) if other.work is not None else None
         if found is not None and found.facts is not None:
             note = f"the program of the {found.program_device}, of another architecture ({record.reason})"
-            found.facts = found.facts.model_copy(update={"note": "; ".join(filter(None, [found.facts.note, note]))})
+            found.facts = found.facts.model_copy(update={"notes": [*found.facts.notes, note]})
             return found
     return None
 

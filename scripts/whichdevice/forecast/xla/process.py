@@ -116,10 +116,11 @@ class _Compiling:
                 share = max(1, request.batch_size // target.devices)
                 fused = fused_work(program.text, step.recurrent, request.precision, share, request.mode == "train")
             work = fused or read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
-            note = None if step.recurrent and fused is None else step.note  # unrolled: neither loops nor cuDNN's
+            unrolled = bool(step.recurrent) and fused is None  # neither loops nor cuDNN's
+            notes = [step.note] if step.note and not unrolled else []
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             sent = {"arrays": step.arrays, "fit": step.keras}
-            facts = facts.model_copy(update={**_facts(program, work), **units, **sent, "note": note})
+            facts = facts.model_copy(update={**_facts(program, work), **units, **sent, "notes": notes})
             self._emit.part(number, {"work": work.digest()})
             if (need := program.memory.total) > facts.memory_available:
                 raise OutOfDeviceMemoryError(need, facts.memory_available)
