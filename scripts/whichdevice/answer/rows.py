@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, cheapest
+from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Offer, cheapest
 from whichdevice.forecast.work import RECURRENT_NOTES
 from whichdevice.tables.base import CELL, device_name
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
@@ -332,7 +332,7 @@ def _forecast(row: pd.Series) -> Row:
     known = pd.notna(row["step_time"])
     cloud = str(row["price"]) if pd.notna(row["price"]) else ""
     found: dict[str, Any] = {
-        "device": str(row["device"]) if str(row["slice"]).endswith("-1x1") else device_name(row),
+        "device": device_name(row),
         "kind": str(row["kind"]),
         "evidence": DOES_NOT_FIT if fits is False else FORECAST if known else UNKNOWN,
         "software": "" if pd.isna(row["software"]) else str(row["software"]),
@@ -375,20 +375,25 @@ def _offered(row: Row, known: HardwareRow | None) -> Iterator[Row]:
     """The same device where somebody gives it for nothing, by the longest week, and where it may be taken away."""
     if known is None or not row.step_time:
         return
-    free = [offer for offer in known.offers if offer.offer == "free"]
+    free = [offer for offer in known.offers if offer.offer == "free" and _holds(offer, row)]
     spot = cheapest(known.offers, "spot")
-    if spot is not None and row.kind == "gpu" and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
+    if spot is not None and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
         yield replace(
             row, device=f"{row.device}, spot", usd_per_hour=spot.usd_per_hour * row.devices, price=spot.words,
             provider=spot.provider, spot=True,
         )  # fmt: skip
-    if free and row.device == free[0].device:
+    if free:
         best = max(free, key=lambda offer: offer.week_hours or 0.0)
         names = " or ".join(dict.fromkeys(offer.provider for offer in free))
         yield replace(
             row, device=f"{row.device}, free", usd_per_hour=0.0, price=best.words, provider=names,
             session_hours=best.session_hours, week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES,
         )  # fmt: skip
+
+
+def _holds(offer: Offer, row: Row) -> bool:
+    """Whether a free machine is what the row is of: one GPU of it, or the whole slice of a TPU."""
+    return offer.count == row.devices or (row.kind == "gpu" and row.devices == 1)
 
 
 def _is_same_device(forecast: pd.Series, cell: pd.Series, hardware: Mapping[str, str | None]) -> bool:

@@ -69,7 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
-DEVICES_HELP = 'names with commas, e.g. L4,T4,"A100 SXM 80GB", or all; default: ten common ones'
+DEVICES_HELP = 'names and groups with commas, e.g. L4,tpu,"A100 SXM 80GB"; groups: tpu, gpu, free, desktop, cloud, '
+DEVICES_HELP += "all; default: ten common GPUs, TPU v5e and v6e"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -277,22 +278,16 @@ def gpu_counts(text: str | None) -> list[int]:
 
 
 def targets_of(names: str | None, counts: Sequence[int] = (1,), software: "Software" = "xla") -> "list[Target]":
-    """The devices that a person lists: names with commas, or `all` that have this software; None: ten common ones.
-
-    Each in these numbers.
-    """
-    from whichdevice.forecast.study import targets_in
-    from whichdevice.forecast.targets import all_targets, find_target, other_targets
+    """The devices that a person lists: names and groups with commas; None: common ones. Each in these numbers."""
+    from whichdevice.forecast.targets import GROUPS, devices_in, find_target, other_targets, targets_in
 
     asked = list(FORECAST_DEVICES) if names is None else [name.strip() for name in names.split(",") if name.strip()]
     if not asked:
         raise StudyError("--devices: names of devices are needed, e.g. --devices L4,T4")
-    if [name.casefold() for name in asked] == ["all"]:
-        return [target for count in counts for target in all_targets(count, software)]
     for name in asked:
-        if others := other_targets(name):
+        if name.casefold() not in GROUPS and (others := other_targets(name)):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
-    return targets_in(asked, counts)
+    return targets_in(devices_in(asked, software), counts)
 
 
 def given_options(given: list[str]) -> dict[str, Any]:

@@ -241,6 +241,7 @@ class SelfCheck(Section):
 # its compiler takes minutes for a large model, where these ten need six programs of some seconds.
 FORECAST_DEVICES = (
     "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200",
+    "TPU v5e", "v5e-2x4", "TPU v6e",
 )  # fmt: skip
 
 
@@ -249,7 +250,8 @@ class Forecast(Section):
 
     devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
         list(FORECAST_DEVICES),
-        description='GPUs and TPUs of config/hardware.csv, e.g. "A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
+        description='GPUs, TPUs and groups (tpu, gpu, free, desktop, cloud, all) of config/hardware.csv, e.g. '
+        '"A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
     )
     gpus: Values[PositiveInt] = Field(
         [1],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from whichdevice.config.model import SELF_CHECKS, Study
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import Target, find_target, software_of
+from whichdevice.forecast.targets import Target, devices_in, find_target, software_of, targets_in
 from whichdevice.forecast.xla.compile import KEPT, Found, compile_code_hash, compile_programs
 from whichdevice.measuring.request import content_key
 from whichdevice.models.loading import workload_class
@@ -24,19 +24,7 @@ def program_requests(study: Study) -> list[ProgramRequest]:
 
 def study_targets(study: Study) -> list[Target]:
     """The study's devices, each in the numbers asked for; raises StudyError where one is unknown."""
-    return targets_in(study.forecast.devices, study.forecast.gpus, _target)
-
-
-def targets_in(
-    names: Iterable[str], counts: Sequence[int], find: Callable[[str, int | None], Target] = find_target
-) -> list[Target]:
-    """Each device in each number; of several numbers a TPU slice has its own alone."""
-    found: dict[str, Target] = {}
-    for name, count in product(names, counts):
-        several = len(counts) > 1 and find(name, None).kind == "tpu"
-        target = find(name, None if several or count == 1 else count)
-        found.setdefault(target.label, target)
-    return list(found.values())
+    return targets_in(devices_in(study.forecast.devices), study.forecast.gpus, _target)
 
 
 @cache

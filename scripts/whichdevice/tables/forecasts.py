@@ -8,13 +8,14 @@ from typing import Any
 
 import pandas as pd
 
+from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import answer
 from whichdevice.forecast.targets import find_target
 from whichdevice.records.products import CompiledRecord, read_compiled
 from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Sources, table
-from whichdevice.tables.hardware import Sheet, cores_of, device_rows
+from whichdevice.tables.hardware import Sheet, device_rows
 
 COLUMNS: dict[str, Column] = {
     "device": Column("text", "row of config/hardware.csv"),
@@ -175,5 +176,5 @@ def _price(row: dict[str, Any], sheet: Sheet) -> dict[str, Any]:
     offer = sheet[row["device"]].cheapest
     if offer is None:
         return {"price": f"no price: the price sheet has none for {row['device']}"}
-    chips = math.ceil(row["devices"] / cores_of(row["device"]))
+    chips = math.ceil(row["devices"] / devices_of(row["device"]))
     return {"usd_per_hour": offer.usd_per_hour * chips, "price": offer.words}
