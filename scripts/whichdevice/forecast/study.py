@@ -1,6 +1,6 @@
 """From a study to the programs that it wants compiled, and where their records are."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
