@@ -109,4 +109,4 @@ clean:
 	rm -rf .venv .venv-lock .venv-sky .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build
 
 forecasts:
-	PYTHONPATH=scripts:. $(PY) -m benchmarks.forecasts $(ARGS)
+	PYTHONPATH=scripts:. $(PY) -m fit $(ARGS)

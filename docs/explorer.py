@@ -65,7 +65,7 @@ FORMATS = {
 TUNING = {LORA: {"method": "lora"}, QLORA: {"method": "qlora"}}
 LARGE, HUGE = 5e8, 1.5e9  # parameters from which on nobody trains in float32, or keeps float32 beside 16 bits
 PARTS = ("weights", "gradients", "optimizer", "working", "peak", "activations")
-LEFT_OUT = re.compile(  # of config/llm_models.csv: earlier versions of one shape, and models that few train
+LEFT_OUT = re.compile(  # of llm_models.csv: earlier versions of one shape, and models that few train
     r"llm-foundry|405B|8x22B|Llama-2-[17]|CodeLlama|Llama-3-|Mistral-7B-v0.1|Qwen2-|gemma-2b|gemma-7b|phi-1_5|neox|pythia-[126]"
     r"|opt-[136]|mpt|falcon-40b|stablelm|roberta-large"
 )
@@ -231,7 +231,7 @@ def _of_own(library: str, name: str, size: int, precision: str) -> tuple[Any, st
     from whichdevice.forecast.torch.memory import Plan
 
     if library == "timm":
-        from benchmarks.forecasts.traces import step
+        from fit.traces import step
 
         return Plan(step(name, size, "train", precision)), "image"
     from explorer_models import MODELS

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.forecasts.fitting import read_traces
-from benchmarks.forecasts.language_models import (
+from fit.fitting import read_traces
+from fit.language_models import (
     PUBLISHED,
     memory_rows,
     peak,

@@ -13,7 +13,7 @@ from whichdevice.forecast.xla.hlo_operations import read_work
 small = {"width": 64, "heads": 2, "vocabulary": 500, "optimizer": "sgd"}
 def work(layers):
     options = small | {"layers": layers}
-    model = "config/forecast_models/gpt2.py"
+    model = "fit/compiled/gpt2.py"
     made = compile_program(model, "V100 SXM2", "float32", 2, options=options, sequence_length=64)
     return read_work(made.text, "gpu")
 one, two, five = work(1), work(2), work(5)

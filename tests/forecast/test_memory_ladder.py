@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("torch", reason="no PyTorch: make torch-cpu")
 
-from benchmarks.forecasts.fitting import read_traces
+from fit.fitting import read_traces
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.torch.memory import RESERVE, is_tight, need

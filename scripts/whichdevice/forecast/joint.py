@@ -8,7 +8,7 @@ cooled well or not) and the rest are parts of one device. Every part is a random
 published times has an offset, shrunk to zero the more the fewer they are, and the uncertainty that is left. Family,
 question, source and rest have a variance for each software; a family whose models were missed by more than that, when
 they were left out, has a wider shared part. `make forecasts` fits offsets and variances to published
-times (benchmarks/forecasts/residuals.py); config/forecast_constants.json keeps them.
+times (fit/residuals.py); scripts/whichdevice/forecast/constants.json keeps them.
 
     found = residual(constants, "eager", "convolutions", "RTX 4090", "desktop")
     low, middle, high = interval(0.1, found.sd, host_time=0.02, host_log_sd=0.3)
@@ -28,9 +28,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from whichdevice.files import CONFIG
-
-SCORECARD = CONFIG / "forecast_scorecard.json"
+SCORECARD = Path(__file__).with_name("scorecard.json")
 INTERVAL = 0.8  # share of true times that an interval is meant to hold
 
 

@@ -8,7 +8,7 @@ times how much longer this class of work takes in practice, plus a time for each
 of their sum, the roofline, fits published times worse.) Each software (programs of XLA, PyTorch operation by operation,
 torch.compile) has its own factors. joint.py has how far that is off.
 A step takes the larger of the device's time and of the host's, which sends it off. `make forecasts` fits all constants
-to published times (benchmarks/forecasts/). The forecast holds for a step whose data is on the device.
+to published times (fit/). The forecast holds for a step whose data is on the device.
 """
 
 import json
@@ -24,11 +24,10 @@ from typing import Any
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.tpus import CHIPS
 from whichdevice.errors import StudyError
-from whichdevice.files import CONFIG
 from whichdevice.forecast.joint import interval, residual
 from whichdevice.forecast.work import Platform, Work
 
-CONSTANTS = CONFIG / "forecast_constants.json"
+CONSTANTS = Path(__file__).with_name("constants.json")
 SMALL_NOTE = "the host decides: a small step takes as long as the host needs to send it off"
 # Log spreads that have too few published times to be fitted, each times the share of the step that it is about.
 LAUNCH_SD = 0.6  # of one launch: 2 µs within a CUDA graph, 20 from a busy host
