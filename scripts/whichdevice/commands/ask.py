@@ -60,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
+    add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
@@ -98,7 +99,6 @@ def run(args: argparse.Namespace) -> int:
 
 def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple[OneModel, list[Answer]]":
     """The question and its answers; a screen shows the first one, from forecasts alone. Raises StudyError as `run`."""
-    from whichdevice.forecast.study import usual_precision
     from whichdevice.forecast.targets import software_of
     from whichdevice.planning.requirements import require
 
@@ -107,9 +107,6 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
     wants, targets = wants_of(args), targets_of(args.devices, counts, software)
     args.model = looked_at(args.model, args.passed_on)
     asked = one_model(args, targets, counts)
-    for target in targets:
-        if refusal := target.refusal(usual_precision(target, asked.precision or "mixed"), software):
-            print(refusal, file=sys.stderr)
 
     def first(paths: Sequence[Path]) -> None:
         found = asked.answers(wants, [], paths)
@@ -189,7 +186,7 @@ def one_model(args: argparse.Namespace, targets: "Sequence[Target]", counts: Seq
             raise StudyError(f"--{name.replace('_', '-')} {value}: a number of at least 1 is needed")
     asked = OneModel(
         args.model, targets, args.mode, args.batch, args.sequence_length, args.precision, given_options(args.option),
-        args.backend, counts, args.largest,
+        args.backend, counts, args.largest, args.exact,
     )  # fmt: skip
     assert asked.study
     return asked

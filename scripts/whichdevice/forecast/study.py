@@ -17,7 +17,7 @@ from whichdevice.records.products import GENERATING, CompiledRecord, Mode, Progr
 def program_requests(study: Study) -> list[ProgramRequest]:
     """Every device × workload × precision × batch × sequence length that the study forecasts, each once.
 
-    What a device does not have (a precision) is left out. Raises StudyError on an unknown device or workload.
+    Raises StudyError on an unknown device or workload.
     """
     return list({request.path: request for request in _requests(study)}.values())
 
@@ -55,7 +55,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
             chosen = usual_precision(target, precision)
             if precision == "mixed" and chosen == "mixed_bfloat16":
                 chosen = getattr(workload_class(module), "usual_format", chosen)
-            if target.refusal(chosen, software_of(module)) is None and size % target.devices == 0:
+            if size % target.devices == 0:
                 yield ProgramRequest(
                     device=target.device,
                     devices=target.devices,
@@ -67,6 +67,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     sequence_length=length,
                     options=workload.options,
                     largest_batch=settings.largest_batch,
+                    exact=settings.exact and target.kind == "tpu" and software_of(module) == "xla",
                     timeout=settings.timeout,
                 )
 

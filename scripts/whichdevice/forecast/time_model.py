@@ -176,7 +176,7 @@ def forecast_step(
     doubts = {  # what widens the interval: log spread
         "launches": LAUNCH_SD * share("launch".__eq__),
         "unfitted": UNFITTED_SD * share(lambda name: like(name, fitted["factors"]) not in fitted["fitted"]),
-        "together": TOGETHER_SD if devices > 1 and software == "xla" else UNFITTED_SD * share("collective".__eq__),
+        "together": TOGETHER_SD if devices > 1 and work.software == "xla" else UNFITTED_SD * share("collective".__eq__),
         "decode": DECODE_SD if mode == "decode" else 0.0,
         "loops": LOOP_SD if work.unknown_loops else 0.0,
         "recurrent": RECURRENT_SD * share(lambda name: "recurrent" in name),
@@ -284,7 +284,7 @@ def _family_of(work: Work) -> str:
 def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
     """Seconds of a step at the peaks of the hardware sheet: operations by kind and precision, bytes by kind.
 
-    "bytes of" a kind are of kernels with operations; "launch" counts kernels.
+    "bytes of" a kind are of kernels with operations; "launch" counts kernels, on a TPU those of time steps apart.
     """
     found: dict[str, float] = defaultdict(float)
     for item in work.items:
@@ -299,7 +299,10 @@ def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
                 precision = "float32"
             name = item.kind if peaks.platform == "tpu" else f"{item.kind} {precision}"
             found[name] += item.count * item.operations / peaks.operations[precision]
-        found["bytes of " * bool(item.operations) + item.kind] += item.count * item.bytes / peaks.bandwidth
+        name = "bytes of " * bool(item.operations or item.kind == "recurrent") + item.kind
+        found[name] += item.count * item.bytes / peaks.bandwidth
+    if peaks.platform == "tpu" and work.sent < work.kernels:
+        return found | {"launch": work.sent, "launch of recurrent": work.kernels - work.sent}
     return found | {"launch": work.kernels}
 
 
@@ -339,7 +342,7 @@ def pace_of(chip: str, name: str) -> str:
     Operations take longer at the clock that a chip holds under load; matrix units (float16, bfloat16 and TF32) draw
     more power than exact float32. Bytes take longer where a chip reaches less of its bandwidth, or caches less.
     """
-    if name in ("launch", "collective", "transfer"):
+    if name.startswith("launch") or name in ("collective", "transfer"):
         return ""
     if name.startswith("bytes of ") or name in MOVING:
         return f"bandwidth of {chip}"

@@ -55,6 +55,7 @@ class OneModel:
     backend: str | None = None
     gpus: Sequence[int] = (1,)
     largest: bool = False
+    exact: bool = False  # TPUs by their own compiler
     left: "TimeLeft" = field(default_factory=lambda: TimeLeft())
     unmeasured: Row | None = None  # this machine, where a step takes too long to be measured or does not fit
     kept_from: str | None = None  # when the records were measured, if no process of this call did
@@ -108,6 +109,7 @@ class OneModel:
                 "gpus": list(self.gpus),
                 "precision": [self.precision],
                 "largest_batch": self.largest,
+                "exact": self.exact,
             },
             "data": {"source": "standin", "sources": {chosen.dataset: "standin"} if chosen.dataset else {}},
             "workloads": {config_name(self.model): workload},

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import RESERVE, SPREAD, Plan, is_tight, need
@@ -109,10 +110,12 @@ class Traced:
 
     def record(self, request: ProgramRequest, target: Target) -> tuple[CompileStatus, str | None, CompileFacts, Work]:
         """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
-        available = target.memory - RESERVE
+        if target.kind == "tpu" and (reason := self._not_on_tpu()):
+            raise StudyError(reason)
+        available = target.available(RESERVE)
         way = self._way(request, target.devices, available)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
-        needed, work = need(trace), self._work(trace, request)
+        needed, work = need(trace), self._work(trace, request, target)
         sent = sum(each.bytes * each.count for each in work.items if each.kind == "collective")
         collectives = {"all": Collective(count=1, nbytes=sent)} if sent else {}
         facts = CompileFacts(
@@ -121,7 +124,7 @@ class Traced:
             memory_available=available,
             memory_needed=needed,
             memory_missing=needed - available if needed > available else None,
-            memory_tight=is_tight(needed, available),
+            memory_tight=tpu.is_tight(needed, target) if target.kind == "tpu" else is_tight(needed, available),
             memory_parts=dict(trace.memory),
             operations=work.operations,
             nbytes=work.bytes,
@@ -139,6 +142,10 @@ class Traced:
         if needed <= available:
             return "ok", None, facts, work
         return "does_not_fit", str(OutOfDeviceMemoryError(needed, available)), facts, work
+
+    def _not_on_tpu(self) -> str | None:
+        """Why the step has no TPU form; None where it has one."""
+        return tpu.NO_4_BITS if self._workload.tuning.method == "qlora" else self._workload.only_on_gpu
 
     def _cached(self, trace: Trace, request: ProgramRequest) -> Trace:
         """With the cache of keys and values, which a decoding step reads whole."""
@@ -158,8 +165,10 @@ class Traced:
         tunable, passes = trains and self._workload.tunable, self._workload.tuning.gradient_accumulation
         return way_that_fits(self.trace, size, devices, fits, mixed, tunable, passes if trains else None)
 
-    def _work(self, trace: Trace, request: ProgramRequest) -> Work:
+    def _work(self, trace: Trace, request: ProgramRequest, target: Target) -> Work:
         """The work of one device: in float16 gradients are divided by the loss's scale and checked."""
+        if target.kind == "tpu":
+            return tpu.of_trace(trace.fused)
         work, gradients = trace.fused if self._compiled else trace.work, trace.memory["gradients"]
         if request.precision == "mixed_float16" and gradients:
             work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
@@ -177,7 +186,9 @@ class Traced:
             Change(
                 name=" and ".join(ways),
                 memory_needed=need(trace),
-                time=seconds(self._work(accumulated(trace, request.batch_size // target.devices // size), request))
+                time=seconds(
+                    self._work(accumulated(trace, request.batch_size // target.devices // size), request, target)
+                )
                 / seconds(work),
             )
             for ways, trace in found
