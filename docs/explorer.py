@@ -304,8 +304,7 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
                 rows.setdefault(row["device"], {key: row[key] for key in STATIC})
             choices.setdefault(how, {})[batch] = _packed(answer, list(all_devices))
             choices[how][batch].append([noted.setdefault(line, len(noted)) for line in words.lasting_notes(answer)])
-            title = live["title"].rpartition(" · ")[2]
-            choices[how]["format"] = title
+            choices[how]["format"] = words.formats(answer.work.rows)
             if first is None and (name, how, batch) == DEFAULT:
                 first = answer
         group = GROUPS[model["library"]]
@@ -372,8 +371,7 @@ def decided(
     [work] = works(*empty, frame, {}, sheet)
     work = replace(work, sequence_length=model["tokens"], unit=model["unit"])
     wants = wants or Wants(examples=amount_of(work, Wants()).units)
-    answer = decide(work, wants, amount_of(work, wants))
-    return replace(answer, words=tuple(words.lines(answer)))
+    return decide(work, wants, amount_of(work, wants))
 
 
 def record(name: str, model: Mapping[str, Any], how: str, batch: int, target: Target) -> CompiledRecord | None:
@@ -445,7 +443,7 @@ def _items(items: list[list[Any]]) -> tuple[Item, ...]:
 
 def _packed(answer: Answer, devices: Iterable[str]) -> list[Any]:
     """Times, spreads and memory of these devices, in LETTERS letters each; the host's time; bytes that are needed."""
-    rows = {row.device.partition(", ")[0]: row for row in answer.work.rows}
+    rows = {row.card: row for row in answer.work.rows}
     needs = sorted({row.memory_needed or 0.0 for row in rows.values()})
     hosts = sorted({(row.host_time or 1e-9, row.host_log_sd) for row in rows.values()})  # a step's way decides it
     texts = "".join(_letters(rows[device], needs, hosts) if device in rows else " " * LETTERS for device in devices)

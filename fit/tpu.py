@@ -1,4 +1,4 @@
-"""The factors of a TPU's first estimate: `python -m fit.tpu`, and with `--compile` the programs that they are fitted to.
+"""The factors of a TPU's first estimate: `python -m fit.tpu`.
 
 fit/data/tpu_programs.json.gz has steps of this project's workloads as XLA makes them for a GPU and libtpu for v5e and
 v6e; the estimate is fitted to the forecast of libtpu's program (time_model.py), each step left out in turn.
@@ -53,7 +53,7 @@ OVERLAP = 0.2  # of a collective's time over one link, what is not hidden; from 
 
 @dataclass(frozen=True)
 class Program:
-    """One step on one chip: its estimate at the sheet's peaks by class of work, and the forecast of libtpu's program."""
+    """One step on one chip: its work at the sheet's peaks by class, and the forecast of libtpu's program."""
 
     name: str
     device: str

@@ -52,7 +52,8 @@ class StudyResults:
         sheet = hardware_rows(prices=price_sheet(self.study.prices))
         named = self.summary.dropna(subset=["device_name"]).groupby("device")["device_name"].first()
         hardware = {name: sheet_row(name, named.get(name), self.study, sheet) for name in self.study.devices}
-        return answers(self.summary, self.costs, self.forecasts, None, hardware, sheet)
+        options = {name: workload.options for name, workload in self.study.workloads.items()}
+        return answers(self.summary, self.costs, self.forecasts, None, hardware, sheet, options=options)
 
     @property
     def devices(self) -> list[str]:

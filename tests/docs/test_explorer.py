@@ -74,7 +74,7 @@ def test_these_answers_are_those_of_python(opened: Any, explorer: ModuleType) ->
             deadline=chance.choice([6, 24, 240]) * 3600.0, budget=chance.choice([None, 20.0]),
         )  # fmt: skip
         own = explorer.decided(name, steps[name], how, batch, targets, sheet, wants)
-        asked = {"units": wants.examples, "words": own.amount.words, "by": wants.by, "deadline": wants.deadline,
+        asked = {"units": wants.examples, "words": words.amount_words(own), "by": wants.by, "deadline": wants.deadline,
                  "budget": wants.budget, "onlyFree": False, "spot": False, "hourUsd": 0}  # fmt: skip
         found = opened.evaluate(
             """([name, how, batch, asked]) => {
@@ -86,12 +86,13 @@ def test_these_answers_are_those_of_python(opened: Any, explorer: ModuleType) ->
             [name, how, batch, asked],
         )  # fmt: skip
         rows = {option.device: option for option in own.options}
-        assert {device: why for device, why, _ in found["out"]} == {each: rows[each].ruled_out for each in rows}, name
+        reasons = {name: option.ruled_out and words.why_words(option.ruled_out) for name, option in rows.items()}
+        assert {device: why for device, why, _ in found["out"]} == {each: reasons[each] for each in rows}, name
         if own.pick is not None:
             device, *numbers = found["pick"]
             assert device == own.pick.device, (name, how)
             assert numbers == pytest.approx([own.pick.seconds, own.pick.usd, own.pick.sure], rel=2e-3, abs=0.01)
-            assert found["lines"][0] == own.words[0], (name, how)
+            assert found["lines"][0] == words.lines(own)[0], (name, how)
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def test_where_a_compile_fails_another_architectures_program_is_taken_and_the_ro
     records, _ = compiled(monkeypatch, {"RTX 6000 Ada": " ", "others": 1e9}, ["L4", "A100 SXM 80GB"])
     assert records["L4"].status == "ok" and records["L4"].program_device == "A100 SXM 80GB"
     note = "the program of the A100 SXM 80GB, of another architecture (a fault on L4 )"
-    assert records["L4"].facts.note == note
+    assert records["L4"].facts.notes == [note]
     unsupported = ": Unsupported algorithm on the current device(s)"
     records, _ = compiled(monkeypatch, {"P40": unsupported, "others": 1e9}, ["P4", "A100 SXM 80GB"], "mixed_float16")
     assert records["P4"].status == "failed" and records["P4"].reason == f"a fault on P4{unsupported}"

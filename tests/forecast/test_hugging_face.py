@@ -92,7 +92,7 @@ def test_a_model_of_the_table_has_as_many_weights_as_published(name):
 )
 def test_a_large_decoder_is_all_in_bfloat16_as_fine_tuning_tools_hold_it(name, asked, formats, working_folder):
     for counts in ([1], [64]):
-        question = OneModel(name, targets_of("L4,T4", counts, "eager"), precision=asked, gpus=counts)
+        question = OneModel(Question(name, precision=asked), targets_of(["L4", "T4"], counts, "eager"), counts)
         assert {each.device: each.precision for each in program_requests(question.study)} == formats
 
 
@@ -240,9 +240,9 @@ def test_constants_of_a_file_say_how_it_is_trained(tmp_path):
     trained = sum(each.numel() for each in made.made_module().parameters() if each.requires_grad)
     assert trained == 2 * 4 * (4 * (128 + 128) + 3 * (128 + 256))
     assert made.number_format("mixed_bfloat16") == "bfloat16" and made.tuning.gradient_accumulation == 2
-    own = [OneModel(str(path), [find_target(each) for each in ("A100 SXM 80GB", "T4")])]
+    own = [OneModel(Question(str(path)), [find_target(each) for each in ("A100 SXM 80GB", "T4")])]
     path.with_name("own.py").write_text(FILE.format(constants="PRECISION = 'bfloat16'"))
-    own.append(OneModel(str(path.with_name("own.py")), [find_target("A100 SXM 80GB")]))
+    own.append(OneModel(Question(str(path.with_name("own.py"))), [find_target("A100 SXM 80GB")]))
     formats = [[each.precision for each in program_requests(question.study)] for question in own]
     assert formats == [["bfloat16", "mixed_float16"], ["bfloat16"]]
     path.write_text(FILE.format(constants="METHOD = 'dora'"))

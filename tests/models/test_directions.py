@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.forecast.answer import answer
+from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.targets import cuda_folder
 from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Work
 from whichdevice.forecast.xla.compile import compile_programs
@@ -60,9 +60,9 @@ def test_a_small_keras_model_takes_any_card(name, tmp_path, monkeypatch):
         "batch_size": workload_class(f"{FOLDER}/{name}.py").recipe.batch_size,
     }  # fmt: skip
     records = compile_programs([ProgramRequest(device=device, **asked) for device in ("T4", "H100 SXM")])
-    slow, fast = map(answer, records)
-    assert records[0].facts.note == (FUSED_RECURRENT if name == "small_lstm" else None)
-    assert slow["step_time"] < 1.3 * fast["step_time"]
+    slow, fast = map(forecast_of, records)
+    assert records[0].facts.notes == [FUSED_RECURRENT] * (name == "small_lstm")
+    assert slow.step_time < 1.3 * fast.step_time
     if name == "small_lstm":  # cuDNN's layers, as of the same model in PyTorch
         keras, torch = (
             [item for item in work.items if item.kind == "recurrent"]

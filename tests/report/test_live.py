@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from answer.test_answer import CHEAP, FAST, FREE, MIDDLE, SPOT, device, here, work
 
-from whichdevice.answer import Answer, Wants
+from whichdevice.answer import Answer, Row, Wants
 from whichdevice.answer.decide import Amount, decide
-from whichdevice.answer.words import lines
+from whichdevice.answer.words import amount_words, lines, why_words
 from whichdevice.numbers import time_words, usd_words
 from whichdevice.report.page import render
 from whichdevice.report.verdict import answer_parts
@@ -34,15 +34,15 @@ PIPELINE = {"pipeline_rate": 22_000.0, "pipeline_workers": 2}  # the two fastest
 UNITS = 3e8
 
 
-def decided(wants: Wants, units: float = UNITS) -> Answer:
-    return decide(work(*ROWS, **PIPELINE), wants, Amount(units, f"{units:,.10g} images", True))
+def decided(wants: Wants, units: float = UNITS, rows: tuple[Row, ...] = ROWS) -> Answer:
+    return decide(work(*rows, **PIPELINE), wants, Amount(units))
 
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("live") / "answer.html"
     answer = decided(Wants())
-    render("ask.html", file, answers=[answer_parts(replace(answer, words=tuple(lines(answer))))])
+    render("ask.html", file, answers=[answer_parts(answer)])
     return file
 
 
@@ -87,7 +87,7 @@ def test_python_and_the_page_decide_the_same_for_fifty_random_wants(opened: Any)
         wants, units = wanted(chance)
         answer = decided(wants, units)
         asked = {
-            "units": units, "words": answer.amount.words, "by": wants.by, "deadline": wants.deadline,
+            "units": units, "words": amount_words(answer), "by": wants.by, "deadline": wants.deadline,
             "budget": wants.budget, "onlyFree": wants.only_free, "spot": wants.spot, "hourUsd": wants.hour_usd,
         }  # fmt: skip
         found = opened.evaluate(
@@ -102,7 +102,8 @@ def test_python_and_the_page_decide_the_same_for_fifty_random_wants(opened: Any)
             }""",
             asked,
         )
-        assert dict(found["ruledOut"]) == {option.device: option.ruled_out for option in answer.options}, wants
+        reasons = {option.device: option.ruled_out and why_words(option.ruled_out) for option in answer.options}
+        assert dict(found["ruledOut"]) == reasons, wants
         assert (found["pick"] is None) == (answer.pick is None), wants
         if answer.pick is not None:
             name, *numbers = found["pick"]

@@ -11,6 +11,7 @@ import synthetic
 from report_page import page_of
 from synthetic_forecasts import compiled_for
 
+from whichdevice.answer import words
 from whichdevice.answer.table import study_text
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
@@ -120,7 +121,7 @@ def test_page_and_terminal_show_the_same_answer(tmp_path: Path) -> None:
     lines = answer_lines(str(tmp_path), 120)
     study = synthetic.StudyResults(tmp_path / "config.yaml", tmp_path / "tables")
     assert lines == study_text(study.answers, 120) and lines[0] in page.text
-    for line in study.answers[0].words:
+    for line in words.lines(study.answers[0]):
         assert line in re.sub(r"\s+", " ", page.text)
     assert max(map(len, answer_lines(str(tmp_path), 80))) <= 80
     assert answer_lines(str(tmp_path / "nowhere")) == []

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.planning.checks import wrong_backend
     from whichdevice.terminal import LiveLine
 
-    devices = [] if args.devices == "none" else [target.device for target in targets_of(args.devices)]
+    devices = [] if args.devices == "none" else [target.device for target in targets_of(args.devices.split(","))]
     args.module = looked_at(args.module, args.passed_on)
     chosen = workload_class(args.module)
     hints: tuple[str, ...] = ()

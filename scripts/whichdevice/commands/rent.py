@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from whichdevice.commands.ask import add_step_arguments, at_least_one, given_options, looked_at
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
 from whichdevice.config.hardware import hardware_rows
@@ -61,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-hours", type=_hours, default=4, metavar="N", help="its longest life, 1 to 72; default: 4"
     )
+    add_step_arguments(parser)
     add_config(parser)
     parser.add_argument("--dry-run", action="store_true", help="print SkyPilot's task, and the price; rent nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -107,28 +109,31 @@ def run(args: argparse.Namespace) -> int:
 
 
 def model_study(args: argparse.Namespace) -> dict[str, Any]:
-    """The config that measures one model on a rented device, in the number format that people use there."""
-    from whichdevice.commands.ask import looked_at
+    """Return the config that measures one model's step on a rented device, unless asked in the usual number format."""
     from whichdevice.forecast.study import usual_precision
     from whichdevice.forecast.targets import find_target
-    from whichdevice.models.loading import workload_class
-    from whichdevice.models.script_run import Found
-    from whichdevice.planning.one_model import config_name
+    from whichdevice.planning.one_model import Question, check_mode, config_name, script_precision, step_settings
 
     if not args.on:
         raise StudyError(f'rent: {args.model} on which device? --on "RTX 4090"')
     target = find_target(args.on)
-    args.model = looked_at(args.model)
-    found: Found | None = getattr(workload_class(args.model), "found", None)
-    precision = usual_precision(target, found.precision if found is not None else "mixed")
-    name = config_name(args.model)
+    question = Question(
+        model=looked_at(args.model, args.passed_on),
+        mode=args.mode,
+        batch=at_least_one("--batch", args.batch),
+        sequence_length=at_least_one("--sequence-length", args.sequence_length),
+        options=given_options(args.option),
+    )
+    check_mode(question.model, question.mode)
+    precision = usual_precision(target, args.precision or script_precision(question.model))
+    name = config_name(question.model)
     return {
         "study": f"rent_{name}",
         "devices": {target.kind: {"kind": target.kind, "replicas": target.devices, "hardware": target.device}},
         "train": {"epochs": 0},
         "data": {"source": "standin"},
         "forecast": {"devices": []},
-        "workloads": {name: {"module": args.model, "precision": [precision]}},
+        "workloads": {name: step_settings(question) | {"precision": [precision]}},
     }
 
 

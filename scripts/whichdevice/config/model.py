@@ -237,6 +237,7 @@ class SelfCheck(Section):
     slowdown: Share = Field(0.05, description="how much slower the planted one is")
 
 
+DEADLINE_HOURS = 24.0  # in which a training has to end, unless the question names another time
 # What people can have today, from free or cheap to dear: offered by several clouds or at home in many rooms. No TPU:
 # its compiler takes minutes for a large model, where these ten need six programs of some seconds.
 FORECAST_DEVICES = (

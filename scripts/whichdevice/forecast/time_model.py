@@ -126,7 +126,7 @@ def chip_of(device: str) -> str:
 
 
 @dataclass(frozen=True)
-class Forecast:
+class StepTime:
     """A step's time with its 80 % interval, in seconds. Nobody ran it."""
 
     seconds: float  # median: the larger of the device's and the host's time
@@ -153,7 +153,7 @@ def forecast_step(
     devices: int = 1,
     host: tuple[float, float] | None = None,
     constants: Mapping[str, Any] | None = None,
-) -> Forecast:
+) -> StepTime:
     """Forecast one run of a step on a device of config/hardware.csv, on each of `devices` that share it.
 
     `host` is the host's time in seconds and its log spread, as host.py finds it; None: that of a typical host.
@@ -188,7 +188,7 @@ def forecast_step(
     its_host = (FED, FED_SD) if device.device in FED_DEVICES else host or typical_host(work, fitted)
     low, step, high = interval(middle, math.hypot(shared, own), *its_host)
     known_device, known_family = peaks.chip in fitted["timed"], family in fitted["families"]
-    return Forecast(
+    return StepTime(
         seconds=step,
         low=low,
         high=high,

@@ -19,7 +19,7 @@ from whichdevice.files import write_atomically
 from whichdevice.records.schema import Evidence, Integer, Part, Redacted, no_newer_than
 from whichdevice.records.store import read_as
 
-COMPILED_SCHEMA_VERSION = 2
+COMPILED_SCHEMA_VERSION = 3
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
 Mode = Literal["train", "predict", "prefill", "decode"]  # the last two are of mode generate
 GENERATING: tuple[Mode, ...] = ("prefill", "decode")
@@ -100,7 +100,7 @@ class CompileFacts(Part):
     unit: str = "example"  # what throughput counts
     units_per_step: float | None = None
     way: str | None = None  # of a traced step: how GPUs share it, checkpointing, passes
-    note: str | None = None  # in what the program is another than the one that the device would run
+    notes: list[str] = Field(default_factory=list)  # in what the step is another than the one that the device would run
     largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
     largest_batch_compiles: Integer | None = None
     largest_batch_reason: str | None = None  # why none was found, or a much larger one may fit

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from whichdevice.answer import Answer, Option
+from whichdevice.answer.words import amount_words
 from whichdevice.numbers import time_words
 
 WIDE, HIGH, LEFT, RIGHT, BELOW, MARGIN = 640, 320, 62, 110, 40, 18
@@ -50,7 +51,7 @@ def chart(answer: Answer) -> str:
     times = [end for each in shown for end in (each.seconds_low, each.seconds_high) if end]
     costs = [max(end or 0.0, LEAST_USD) for each in shown for end in (each.usd_low, each.usd_high)]
     across, up = _scale(times, LEFT, WIDE - RIGHT), _scale(costs, HIGH - BELOW, MARGIN)
-    label = escape(f"Cost against time of {len(shown)} devices for {answer.amount.words}")
+    label = escape(f"Cost against time of {len(shown)} devices for {amount_words(answer)}")
     parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{label}">']
     for second in _ticks(TIMES, times, across, APART[0]):
         parts.append(_line(across(second), MARGIN, across(second), HIGH - BELOW, "grid"))
@@ -59,7 +60,7 @@ def chart(answer: Answer) -> str:
         parts.append(_line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
         parts.append(_text(LEFT - 6, up(usd) + 4, "free" if usd <= LEAST_USD else f"{usd:,.10g}", "end"))
     parts.append(_text(LEFT - 6, MARGIN - 2, "USD", "end"))
-    parts.append(_text(WIDE - RIGHT, HIGH - 6, f"time for {answer.amount.words}", "end"))
+    parts.append(_text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}", "end"))
     ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
     places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, LEAST_USD))) for one in ordered]
     taken = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in places]

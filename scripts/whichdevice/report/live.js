@@ -30,15 +30,18 @@ const whichdevice = (() => {
       }
       return option;
     });
-    for (const option of options) option.ruled_out = ruledOut(option, wants, data);
-    const chosen = options.filter((each) => each.ruled_out === null);
+    for (const option of options) [option.reason, option.ruled_out] = ruledOut(option, wants, data);
+    if (wants.budget === null && options.every((each) => each.reason !== null)) // what nobody rents out, by its time
+      for (const option of options) if (option.reason === "price") option.reason = option.ruled_out = null;
+    const chosen = options.filter((each) => each.reason === null);
     const timely = chosen.filter((each) => each.in_time >= limits.in_time);
-    const by = timely.length ? wants.by : "time";
+    const by = timely.length && chosen.some((each) => each.usd !== undefined) ? wants.by : "time";
     const pool = by === "cost" && timely.length ? timely : chosen;
     if (!pool.length) return { options, pick: null, by, matters: true };
     for (const each of chosen)
       each.value = each.costs ? each.costs.map((cost, n) => cost + (wants.hourUsd * each.times[n]) / HOUR) : null;
-    const pick = pickOf(pool, by, limits);
+    const at = (price) => pickOf(pool, "cost", limits, (each, n) => each.costs[n] + (price * each.times[n]) / HOUR);
+    const pick = pickOf(pool, by, limits, (each, n) => each.value[n]);
     chances(chosen, by, wants, limits);
     for (const each of chosen)
       each.on_front = each.usd === undefined
@@ -48,7 +51,8 @@ const whichdevice = (() => {
     const rivals = pool.filter((each) => each !== pick);
     const rival = rivals.reduce((best, each) => (best === null || each.sure > best.sure ? each : best), null);
     return {
-      options, pick, by, pool,
+      options, pick, by, pool, late: wants.by === "cost" && !data.operation && !timely.length,
+      turning: by === "cost" ? turning(at, wants.hourUsd, limits.dearest_hour, limits.point) : [],
       matters: chosen.some((each) => isWorse(each, pick, limits)),
       regret_at_most: quantile(pick.saved, 0.9),
       fastest: least(chosen, (each) => [each.seconds, each.usd ?? Infinity]),
@@ -66,21 +70,36 @@ const whichdevice = (() => {
   }
 
   function ruledOut(option, wants, data) {
-    const { row } = option, words = data.sentences;
-    if (wants.without?.includes(row.device)) return words.left_out;
-    if (row.no) return row.no;
-    if (option.seconds === undefined) return words.no_time;
-    if (row.spot && !wants.spot) return words.no_spot;
-    if (option.usd === undefined) return wants.by === "cost" || wants.budget !== null ? words.no_price : null;
-    if (wants.onlyFree && option.usd !== 0 && !row.is_here) return words.no_free;
-    if (wants.budget !== null && option.usd > wants.budget) return say(words.no_budget, { usd: wants.budget });
+    const { row } = option, words = data.sentences, none = [null, null];
+    if (wants.without?.includes(row.device)) return ["left_out", words.left_out];
+    if (row.no) return ["no", row.no];
+    if (option.seconds === undefined) return ["time", words.no_time];
+    if (row.spot && !wants.spot) return ["spot", words.no_spot];
+    if (option.usd === undefined) return wants.by === "cost" || wants.budget !== null ? ["price", words.no_price] : none;
+    if (wants.onlyFree && option.usd !== 0 && !row.is_here) return ["free", words.no_free];
+    if (wants.budget !== null && option.usd > wants.budget) return ["budget", say(words.no_budget, { usd: wants.budget })];
     if (row.session_hours && option.seconds > row.session_hours * HOUR && !wants.onlyFree)
-      return say(words.no_session, { hours: row.session_hours });
-    return null;
+      return ["session", say(words.no_session, { hours: row.session_hours })];
+    return none;
   }
 
-  function pickOf(pool, by, limits) {
-    const cost = new Map(pool.map((each) => [each, each.value ? mean(each.value) : NaN]));
+  // Where the pick changes as an hour of waiting costs more: [price, device], as decide.py's.
+  function turning(at, from, to, error) {
+    const points = [];
+    const look = (low, high, first, last) => {
+      if (first === last) return;
+      if (high - low <= error * Math.max(high, 1)) return points.push([high, last.row.device]);
+      const middle = high < 2 * Math.max(low, 1) ? (low + high) / 2 : Math.sqrt(Math.max(low, 0.1) * high);
+      const between = at(middle);
+      look(low, middle, first, between);
+      look(middle, high, between, last);
+    };
+    look(from, to, at(from), at(to));
+    return points;
+  }
+
+  function pickOf(pool, by, limits, value) {
+    const cost = new Map(pool.map((each) => [each, each.costs ? mean(each.costs.map((_, n) => value(each, n))) : NaN]));
     const time = new Map(pool.map((each) => [each, mean(each.times)]));
     const measures = [[cost, limits.near_usd], [time, limits.near_seconds]];
     if (by === "time") measures.reverse();
@@ -154,11 +173,11 @@ const whichdevice = (() => {
     if (!pick) {
       const reasons = new Map();
       for (const each of order(answer))
-        if (each.ruled_out !== words.no_spot) reasons.set(each.ruled_out, [...(reasons.get(each.ruled_out) ?? []), card(each)]);
-      const whole = [...reasons].map(([why, names]) => `${joined([...new Set(names)])}: ${why}`).join("; ");
+        if (each.reason !== "spot") reasons.set(each.ruled_out, [...(reasons.get(each.ruled_out) ?? []), card(each)]);
+      const whole = [...reasons].map(([why, names]) => say(words.why, { devices: joined([...new Set(names)]), why })).join("; ");
       return [say(words.nothing, { workload: data.workload, reasons: whole })];
     }
-    const price = pick.usd === undefined ? "" : `, USD ${cost(pick)}`, rough = pick.row.rough;
+    const price = pick.usd === undefined ? words.no_cost : say(words.cost, { usd: cost(pick) });
     let first;
     if (data.operation) {
       const hourly = pick.price === null ? "" : say(words.hourly, { usd: usdWords(pick.price) });
@@ -176,20 +195,21 @@ const whichdevice = (() => {
     if (choices.length === 1) found.push(words.alone);
     else if (!answer.matters) {
       const apart = pick.seconds * limits.near > limits.near_seconds ? `${100 * limits.near} %` : `${limits.near_seconds / 60} min`;
-      const more = (pick.usd ?? 0) * limits.near > limits.near_usd ? `${100 * limits.near} %` : `USD ${limits.near_usd.toFixed(2)}`;
+      const more = (pick.usd ?? 0) * limits.near > limits.near_usd ? `${100 * limits.near} %` : say(words.usd, { usd: limits.near_usd.toFixed(2) });
       found.push(say(words.no_matter, { count: choices.length, apart, more }));
     }
     else {
       let among = say(words.among, number);
-      if (wants.by === "cost" && by === "time") among += say(words.none_in_time, { time: timeWords(wants.deadline) });
+      if (answer.late) among += say(words.none_in_time, { time: timeWords(wants.deadline) });
       else if (by === "cost" && !data.operation) among += say(only ? words.ends_in_time : words.in_time, { time: timeWords(wants.deadline) });
       const chance = `${Math.round(100 * pick.sure)} %`, saves = answer.regret_at_most;
-      const what = by === "cost" ? `USD ${usdWords(saves)}` : timeWords(saves);
+      const what = by === "cost" ? say(words.usd, { usd: usdWords(saves) }) : timeWords(saves), even = tossUp(answer, limits);
       if (pick.sure >= limits.certain) found.push(say(words.sure, { most, among }));
       else if (pick.sure >= limits.sure) found.push(say(words.nearly_sure, { most, among, chance }));
       else if (by === "cost" && pick.in_time < limits.sure && pick.in_time - pick.sure < limits.late) {
         found.push(say(words.late, { most, among, chance: `${Math.round(100 * pick.in_time)} %` }));
-      } else found.push(say(words.probably, { most: most.toLowerCase(), among, chance, saves: what }));
+      } else if (even.length) found.push(say(words.toss_up, { among, devices: joined(even.map((each) => each.row.device)), saves: what }));
+      else found.push(say(words.probably, { most: most.toLowerCase(), among, chance, saves: what }));
     }
     if (rival && answer.matters) {
       const apart = [], [mine, other] = [pick.row.memory, rival.row.memory];
@@ -202,21 +222,22 @@ const whichdevice = (() => {
     }
     const later = Math.max(fastest.seconds * (1 + limits.near), fastest.seconds + limits.near_seconds);
     if (fastest !== pick && pick.seconds >= later) {
-      const more = fastest.usd > pick.usd ? say(words.more, { usd: usdWords(((fastest.usd - pick.usd) / (pick.seconds - fastest.seconds)) * 3600) }) : "";
-      found.push(say(words.fastest, { device: fastest.row.device, time: time(fastest), usd: cost(fastest, false), more }));
+      found.push(say(words.fastest, {
+        device: fastest.row.device, time: time(fastest), usd: cost(fastest, false), more: turningWords(answer, fastest, words),
+      }));
     }
     const days = cheapest ? Math.ceil((cheapest.seconds_high ?? cheapest.seconds) / DAY) : 0;
     if (cheapest && cheapest !== pick && wants.by === "cost" && cheapest.in_time < limits.in_time && days <= 365
         && pick.usd - cheapest.usd >= limits.near_usd)
       found.push(say(words.more_time, { device: cheapest.row.device, time: time(cheapest, false), usd: cost(cheapest, false), days }));
     if (pick.row.waits) found.push(pick.row.waits);
-    const isTight = (each) => each.row.fits.startsWith("tight: ");
+    const isTight = (each) => each.row.tight;
     if (isTight(pick)) {
       const others = order(answer).filter((each) => each.ruled_out === null && !isTight(each));
       const inTime = others.filter((each) => each.in_time >= limits.in_time), from = inTime.length ? inTime : others;
       const other = from.reduce((best, each) => (best === null || (each.usd ?? Infinity) < (best.usd ?? Infinity) ? each : best), null);
       const room = other ? say(words.room, { device: other.row.device, time: time(other, false), usd: cost(other, false) }) : "";
-      found.push(say(words.tight, { memory: pick.row.fits.split(": ")[1], room }));
+      found.push(say(words.tight, { memory: pick.row.needs, room }));
     }
     if (!pick.row.is_here && (pick.row.spot || pick.price === 0)) {
       const hours = pick.row.session_hours, week = pick.row.week_hours;
@@ -227,7 +248,20 @@ const whichdevice = (() => {
       found.push(say(pick.row.spot ? words.spot : words.free, { session, paid }));
     }
     if (avoid) found.push(say(words.avoid, { device: avoid.row.device, usd: usdWords(avoid.usd), pick: pick.row.device }));
-    return found.slice(0, limits.most_lines);
+    return found.slice(0, limits.max_lines);
+  }
+  function tossUp({ pick, pool }, limits) {
+    if (pick.sure >= limits.toss_up) return [];
+    const near = pool.filter((each) => each !== pick && each.sure >= pick.sure / 2);
+    return [pick, ...near.sort((one, other) => other.sure - one.sure).slice(0, 3)];
+  }
+  function turningWords({ turning }, fastest, words) {
+    const hour = (usd) => (usd < 10 ? (Math.ceil(usd * 100 - 1e-6) / 100).toFixed(2) : Math.ceil(usd).toLocaleString("en-US"));
+    const points = turning.map(([usd, device]) => ({ usd: hour(usd), device }));
+    if (!points.length) return "";
+    if (points.at(-1).device !== fastest.row.device)
+      return say(words.waiting, { devices: points.map((each) => say(words.turning_first, each)).join(", ") });
+    return say(words.more, points.at(-1)) + points.slice(0, -1).map((each) => say(words.turning, each)).join("");
   }
   const joined = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);
 

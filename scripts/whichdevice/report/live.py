@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.answer import Answer, Option, table, words
+from whichdevice.answer import Answer, Option, Reason, RuledOut, table, words
 from whichdevice.answer.decide import (
     AVOID_USD,
+    DEAREST_HOUR,
     DIGITS,
     HOUR,
     IN_TIME,
@@ -19,12 +20,13 @@ from whichdevice.answer.decide import (
     NEAR,
     NEAR_SECONDS,
     NEAR_USD,
+    POINT,
     QUANTILES,
-    RULED_OUT,
     SURE,
+    TOSS_UP,
     draws,
 )
-from whichdevice.answer.rows import DOES_NOT_FIT
+from whichdevice.answer.rows import DOES_NOT_FIT, Row
 from whichdevice.numbers import time_words
 from whichdevice.report import chart
 
@@ -38,15 +40,17 @@ LIMITS = {
     "sure": SURE,
     "certain": words.CERTAIN,
     "late": words.LATE,
-    "most_lines": words.MOST_LINES,
+    "max_lines": words.MAX_LINES,
+    "toss_up": TOSS_UP,
+    "dearest_hour": DEAREST_HOUR,
+    "point": POINT,
     "quantiles": QUANTILES,
     "digits": DIGITS,
 }
-LEFT_OUT = "left out"
 
 
 def live_data(answer: Answer) -> dict[str, Any]:
-    """The answer for JSON."""
+    """Return the answer for JSON."""
     work, wants = answer.work, answer.wants
     options = answer.options
     times = draws([option.row for option in options], floor=work.floor)
@@ -58,7 +62,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "units_per_step": work.units_per_step,
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
-        "title": words.title(answer).replace(answer.amount.words, "{amount}"),
+        "title": words.title(answer, "{amount}"),
         "head": table.head(answer),
         "here": here,
         "no_here": "" if answer.here is None else words.without_time(answer.here),
@@ -67,9 +71,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "free": wants.only_free,
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
-        "sentences": words.SENTENCES
-        | {f"no_{name}": text.replace(":g}", "}") for name, text in RULED_OUT.items()}
-        | {"left_out": LEFT_OUT},
+        "sentences": words.SENTENCES,
         "chart": chart.SIZES | {"axis": "time for the whole work"},
         "rows": [_row(option, own, answer) for option, own in zip(options, times, strict=True)],
     }
@@ -92,17 +94,22 @@ def _row(option: Option, times: np.ndarray, answer: Answer) -> dict[str, Any]:
         "spot": row.spot,
         "prompts": prompts,
         "memory": available,
-        "no": RULED_OUT["tight" if row.memory_tight else "fits"]
-        if row.evidence == DOES_NOT_FIT
-        else row.note
-        if steps is None and row.note
-        else None,
+        "no": _unusable(row),
         "use": words.name_words(option),
-        "power": words.SENTENCES["electricity"] * (row.is_here and row.price.startswith("electricity")),
+        "power": words.say("electricity") if row.price.kind == "electricity" else "",
         "rate": words.rate_words(answer, row) if row.step_time else "",
         "fits": words.fits_words(row),
+        "tight": row.memory_tight,
+        "needs": words.memory_of(row),
         "step": time_words(row.step_time, row.rough) if row.step_time else "–",
-        "known": table.known_words(Option(row)),
+        "known": words.known_words(Option(row)),
         "waits": words.waiting(replace(answer, pick=option)),
         "steps": steps,
     }
+
+
+def _unusable(row: Row) -> str | None:
+    """Why it is no choice whatever is asked."""
+    if row.evidence == DOES_NOT_FIT:
+        return words.why_words(RuledOut(Reason.TIGHT if row.memory_tight else Reason.FITS))
+    return row.reason or None if row.step_time is None else None

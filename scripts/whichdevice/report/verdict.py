@@ -49,7 +49,7 @@ def first_screen(study: StudyResults) -> dict[str, Any]:
     """Sentences, a row for each workload, each answer in full, and what to keep in mind."""
     return {
         "lead": table.study_lines(study.answers),
-        "head": table.STUDY_HEAD,
+        "head": table.study_head(),
         "rows": table.study_rows(study.answers),
         "answers": [answer_parts(answer) for answer in table.by_stake(study.answers)],
         "facts": list(facts(study)),

@@ -84,6 +84,7 @@ COLUMNS: dict[str, Column] = {
     "module": Column("text", "workload file"),
     "mode": Column("text", "train, predict or generate; empty: a single operation, or no record"),
     "status": Column("text", "what became of the cell's runs"),
+    "n_too_large": Column("int", "runs that ran out of memory or were refused for it"),
     "evidence": Column("text", "measured; only such runs enter this table's numbers"),
     "n_ok": Column("int", "runs that ended well"),
     "n_timed": Column("int", "runs behind the speed: these, and those that ran out of time after a whole steady state"),
@@ -186,6 +187,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     for name in JOINED:
         frame[name] = _joined(good[name], of)
     frame["status"] = _status(runs, cell)
+    frame["n_too_large"] = runs["status"].isin(["out_of_memory", "refused"]).astype(int).groupby(cell, sort=False).sum()
     return table(frame.reset_index(drop=True), COLUMNS)
 
 

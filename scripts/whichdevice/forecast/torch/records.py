@@ -133,7 +133,7 @@ class Traced:
             unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),
             way=way.words(target.devices) or None,
-            note="; ".join(filter(None, [self.note, *trace.notes, *COMPILED * self._compiled])) or None,
+            notes=[*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled],
         )
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})

@@ -155,7 +155,7 @@ def _estimated(record: CompiledRecord) -> CompiledRecord:
             "memory_tight": tpu.is_tight(needed, target),
             "memory_is_lower_bound": False,
             "changes": [],
-            "note": None,  # of cuDNN's layers
+            "notes": [],  # of cuDNN's layers
             "operations": work.operations,
             "nbytes": work.bytes,
             "kernels": work.kernels,
@@ -186,7 +186,7 @@ def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> Com
         found = borrowed(other, record.asked) if other.work is not None else None
         if found is not None and found.facts is not None:
             note = f"the program of the {found.program_device}, of another architecture ({record.reason})"
-            found.facts = found.facts.model_copy(update={"note": "; ".join(filter(None, [found.facts.note, note]))})
+            found.facts = found.facts.model_copy(update={"notes": [*found.facts.notes, note]})
             return found
     return None
 

@@ -117,10 +117,11 @@ class _Compiling:
             work = fused or work_of(text, platform)
             if target.device == tpu.CARD:
                 for_tpu = work_of(text, platform, small_loops=tpu.SMALL_LOOPS).digest()
-            note = None if step.recurrent and fused is None else step.note  # unrolled: neither loops nor cuDNN's
+            unrolled = bool(step.recurrent) and fused is None  # neither loops nor cuDNN's
+            notes = [step.note] if step.note and not unrolled else []
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             sent = {"arrays": step.arrays, "fit": step.keras}
-            facts = facts.model_copy(update={**_facts(program, work), **units, **sent, "note": note})
+            facts = facts.model_copy(update={**_facts(program, work), **units, **sent, "notes": notes})
             self._emit.part(number, {"work": work.digest(), "work_for_tpu": for_tpu})
             if (need := program.memory.total) > facts.memory_available:
                 raise OutOfDeviceMemoryError(need, facts.memory_available)
