@@ -101,7 +101,7 @@ def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> C
         return KeptTrace(work, work, dict(zip(PARTS, memory, strict=True)))
 
     trace = way_on(target, traced, batch, mixed=False, tunable=model.has_passes).trace
-    work = work_of(trace, precision)
+    work = work_of(target, trace, precision)
     facts = facts_on(target, trace, work, unit=model.unit, units_per_step=float(batch))
     asked = ProgramRequest(
         device=target.device, workload=model.name.rpartition("/")[2], module=model.name, precision=precision,
