@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from needs import require
 
-pytest.importorskip("torch")
+require("torch")
 
 from fit.fitting import read_traces
 from fit.language_models import (

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import synthetic
 from answer.test_answer import FAST, MIDDLE, SMALL, answer
+from needs import require
 
 from whichdevice.__main__ import main
 from whichdevice.answer import Row, Wants
@@ -289,7 +290,7 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
 def test_which_card_a_name_means_is_printed_once_where_several_are_tried(
     played: SimpleNamespace, project_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("torch")
+    require("torch")
     model = str(project_root / "tests/models/small_mlp_torch.py")
     assert main(["ask", model, "--devices", "A100", "--no-measuring", "--deadline", "1s"]) == 0
     assert capsys.readouterr().err.count("A100: the A100 SXM 80GB is taken") == 1

@@ -1,13 +1,13 @@
 """The explorer in a real browser: its answers are those of Python, for the same traced steps on a typical host."""
 
 import random
-import shutil
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from needs import BROWSER, require
+from playwright.sync_api import sync_playwright
 
 from whichdevice.__main__ import main
 from whichdevice.answer import Option, Wants, words
@@ -20,7 +20,6 @@ from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LLAMA, QWEN, BERT, GPT2 = (
     "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B", "google-bert/bert-base-uncased", "openai-community/gpt2",
 )  # fmt: skip
@@ -50,12 +49,10 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def opened(page_file: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
     """The page at an address and width; a complaint of the browser fails the test."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: make test-environment")
-    if CHROMIUM is None:
-        pytest.skip("no browser: install Debian's chromium")
+    require("browser")
     width, address = getattr(request, "param", (1280, ""))
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         page, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -130,7 +127,7 @@ def test_what_is_not_there_is_named_and_notes_follow_the_choice(opened: Any, mod
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("torch") is None or find_spec("transformers") is None, reason="PyTorch is not installed")
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize(("name", "how", "option"), [(GPT2, MIXED, {}), (QWEN, "LoRA", {"method": "lora"})])
 def test_a_kept_step_is_the_one_that_ask_traces(models: dict[str, KnownModel], name, how, option) -> None:
     from whichdevice.forecast.torch.records import Traced
@@ -156,8 +153,6 @@ def test_a_kept_program_is_the_one_that_ask_compiles(
     name, target = "mnist_official", find_target("T4")
     kept = record_for(models[name], MIXED, 128, target)
     [asked] = compile_programs([kept.asked], waits=False)
-    if asked.status == "unavailable":
-        pytest.skip(asked.reason)
     assert kept.facts.memory_needed == pytest.approx(asked.facts.memory_needed, rel=1e-4)
     of_kept, of_compiled = (forecast_step(Work.from_dict(record.work), target.row) for record in (kept, asked))
     assert of_kept.device_time == pytest.approx(of_compiled.device_time, rel=1e-4)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 
@@ -24,7 +23,7 @@ print(found.operations / five.operations, found.bytes / five.bytes, found.kernel
 
 @pytest.mark.slow
 @pytest.mark.long  # the sum itself is in test_work.py
-@pytest.mark.skipif(find_spec("jax_plugins.xla_cuda12") is None, reason="XLA's compiler for GPUs is not installed")
+@pytest.mark.needs("gpu compiler")
 def test_five_layers_are_one_and_four_times_the_difference_to_two():
     path = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, "-c", LAYERS]

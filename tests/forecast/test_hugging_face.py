@@ -4,22 +4,23 @@ import json
 from dataclasses import replace
 
 import pytest
+from needs import require
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+require("torch")
+import torch
 
-from whichdevice.commands.ask import targets_of  # noqa: E402
-from whichdevice.errors import StudyError  # noqa: E402
-from whichdevice.forecast.study import program_requests  # noqa: E402
-from whichdevice.forecast.targets import find_target  # noqa: E402
-from whichdevice.forecast.torch.records import Traced  # noqa: E402
-from whichdevice.forecast.torch.trace import Step, trace_step  # noqa: E402
-from whichdevice.models.hugging_face import configuration, known_models  # noqa: E402
-from whichdevice.models.loading import read_address, workload_class  # noqa: E402
-from whichdevice.models.tuning import Tuning  # noqa: E402
-from whichdevice.planning.one_model import OneModel  # noqa: E402
-from whichdevice.records.products import ProgramRequest  # noqa: E402
-from whichdevice.workloads.base import Options  # noqa: E402
+from whichdevice.commands.ask import targets_of
+from whichdevice.errors import StudyError
+from whichdevice.forecast.study import program_requests
+from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.torch.records import Traced
+from whichdevice.forecast.torch.trace import Step, trace_step
+from whichdevice.models.hugging_face import configuration, known_models
+from whichdevice.models.loading import read_address, workload_class
+from whichdevice.models.tuning import Tuning
+from whichdevice.planning.one_model import OneModel
+from whichdevice.records.products import ProgramRequest
+from whichdevice.workloads.base import Options
 
 SMALL = {
     "model_type": "llama", "vocab_size": 64, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 10,

@@ -1,8 +1,8 @@
 """What fits: timm's training table of an RTX 3090 names the largest batch of LADDER that ran; the next one did not."""
 
-import pytest
+from needs import require
 
-pytest.importorskip("torch", reason="no PyTorch: make torch-cpu")
+require("torch")
 
 from fit.fitting import read_traces
 

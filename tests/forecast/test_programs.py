@@ -1,6 +1,5 @@
 """Small programs compiled for every kind of target, all in one process, and what is found in them."""
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -11,9 +10,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from needs import require
 
 from whichdevice.forecast.answer import forecast_of
-from whichdevice.forecast.targets import all_targets, cuda_folder, find_target
+from whichdevice.forecast.targets import all_targets, find_target
 from whichdevice.forecast.time_model import LAUNCH
 from whichdevice.forecast.work import FUSED_RECURRENT
 from whichdevice.forecast.xla import compile as compiling
@@ -58,8 +58,7 @@ CACHE = 2 * 2 * 2 * 64 * 128 * 2  # keys and values, layers, sequences, places, 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory) -> dict[str, CompiledRecord]:
-    if cuda_folder() is None or importlib.util.find_spec("jax_plugins.xla_cuda12") is None:
-        pytest.skip("the GPU compiler is not installed")
+    require("gpu compiler")
     patch = pytest.MonkeyPatch()
     patch.chdir(tmp_path_factory.mktemp("programs"))
     newer = tmp_path_factory.mktemp("cuda") / "ptxas"  # of CUDA 13, which refuses P100 and V100
@@ -166,8 +165,7 @@ def test_a_second_call_compiles_nothing_and_a_program_has_one_record_under_two_n
 
 def command(folder: Path, *start: str) -> subprocess.Popen:
     """The command on a model of 64 numbers, for two devices."""
-    if cuda_folder() is None:
-        pytest.skip("the GPU compiler is not installed")
+    require("gpu compiler")
     arguments = [sys.executable, "-m", "whichdevice", "ask", TINY, "--no-measuring", "--devices", "T4,V100"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WHICHDEVICE_LOCK_FOLDER": str(folder)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -194,8 +194,6 @@ def test_a_device_of_v2_is_a_core_with_half_the_chips_memory():
 def test_cudas_tools_come_from_the_installed_packages(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_cuda_data_dir=/usr/local/cuda --xla_dump_to=x")
     flags = environment(["cuda"]).get("XLA_FLAGS", os.environ["XLA_FLAGS"]).split()
-    if not any(flag.endswith("nvidia/cuda_nvcc") for flag in flags):
-        pytest.skip("nvidia-cuda-nvcc-cu12 is not installed")
     assert "--xla_dump_to=x" in flags and "--xla_gpu_cuda_data_dir=/usr/local/cuda" not in flags
     assert flags.index("--xla_gpu_enable_triton_gemm=false") < flags.index("--xla_dump_to=x"), "the user's flags win"
 

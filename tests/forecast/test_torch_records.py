@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from needs import require
 
-pytest.importorskip("torch")
+require("torch")
 from whichdevice.answer import Wants
 from whichdevice.answer.rows import estimated
 from whichdevice.commands.ask import targets_of

@@ -38,8 +38,8 @@ def test_all_that_lacks_is_one_line_with_one_command(framework, lacks, words, wo
     assert " pip install " in str(error.value) and "--python PATH uses the packages of another" in str(error.value)
 
 
+@pytest.mark.needs("torch")
 def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
-    pytest.importorskip("torch")
     Path("own.py").write_text(
         'import torch, transformers\nnet = transformers.AutoModel.from_pretrained("meta-llama/Llama-3.1-8B",\n'
         "    quantization_config=transformers.BitsAndBytesConfig(load_in_4bit=True))\n"
@@ -76,9 +76,9 @@ def test_requirements_named_here_are_those_of_the_environments(project_root):
     assert {*requirements.FORECASTS["keras"], *requirements.GPU, requirements.TPU} <= listed
 
 
+@pytest.mark.needs("torch")
 def test_another_python_answers_with_its_own_packages_first(tmp_path, working_folder, capfd):
     """It has none of ours, and a package that this environment lacks."""
-    pytest.importorskip("torch")
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
     [site] = (tmp_path / "env" / "lib").glob("python3*/site-packages")

@@ -1,6 +1,5 @@
 """The live page in a real browser: the same decision as Python, by keyboard, on a phone, from an address."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import Any
 
 import pytest
 from answer.test_answer import CHEAP, FAST, FREE, MIDDLE, SPOT, device, here, work
+from needs import BROWSER
+from playwright.sync_api import sync_playwright
 
 from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import Amount, decide
@@ -16,12 +17,7 @@ from whichdevice.numbers import time_words, usd_words
 from whichdevice.report.page import render
 from whichdevice.report.verdict import answer_parts
 
-playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: make test-environment")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no browser: install Debian's chromium"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("browser")]
 TIGHT: dict[str, Any] = {"memory_tight": True, "memory_needed": 14.6e9, "memory_available": 15e9}
 ROWS = (
     here(), FAST, MIDDLE, replace(CHEAP, **TIGHT), replace(FREE, **TIGHT, week_hours=30.0), SPOT,
@@ -47,8 +43,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with sync_playwright() as started:
+        found = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield found
         found.close()
 

@@ -118,7 +118,7 @@ def read_archive(path: Path, limit: int = LIMIT) -> dict[str, Observations]:
 
 
 def _is_unsafe(member: tarfile.TarInfo) -> bool:
-    """Return whether a member's name leaves the folder, or it is no plain file: tarfile's filters need Python 3.11.4."""
+    """Return whether a member leaves the folder, or is no plain file. (Filters of tarfile need Python 3.11.4.)"""
     name = PurePosixPath(member.name)
     return name.is_absolute() or ".." in name.parts or not (member.isreg() or member.isdir())
 
