@@ -65,13 +65,11 @@ class TrainingLoop(ABC):
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions for the validation examples `index`, as float32."""
 
-    @abstractmethod
-    def publish(self) -> None:
-        """Bring the trained values into the Keras model, so that callbacks and saving see them."""
+    def publish(self) -> None:  # noqa: B027
+        """Bring the trained values into the model, so that callbacks and saving see them; most loops train its own."""
 
-    @abstractmethod
-    def adopt(self) -> None:
-        """Go on from the values that the Keras model holds now, e.g. after loading weights."""
+    def adopt(self) -> None:  # noqa: B027
+        """Go on from the values that the model holds now, e.g. after loading weights; most loops train its own."""
 
 
 class Generator(ABC):
@@ -202,18 +200,36 @@ def total_loss(loss: Any, own: Sequence[Any]) -> Any:
     return loss
 
 
-def check_own_step(model: Any, loop: str) -> None:
-    """Raise StudyError where the loop would not run the model's own step."""
-    own = [name for name in overridden(model) if name == "train_step"]
-    if loop == "epoch" and own:
+def built_optimizer(
+    request: Request, workload: TrainingWorkload, model: Any, scale: Callable[[Any], Any] | None = None
+) -> Any:
+    """Return the optimiser of a Keras model, built; in float16 it scales the loss, as Keras' `compile` would have it.
+
+    `scale` makes the one that scales, Keras' LossScaleOptimizer if not given. Raises StudyError where loop epoch would
+    not run the model's own step, which may take other optimisers, and builds them.
+    """
+    import keras
+
+    if not workload.own_step(model):
+        optimizer = workload.optimizer()
+        if request.precision == "mixed_float16":
+            optimizer = (scale or keras.optimizers.LossScaleOptimizer)(optimizer)
+        optimizer.build(model.trainable_variables)
+        return optimizer
+    replaced = "train_step" in overridden(model)
+    if request.loop == "epoch" and replaced:
         raise StudyError("the model has its own train_step, which loop epoch does not run: take loop: fit")
-    if loop == "epoch" and model.run_eagerly:
+    if request.loop == "epoch" and model.run_eagerly:
         raise StudyError("the model is compiled with run_eagerly, which loop epoch does not do: take loop: fit")
+    if not replaced:
+        model.optimizer.build(model.trainable_variables)
+    return model.optimizer
 
 
-def needs_optimizer(model: Any) -> bool:
-    """Whether `model.optimizer` trains it; an own train_step may take others, and builds what it takes."""
-    return "train_step" not in overridden(model)
+def means_of(values: Any, workload: TrainingWorkload) -> Means:
+    """Return loss and metric of two numbers, of which the second is none where the workload has no metric."""
+    loss, metric = values.tolist()
+    return Means(loss, None if workload.metric is None else metric)
 
 
 def loss_and_metric(logs: Mapping[str, Any], metric: str | None) -> tuple[Any, Any]:

@@ -69,12 +69,6 @@ class FitLoop(TrainingLoop):
         self._inner.adopt()
         return self._inner.predict(index)
 
-    def publish(self) -> None:
-        """`fit` trains the Keras model itself: nothing to do."""
-
-    def adopt(self) -> None:
-        """`fit` trains the Keras model itself: nothing to do."""
-
 
 def _optimizer_variables(model: Any) -> list[Any]:
     """Of every optimiser that the model holds: an own step may use several."""

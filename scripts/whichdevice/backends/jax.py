@@ -18,13 +18,12 @@ from whichdevice.backends.base import (
     OperationLoop,
     TrainingLoop,
     backend,
-    check_own_step,
+    built_optimizer,
     huge_pages,
-    needs_optimizer,
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.jax_generation import JaxGenerator
-from whichdevice.backends.keras_on_jax import LOOP_STEPS, JaxTraining, StepPrograms, compiled_forward, types_of
+from whichdevice.backends.keras_on_jax import LOOP_STEPS, JaxTraining, StepPrograms, keras_forward, types_of
 from whichdevice.errors import StudyError, lacks_memory
 from whichdevice.machine import gpu, tpu
 from whichdevice.machine.gpu import cuda_variables
@@ -180,7 +179,7 @@ class Jax(Backend):
         size, replicas = self.request.batch_size, self.request.replicas
         if size % replicas:
             raise StudyError(f"batch_size {size} cannot be divided over {replicas} replicas")
-        model.optimizer = self._optimizer(workload, model)
+        model.optimizer = built_optimizer(self.request, workload, model)
         fit = self.request.loop == "fit"
         # XLA's CPU compiler leaves gradients of convolutions in a naive form inside loops: slower.
         loops = self.request.kind != "cpu"
@@ -191,25 +190,12 @@ class Jax(Backend):
     def forward_pass(self, model: Any) -> Forward:
         """`epoch`: one compiled program; `fit`: Keras' own, which it compiles the same way."""
         self._predicts = True
-        return model.predict_on_batch if self.request.loop == "fit" else compiled_forward(self._jax, self._mesh, model)
+        return model.predict_on_batch if self.request.loop == "fit" else keras_forward(self._jax, self._mesh, model)
 
     def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
         """Two compiled programs; replicas share the batch."""
         self._predicts = True
         return JaxGenerator(self._jax, self._mesh, workload, model, tokens)
-
-    def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
-        """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
-        if workload.own_step(model):
-            check_own_step(model, self.request.loop)
-            if needs_optimizer(model):
-                model.optimizer.build(model.trainable_variables)
-            return model.optimizer
-        optimizer = workload.optimizer()
-        if self.request.precision == "mixed_float16":
-            optimizer = self._keras.optimizers.LossScaleOptimizer(optimizer)
-        optimizer.build(model.trainable_variables)
-        return optimizer
 
     def _feed(self, workload: TrainingWorkload, train: Split) -> Callable[[np.ndarray], Any]:
         """Batches made by the host's processor, one after the other."""

@@ -20,6 +20,7 @@ from whichdevice.backends.base import (
     as_one_array,
     build_late_parts,
     loss_and_metric,
+    means_of,
     total_loss,
 )
 from whichdevice.backends.number_formats import emulated, product_format
@@ -250,10 +251,7 @@ class JaxTraining(TrainingLoop):
             constants = (self._arrays, self._jax.device_put(block, self._rows))
             carry = self.programs.run(carry, constants, len(part))
         self._state, sums, _ = carry
-        return self._read(np.asarray(sums) / (1 if self._own else len(batches)))
-
-    def _read(self, means: np.ndarray) -> Means:
-        return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
+        return means_of(np.asarray(sums) / (1 if self._own else len(batches)), self._workload)
 
     def _judged(self, state: State, arrays: Any, index: Any) -> Any:
         """Loss and metric."""
@@ -297,9 +295,10 @@ class JaxTraining(TrainingLoop):
             for part in parts:
                 last, metrics = self._test(state, self._held_out, self._shared(part))
                 state = state._replace(metrics=metrics)
-            return self._read(np.asarray(last))
+            return means_of(np.asarray(last), self._workload)
         judged = [self._judge(self._state, self._held_out, self._shared(part)) for part in parts]
-        return self._read(np.average(np.asarray(judged), axis=0, weights=[len(part) for part in parts]))
+        weights = [len(part) for part in parts]
+        return means_of(np.average(np.asarray(judged), axis=0, weights=weights), self._workload)
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""
@@ -324,27 +323,27 @@ class JaxTraining(TrainingLoop):
         return self._copy(self._jax.device_put(held, self._whole))
 
 
-def compiled_forward(jax: Any, mesh: Any, model: Any) -> Forward:
-    """The model's forward pass as one program with its weights on every replica; replicas share each batch."""
-    spec = jax.sharding.PartitionSpec
-    whole, rows = (jax.sharding.NamedSharding(mesh, spec(*axes)) for axes in ((), ("replica",)))
-    trainable, non_trainable = jax.device_put(
-        (
-            [variable.value for variable in model.trainable_variables],
-            [variable.value for variable in model.non_trainable_variables],
-        ),
-        whole,
-    )
+def keras_forward(jax: Any, mesh: Any, model: Any) -> Forward:
+    """The Keras model's forward pass as one program."""
+    variables = [variable.value for variable in model.trainable_variables]
+    others = [variable.value for variable in model.non_trainable_variables]
 
-    def predicted(trainable: Any, non_trainable: Any, inputs: Any) -> Any:
-        prediction, _ = model.stateless_call(trainable, non_trainable, inputs, **in_mode(model, False))
+    def predicted(state: Any, inputs: Any) -> Any:
+        prediction, _ = model.stateless_call(*state, inputs, **in_mode(model, False))
         return jax.tree.map(lambda leaf: jax.numpy.asarray(leaf, "float32"), prediction)
 
-    program = jax.jit(predicted)
+    return compiled_forward(jax, mesh, (variables, others), predicted)
+
+
+def compiled_forward(jax: Any, mesh: Any, state: Any, predicted: Callable[[Any, Any], Any]) -> Forward:
+    """`predicted(state, inputs)` as one program with the state on every replica; replicas share each batch."""
+    spec = jax.sharding.PartitionSpec
+    whole, rows = (jax.sharding.NamedSharding(mesh, spec(*axes)) for axes in ((), ("replica",)))
+    state, program = jax.device_put(state, whole), jax.jit(predicted)
 
     def forward(inputs: Any) -> Any:
         placed = inputs if mesh.size == 1 else jax.device_put(inputs, rows)
-        return jax.tree.map(np.asarray, program(trainable, non_trainable, placed))
+        return jax.tree.map(np.asarray, program(state, placed))
 
     return forward
 

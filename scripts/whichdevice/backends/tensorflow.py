@@ -6,6 +6,7 @@ Several replicas are a tf.distribute strategy: MirroredStrategy, or TPUStrategy 
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,8 @@ from whichdevice.backends.base import (
     OperationLoop,
     TrainingLoop,
     backend,
-    check_own_step,
+    built_optimizer,
     huge_pages,
-    needs_optimizer,
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.keras_on_tensorflow import TensorFlowTraining, place, traced_forward
@@ -92,7 +92,7 @@ class TensorFlow(Backend):
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """`epoch`: data on the device, one traced program for all steps; `fit`: fed by tf.data from the host."""
         with self._strategy.scope():
-            model.optimizer = self._optimizer(workload, model)
+            model.optimizer = built_optimizer(self.request, workload, model, partial(scaling_loss, self._tf))
             if self.request.loop == "epoch":
                 return self._loop(workload, model, train, validation)
             inner = self._loop(workload, model, Split({}, train.examples), validation)
@@ -109,19 +109,6 @@ class TensorFlow(Backend):
             return traced_forward(self._tf, self._strategy, model, jit)
         model.jit_compile = jit
         return model.predict_on_batch
-
-    def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
-        """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
-        if workload.own_step(model):
-            check_own_step(model, self.request.loop)
-            if needs_optimizer(model):
-                model.optimizer.build(model.trainable_variables)
-            return model.optimizer
-        optimizer = workload.optimizer()
-        if self.request.precision == "mixed_float16":
-            optimizer = scaling_loss(self._tf, optimizer)
-        optimizer.build(model.trainable_variables)
-        return optimizer
 
     def _loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TensorFlowTraining:
         kind = self.request.kind

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop, backend
+from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop, backend, means_of
 from whichdevice.backends.number_formats import emulated, product_format, storage_format
 from whichdevice.backends.torch import Torch
 from whichdevice.errors import StudyError
@@ -162,7 +162,7 @@ class ModuleTraining(TrainingLoop):
         self._sums.zero_()
         for index in rows:
             self._step(*self._fed(index), self._judged)
-        return self._read(self._sums / len(batches))
+        return means_of(self._sums / len(batches), self._workload)
 
     def fed(self, batches: np.ndarray) -> Iterable[Any] | None:
         """Batches gathered in host memory; None where the data are on the device."""
@@ -189,7 +189,7 @@ class ModuleTraining(TrainingLoop):
         """Compiled where that is asked for and PyTorch can do it, else step by step."""
         import torch
 
-        from whichdevice.backends.torch_devices import is_out_of_memory
+        from whichdevice.backends.torch_devices import works_compiled
 
         if not self._compiles:
             self._report_steps("eager")
@@ -198,16 +198,10 @@ class ModuleTraining(TrainingLoop):
         torch.compiler.set_stance("default")  # where a script was run until its training, nothing is compiled
         compiled = torch.compile(self._means)
         try:
-            self._step(*self._fed(index), compiled)
-        except Exception as error:  # what a step does is the workload's; the eager one raises again what is wrong in it
-            if is_out_of_memory(error):
-                raise
-            self._report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
-            return self._means
+            works = works_compiled(lambda: self._step(*self._fed(index), compiled), self._report_steps)
+            return compiled if works else self._means
         finally:
             self._restore(before)
-        self._report_steps("torch.compile")
-        return compiled
 
     def _means(self, inputs: Any, target: Any) -> Any:
         """Loss and metric of a batch, float32 [2]; the loss alone has gradients."""
@@ -220,10 +214,6 @@ class ModuleTraining(TrainingLoop):
         with torch.no_grad():
             metric = self._workload.quality(target, output)
         return torch.stack([loss, metric])
-
-    def _read(self, means: Any) -> Means:
-        loss, metric = means.tolist()
-        return Means(loss, None if self._workload.metric is None else metric)
 
     def reset(self) -> None:
         """Write back what every value held at first, and start the optimiser anew."""
@@ -252,7 +242,7 @@ class ModuleTraining(TrainingLoop):
             for start in range(0, self._examples, self._size):
                 index = torch.arange(start, min(start + self._size, self._examples), device=self._place.device)
                 sums += self._means(*self._workload.batch(self._held_out, index)) * len(index)
-        return self._read(sums / self._examples)
+        return means_of(sums / self._examples, self._workload)
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the module as it is now."""
@@ -264,12 +254,6 @@ class ModuleTraining(TrainingLoop):
             found = prediction_of(self._workload.forward(self._model.module, inputs))
         return found.float().cpu().numpy()
 
-    def publish(self) -> None:
-        """Steps change the module itself: nothing to do."""
-
-    def adopt(self) -> None:
-        """Steps change the module itself: nothing to do."""
-
 
 def module_forward(
     model: TorchModel, place: DeviceFormats, compiles: bool, report_steps: Callable[[str], None]
@@ -277,7 +261,7 @@ def module_forward(
     """The forward pass without gradients, of NumPy inputs: compiled if it `compiles` and PyTorch can do it."""
     import torch
 
-    from whichdevice.backends.torch_devices import is_out_of_memory
+    from whichdevice.backends.torch_devices import forward_pass
 
     workload = model.workload
 
@@ -287,26 +271,8 @@ def module_forward(
 
     if compiles:
         torch.compiler.set_stance("default")  # as in a training loop
-    program = torch.compile(predicted) if compiles else predicted
-    known = False
-
-    @torch.no_grad()
-    def forward(inputs: Any) -> np.ndarray:
-        nonlocal program, known
-        placed = mapped(lambda each: workload.typed(torch.from_numpy(each).to(place.device)), inputs)
-        if not known:
-            known = True
-            report_steps("torch.compile" if compiles else "eager")
-            try:
-                program(placed)
-            except Exception as error:  # the eager one raises again what is wrong in the model
-                if is_out_of_memory(error) or not compiles:
-                    raise
-                report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
-                program = predicted
-        return program(placed).cpu().numpy()
-
-    return forward
+    program = torch.compile(predicted) if compiles else None
+    return forward_pass(predicted, lambda leaf: workload.typed(leaf.to(place.device)), program, report_steps)
 
 
 class TorchGenerator(Generator):
