@@ -1,6 +1,5 @@
 """Generated tokens in table `summary` and in the report: prompts and single tokens, each with its time."""
 
-
 import pytest
 import synthetic
 

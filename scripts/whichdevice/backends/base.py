@@ -124,7 +124,7 @@ class Backend(ABC):
         """Take the devices, as many as replicas are asked for; raises StudyError where they are not there."""
 
     def scope(self) -> AbstractContextManager[Any]:
-        """What a model is built under, so that its variables lie on every replica."""
+        """Return the context that a model is built under, so that its variables are on every replica."""
         return nullcontext()
 
     @abstractmethod
@@ -137,14 +137,14 @@ class Backend(ABC):
 
     @abstractmethod
     def forward_pass(self, model: Any) -> Forward:
-        """What predicts a batch of the model's inputs, as the request's loop says; nothing is traced or compiled yet.
+        """Return what predicts a batch of inputs, as the request's loop says; nothing is traced or compiled yet.
 
         It takes and gives NumPy arrays, and so has waited for the device when it returns. Replicas share the batch;
         raises StudyError where the backend's replicas cannot.
         """
 
     def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
-        """What generates: the first half of `tokens` (int32 [batch, length]) is the prompt.
+        """Return the generator: the first half of `tokens` (int32 [batch, length]) is the prompt.
 
         Nothing is traced or compiled yet. Raises StudyError where the model or the backend does not generate.
         """
@@ -187,7 +187,7 @@ def huge_pages(request: Request) -> dict[str, str]:
     """The variable that must stand before the process starts, with the caller's own tunables."""
     if request.kind != "cpu" or request.loop != "epoch" or not sys.platform.startswith("linux"):
         return {}
-    others = [each for each in os.environ.get(VARIABLE, "").split(":") if each and "malloc.hugetlb" not in each]
+    others = [part for part in os.environ.get(VARIABLE, "").split(":") if part and "malloc.hugetlb" not in part]
     return {VARIABLE: ":".join([*others, HUGE_PAGES])}
 
 
@@ -195,8 +195,8 @@ def total_loss(loss: Any, own: Sequence[Any]) -> Any:
     """The loss with the model's own ones (regularisers, `add_loss`), added up as `fit` adds them."""
     from keras import ops
 
-    for each in own:
-        loss = ops.add(loss, ops.sum(each))
+    for added in own:
+        loss = ops.add(loss, ops.sum(added))
     return loss
 
 

@@ -62,17 +62,17 @@ def device_variables(request: Request, threads: int) -> dict[str, str]:
 
 
 def take_devices(jax: Any, request: Request) -> list[Any]:
-    """As many devices as replicas; raises StudyError, in one line, where they are not there."""
+    """Return as many devices as replicas; raises StudyError, in one line, where they are not available."""
     try:
-        found = jax.devices(request.kind)
+        available = jax.devices(request.kind)
     except RuntimeError as error:
         raise StudyError(f"{request.device}: {_why_none(jax, request, str(error))}") from error
-    if len(found) < request.replicas:
+    if len(available) < request.replicas:
         what = {"cpu": "CPU devices", "gpu": "GPUs", "tpu": "TPU cores"}[request.kind]
         raise StudyError(
-            f"{request.device}: JAX {jax.__version__} finds {len(found)} {what}, {request.replicas} replicas asked"
+            f"{request.device}: JAX {jax.__version__} finds {len(available)} {what}, {request.replicas} replicas asked"
         )
-    return found[: request.replicas]
+    return available[: request.replicas]
 
 
 def _why_none(jax: Any, request: Request, message: str) -> str:
@@ -149,7 +149,7 @@ class Jax(Backend):
         keras.config.set_dtype_policy("float32" if self.request.precision == "tf32" else self.request.precision)
 
     def _matmul_precision(self) -> str | None:
-        """Of float32 factors; left to itself JAX multiplies them in TF32 on GPUs and in bfloat16 on TPUs."""
+        """Return the format of float32 factors: JAX takes TF32 on GPUs and bfloat16 on TPUs by itself."""
         precision = self.request.precision
         if self.request.kind == "tpu" and precision != "float32":
             return None  # mixed precision there is bfloat16 products everywhere
@@ -221,7 +221,7 @@ class Jax(Backend):
         }
 
     def types(self) -> Types:
-        """Of the compiled step once there is one, until then as asked for."""
+        """Return the formats of the compiled step once there is one, until then as asked for."""
         texts = ("", "")
         if self._loop is not None:
             programs = self._loop.programs
@@ -240,7 +240,7 @@ class Jax(Backend):
         return lowered.as_text("hlo"), lowered.compile().as_text()
 
     def device(self) -> tuple[str | None, int]:
-        """By JAX's name; a CPU has the host's, and virtual devices are one CPU."""
+        """Return JAX's name of the device; a CPU has the host's, and virtual devices are one CPU."""
         if self.request.kind == "cpu":
             return None, 1
         return self._devices[0].device_kind, len(self._devices)

@@ -56,7 +56,7 @@ class JaxFunction(Jax):
         return compiled_forward(self._jax, self._mesh, as_stored(model), prediction(model))
 
     def types(self) -> Types:
-        """Of the compiled step once there is one, until then as asked for."""
+        """Return the formats of the compiled step once there is one, until then as asked for."""
         texts = ("", "")
         if self._loop is not None and self._loop.programs.written:
             texts = self._loop.programs.written, self._loop.programs.executed
@@ -129,14 +129,14 @@ def gathered(workload: JaxFile, step: Callable[..., Any]) -> Callable[[State, Ar
     """The same step on the examples `index` of arrays."""
 
     def on_index(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
-        found: tuple[State, Any] = step(state, *workload.batch(arrays, index))
-        return found
+        stepped: tuple[State, Any] = step(state, *workload.batch(arrays, index))
+        return stepped
 
     return on_index
 
 
 class FunctionTraining(JaxTraining):
-    """As for a Keras model, around the function's own step."""
+    """The loop of a Keras model, around the function's own step."""
 
     _workload: JaxFile
 

@@ -94,8 +94,8 @@ class TensorFlowTraining(TrainingLoop):
         count = tf.shape(batches)[0]
 
         def body(step: Any, total: Any) -> tuple[Any, Any]:
-            found = self._one(batches[step])
-            return step + 1, found if self._own else total + found  # its own are means so far
+            means = self._one(batches[step])
+            return step + 1, means if self._own else total + means  # its own are means so far
 
         sums = tf.while_loop(lambda step, _: step < count, body, (0, tf.zeros(2)))[1]
         return sums if self._own else sums / tf.cast(count, tf.float32)
@@ -127,7 +127,7 @@ class TensorFlowTraining(TrainingLoop):
         return self._tf.stack([self._tf.cast(loss, "float32"), self._tf.cast(metric, "float32")])
 
     def _pair(self, logs: Any) -> Any:
-        return self._tf.stack([self._tf.cast(each, "float32") for each in loss_and_metric(logs, self._workload.metric)])
+        return self._tf.stack([self._tf.cast(mean, "float32") for mean in loss_and_metric(logs, self._workload.metric)])
 
     def _judged_on_all(self, index: Any) -> Any:
         """Mean over the replicas."""
@@ -177,8 +177,8 @@ class TensorFlowTraining(TrainingLoop):
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""
-        each = -(-len(index) // self._replicas)
-        rows = np.resize(index, (self._replicas, each))  # repeats some where the replicas cannot share evenly
+        share = -(-len(index) // self._replicas)
+        rows = np.resize(index, (self._replicas, share))  # repeats some where the replicas cannot share evenly
         return self._joined(self._foretell(self._tf.constant(rows)))[: len(index)]
 
 
@@ -186,10 +186,10 @@ def shared_out(examples: int, size: int, replicas: int) -> Iterator[tuple[np.nda
     """Every example once, as (int32 [replicas, up to `size`], how many); all replicas judge the few left at the end."""
     start = 0
     while start < examples:
-        each = min(size, (examples - start) // replicas)
-        count = each * replicas or examples - start
+        share = min(size, (examples - start) // replicas)
+        count = share * replicas or examples - start
         index = np.arange(start, start + count, dtype=np.int32)
-        yield (index.reshape(replicas, each) if each else np.tile(index, (replicas, 1))), count
+        yield (index.reshape(replicas, share) if share else np.tile(index, (replicas, 1))), count
         start += count
 
 

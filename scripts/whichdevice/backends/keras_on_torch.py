@@ -40,7 +40,7 @@ def place(arrays: dict[str, np.ndarray], device: str) -> dict[str, Any]:
 
 
 class State:
-    """What a step changes, copied to the host: variables in Keras' order and PyTorch's random generators."""
+    """Everything that a step changes, copied to the host: variables in Keras' order and PyTorch's random generators."""
 
     def __init__(self, variables: list[Any], device: str) -> None:
         self._values = [variable.value.detach() for variable in variables]
@@ -144,7 +144,7 @@ class TorchTraining(TrainingLoop):
 
     def _pair(self, logs: Any) -> Any:
         pair = loss_and_metric(logs, self._workload.metric)
-        return torch.stack([torch.as_tensor(each, device=self._device).detach().float() for each in pair])
+        return torch.stack([torch.as_tensor(mean, device=self._device).detach().float() for mean in pair])
 
     def _means(self, loss: Any, target: Any, prediction: Any) -> Any:
         with torch.no_grad():

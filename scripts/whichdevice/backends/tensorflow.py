@@ -155,7 +155,7 @@ class TensorFlow(Backend):
         return self._tf.config.experimental.tensor_float_32_execution_enabled()
 
     def types(self) -> Types:
-        """As Keras' policy and TensorFlow's switch stand; sums are float32 and rounded when stored."""
+        """Return the formats of Keras' policy and TensorFlow's switch; sums are float32 and rounded when stored."""
         policy = self._policy()
         product = "tf32" if policy.compute_dtype == "float32" and self._tf32() else policy.compute_dtype
         unavailable = emulated(self.request.kind, product_format(self.request.precision))
@@ -214,7 +214,7 @@ def deal(tf: Any, strategy: Any, pipeline: Callable[[np.ndarray], Any], batches:
     Keras would make one for all, whose iterators, tuning themselves, take up to seconds to close (TensorFlow 2.21).
     """
     shares = batches.reshape(len(batches), strategy.num_replicas_in_sync, -1)
-    each = tf.distribute.InputOptions(
+    input_options = tf.distribute.InputOptions(
         experimental_fetch_to_device=False,
         experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
     )
@@ -224,7 +224,7 @@ def deal(tf: Any, strategy: Any, pipeline: Callable[[np.ndarray], Any], batches:
         options.autotune.enabled = False
         return pipeline(shares[:, context.input_pipeline_id]).with_options(options)
 
-    return strategy.distribute_datasets_from_function(of_replica, each)
+    return strategy.distribute_datasets_from_function(of_replica, input_options)
 
 
 def _cpus(tf: Any, request: Request) -> list[str]:
@@ -237,10 +237,10 @@ def _cpus(tf: Any, request: Request) -> list[str]:
 
 
 def _gpus(tf: Any, request: Request) -> list[str]:
-    found = [device.name for device in tf.config.list_logical_devices("GPU")]
-    if len(found) < request.replicas:
-        raise StudyError(f"{request.device}: {_why_no_gpu(tf, request.replicas, len(found))}")
-    return found[: request.replicas]
+    names = [device.name for device in tf.config.list_logical_devices("GPU")]
+    if len(names) < request.replicas:
+        raise StudyError(f"{request.device}: {_why_no_gpu(tf, request.replicas, len(names))}")
+    return names[: request.replicas]
 
 
 def _why_no_gpu(tf: Any, replicas: int, found: int) -> str:

@@ -24,8 +24,8 @@ def require_devices(request: Request) -> None:
         raise StudyError(
             f"{request.device}: PyTorch {version} is built without CUDA; make study ENV=torch installs one with it"
         )
-    if (found := torch.cuda.device_count()) < request.replicas:
-        seen = f"PyTorch {version} finds {found} of {request.replicas} GPUs on this host"
+    if (count := torch.cuda.device_count()) < request.replicas:
+        seen = f"PyTorch {version} finds {count} of {request.replicas} GPUs on this host"
         raise StudyError(f"{request.device}: {gpu.absent_reason(request.replicas) or seen}")
 
 

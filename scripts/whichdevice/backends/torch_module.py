@@ -70,7 +70,7 @@ class TorchModule(Torch):
         return TorchGenerator(model, place, tokens)
 
     def types(self) -> Types:
-        """As parameters, autocast and PyTorch's switches are set; sums are float32 and rounded when stored."""
+        """Return the formats of parameters and autocast; sums are float32 and rounded when stored."""
         precision = self.request.precision
         product = product_format(precision)
         return Types(
@@ -101,7 +101,7 @@ class DeviceFormats:
             model.module.to(self.whole)
 
     def precision(self) -> AbstractContextManager[Any]:
-        """What forward passes and losses run in."""
+        """Return the context that forward passes and losses run in."""
         import torch
 
         return nullcontext() if self._mixed is None else torch.autocast(self.device, self._mixed)
@@ -144,7 +144,7 @@ class ModuleTraining(TrainingLoop):
         """A copy of all that a step changes: values, statistics, optimiser, loss scale and random numbers."""
         import torch
 
-        held = [each.detach().clone() for each in self._values()]
+        held = [value.detach().clone() for value in self._values()]
         random = torch.get_rng_state(), torch.cuda.get_rng_state() if self._place.device == "cuda" else None
         return held, copy.deepcopy(self._optimizer.state_dict()), self._place.scaler.state_dict(), random
 
@@ -168,7 +168,7 @@ class ModuleTraining(TrainingLoop):
         """Batches gathered in host memory; None where the data are on the device."""
         import torch
 
-        return None if self._compiles else (self._workload.batch(self._train, each) for each in torch.tensor(batches))
+        return None if self._compiles else (self._workload.batch(self._train, index) for index in torch.tensor(batches))
 
     def _fed(self, index: Any) -> tuple[Any, Any]:
         """Inputs and targets on the device."""
@@ -251,8 +251,8 @@ class ModuleTraining(TrainingLoop):
         self._model.module.eval()
         with torch.no_grad(), self._place.precision():
             inputs, _ = self._workload.batch(self._held_out, torch.tensor(index, device=self._place.device))
-            found = prediction_of(self._workload.forward(self._model.module, inputs))
-        return found.float().cpu().numpy()
+            prediction = prediction_of(self._workload.forward(self._model.module, inputs))
+        return prediction.float().cpu().numpy()
 
 
 def module_forward(
@@ -299,8 +299,8 @@ class TorchGenerator(Generator):
         width = getattr(config, "head_dim", None) or config.hidden_size // heads
         with place.precision():
             number = torch.matmul(*(torch.ones((1, 1), dtype=place.whole, device=place.device),) * 2)
-        each = number.element_size()  # keys are products, in the format of autocast
-        self.cache_bytes = 2 * config.num_hidden_layers * batch * self._length * kept * width * each
+        width_bytes = number.element_size()  # keys are products, in the format of autocast
+        self.cache_bytes = 2 * config.num_hidden_layers * batch * self._length * kept * width * width_bytes
 
     def prefill(self) -> None:
         """Fill a new cache."""

@@ -62,7 +62,7 @@ def draw_crossover(study: StudyResults) -> Figure:
     notes = [counts.replace("bars:", "bands:")]
     if len(by_workload) > len(shown):
         notes.append(f"{len(by_workload) - len(shown)} more workloads in the tables")
-    if any(len(found) > MOST_LINES for found in by_workload.values()):
+    if any(len(lines_of_workload) > MOST_LINES for lines_of_workload in by_workload.values()):
         notes.append("some pairs left to the tables")
     figure.supxlabel("; ".join(notes))
     return figure
@@ -75,8 +75,8 @@ def _crossovers_shown(pairs: Sequence[DevicePair]) -> list[DevicePair]:
     for pair in pairs:
         largest[_work(pair)] = max(largest.get(_work(pair), 0), pair.work["fraction"])
     pairs = [pair for pair in pairs if pair.work["fraction"] == largest[_work(pair)]]
-    own = {_work(pair) for pair in pairs if pair.comparison == OWN_BEST}
-    return [pair for pair in pairs if pair.comparison == OWN_BEST or _work(pair) not in own]
+    with_best = {_work(pair) for pair in pairs if pair.comparison == OWN_BEST}
+    return [pair for pair in pairs if pair.comparison == OWN_BEST or _work(pair) not in with_best]
 
 
 def _work(pair: DevicePair) -> tuple[str, ...]:
@@ -91,16 +91,16 @@ def _crossover_lines(pairs: Sequence[DevicePair], study: StudyResults) -> list[L
     others = list(dict.fromkeys((pair.first, pair.second) for pair in pairs if pair.first != base))
     named = list(dict.fromkeys((pair.first, pair.second) for pair in pairs))
     kinds: dict[str, dict[tuple[str, ...], int]] = {}
-    found = []
+    lines = []
     for pair in pairs:
-        own = kinds.setdefault(pair.work["workload"], {})
-        turn = own.setdefault(_work(pair)[1:4], len(own))
+        kinds_of_workload = kinds.setdefault(pair.work["workload"], {})
+        turn = kinds_of_workload.setdefault(_work(pair)[1:4], len(kinds_of_workload))
         place = others.index((pair.first, pair.second)) if pair.first != base else 0
         colour = colours[pair.second] if pair.first == base else spare[place % len(spare)]
         marker = style.MARKERS[(named.index((pair.first, pair.second)) + 3 * turn) % len(style.MARKERS)]
         look = {"color": colour, "ls": ["-", "--", ":", "-."][turn % 4], "marker": marker}
-        found.append(Line(pair, f"{style.shortened(_label(pair, pairs), 56)}: {_outcome(pair)}", look))
-    return found
+        lines.append(Line(pair, f"{style.shortened(_label(pair, pairs), 56)}: {_outcome(pair)}", look))
+    return lines
 
 
 def _label(pair: DevicePair, pairs: Sequence[DevicePair]) -> str:

@@ -32,7 +32,7 @@ BOUND = 0.01  # of the step time: a smaller cut or drift changes no verdict
 
 @dataclass(frozen=True)
 class Trend:
-    """What the rank test says of a series; without direction and p it had too few values."""
+    """The result of the rank test on a series; without direction and p it had too few values."""
 
     direction: Literal["none", "rising", "falling"] | None = None
     p: float | None = None
@@ -79,7 +79,7 @@ def settled_from(windows: Sequence[Window], least: int) -> int:
 
 
 def _batches(windows: Sequence[Window]) -> list[Sequence[Window]]:
-    """At most `MOST_BATCHES` runs of neighbouring windows, as even as can be."""
+    """Return at most `MAX_BATCHES` runs of neighbouring windows, as even as can be."""
     count = min(MOST_BATCHES, len(windows))
     ends = [place * len(windows) // count for place in range(count + 1)] if count else [0]
     return [windows[start:end] for start, end in pairwise(ends)]
@@ -264,13 +264,13 @@ def time_steps(
     budget = Budget(request.seconds, request.min_steps, max(0, steps_per_epoch - 1))
     emit.timed_windows()
     emit.energy_part(next(names))
-    found = find_steady_state(planted(prepare, request.slowdown), budget, warmed, report, window)
+    state = find_steady_state(planted(prepare, request.slowdown), budget, warmed, report, window)
     emit.timed_windows()
-    _emit_energy(len(found.warm_up), len(found.windows), emit)
+    _emit_energy(len(state.warm_up), len(state.windows), emit)
     if request.kind == "gpu":
         emit.part("machine", {"clock": gpu.clock_now()})  # within milliseconds of the load
-    emit.part("cold", _warm_up(found, steps_per_epoch))
-    steady = steady_of(found, units_per_step, flops_per_step, steps_per_epoch)
+    emit.part("cold", _warm_up(state, steps_per_epoch))
+    steady = steady_of(state, units_per_step, flops_per_step, steps_per_epoch)
     emit.part("steady", steady)
     return steady
 

@@ -69,7 +69,7 @@ def foreign_record(content: bytes, run: Run, where: str) -> Record:
 
 
 def why_refused(record: Record, run: Run | None) -> str | None:
-    """What in a record cannot be trusted; None where all can. `run` is the run that its path names, if any."""
+    """Return what in a record cannot be trusted; None where all can. `run` is the run that its path names, if any."""
     if record.asked.kind not in get_args(DeviceKind):
         return f"asked.kind {record.asked.kind[:40]!r} is no kind of device"
     for name, artefact in record.artefacts.items():
@@ -119,7 +119,7 @@ def _gibibytes(machine: Machine) -> int | None:
 
 
 class Refused(Part):
-    """What lies in the place of a record from elsewhere that was refused: the reason, and nothing of the record."""
+    """The file in the place of a refused record from elsewhere: the reason, and nothing of the record."""
 
     refused: str
 
@@ -211,24 +211,24 @@ class MergedSource(Part):
 
     def paths(self, folder: Path) -> dict[Run, Path]:
         """Run and path of each record in the source's folder; a name that is no run is left out."""
-        found = {foreign_run(f"{name}/{RECORD}"): record.key for name, record in self.records.items()}
-        return {run: record_path(folder / OWN, run, key) for run, key in found.items() if run is not None}
+        keys = {foreign_run(f"{name}/{RECORD}"): record.key for name, record in self.records.items()}
+        return {run: record_path(folder / OWN, run, key) for run, key in keys.items() if run is not None}
 
 
 def record_path(runs: Path, run: Run, key: str | None = None) -> Path:
-    """Where the record of a run is below a folder of runs, with the folder of its key where it has one."""
+    """Return where the record of a run is below a folder of runs, with the folder of its key where it has one."""
     return runs / run.path / (key or "") / RECORD
 
 
 def merged_sources(root: Path) -> dict[Path, MergedSource]:
     """The merged sources of results/<study> by their folders; raises StudyError where one cannot be read."""
-    found = {}
+    sources = {}
     for path in sorted((root / MERGED).glob(f"[!.]*/{SOURCE}")):
         try:
-            found[path.parent] = MergedSource.model_validate_json(path.read_bytes())
+            sources[path.parent] = MergedSource.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
             raise StudyError(f"cannot read {path}: delete {path.parent} and merge again") from None
-    return found
+    return sources
 
 
 def merged_records(root: Path) -> dict[Run, Path]:
@@ -286,8 +286,8 @@ def find_clash(
             measured.setdefault(run, []).append(record)
     for run, machine in machines.items():
         name = run.cell.device
-        found = [_machine(path) for path in [*(root / OWN / run.path).rglob(RECORD), *measured.get(run, [])]]
-        for other_machine in [*found, measured_here.get(name)]:
+        machines_here = [_machine(path) for path in [*(root / OWN / run.path).rglob(RECORD), *measured.get(run, [])]]
+        for other_machine in [*machines_here, measured_here.get(name)]:
             if other_machine is not None and not same_machine(machine, other_machine):
                 texts = describe_machine(machine), describe_machine(other_machine)
                 return clash(name, f"was measured on another machine ({texts[0]}) than here ({texts[1]})")
@@ -310,9 +310,9 @@ def record_paths(folder: Path) -> list[Path]:
     """
     if not ((folder / OWN).is_dir() or (folder / MERGED).is_dir()):
         return sorted(folder.rglob(RECORD))
-    own, keys = own_records(folder), read_keys(folder)
-    current = {run: path for run, path in own.items() if path.parent.name == keys.get(run.path, path.parent.name)}
-    return sorted({**own, **merged_records(folder), **current}.values())
+    own_paths, keys = own_records(folder), read_keys(folder)
+    current = {run: path for run, path in own_paths.items() if path.parent.name == keys.get(run.path, path.parent.name)}
+    return sorted({**own_paths, **merged_records(folder), **current}.values())
 
 
 def own_records(root: Path) -> dict[Run, Path]:
@@ -334,7 +334,7 @@ def write_keys(keys: Mapping[str, str], root: Path) -> None:
 
 
 def read_keys(root: Path) -> dict[str, str]:
-    """What `write_keys` noted; empty where there is nothing readable."""
+    """Return what `write_keys` noted; empty where there is nothing readable."""
     try:
         return parse_keys((root / KEYS).read_bytes())
     except OSError:

@@ -127,7 +127,7 @@ class DevicePair(NamedTuple):
 
     @property
     def signs(self) -> list[int]:
-        """For each size: 1 where the second device is faster, -1 where the first one is, else 0."""
+        """The sign for each size: 1 where the second device is faster, -1 where the first one is, else 0."""
         return [{FASTER: 1, SLOWER: -1}.get(verdict, 0) for verdict in self.ratios["verdict"]]
 
 
@@ -145,7 +145,7 @@ def device_pairs(runs: pd.DataFrame, study: Study) -> list[DevicePair]:
     )
     judged = judged.set_axis(pd.Index(first["size"], name="size"))
     of = first["pair"].to_numpy()
-    return [each._replace(ratios=judged[of == k].sort_index()) for k, each in enumerate(pairs)]
+    return [pair._replace(ratios=judged[of == k].sort_index()) for k, pair in enumerate(pairs)]
 
 
 def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
@@ -167,9 +167,9 @@ def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
             ]
             yield from (pair for pair in same if not pair.logs.empty)
             if len(two[MEANS].drop_duplicates()) > 1:
-                own = _pair(OWN_BEST, best, first, second)
-                if not own.logs.empty:
-                    yield own
+                own_best = _pair(OWN_BEST, best, first, second)
+                if not own_best.logs.empty:
+                    yield own_best
 
 
 def in_order(rows: pd.DataFrame, study: Study) -> list[str]:
@@ -180,7 +180,7 @@ def in_order(rows: pd.DataFrame, study: Study) -> list[str]:
 
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
-    """At each device and size, of the backends and loops with enough good repeats the one of the highest mean."""
+    """Return, for each device and size, the rows of the backend and loop with the highest mean and enough repeats."""
     place = rows.groupby(["device", "batch_size"], sort=False).ngroup()
     cell = [place, *(rows[name] for name in MEANS)]
     means = np.log(rows["value"]).groupby(cell).transform("mean")
@@ -218,7 +218,7 @@ def _used_means(rows: pd.DataFrame) -> str:
     if len(parts) == 1:
         return " ".join(parts[0][0])
     sizes = {" ".join(key): sorted({int(size) for size in part["batch_size"]}) for key, part in parts}
-    return ", ".join(f"{name} at {' '.join(map(str, found))}" for name, found in sizes.items())
+    return ", ".join(f"{name} at {' '.join(map(str, used_sizes))}" for name, used_sizes in sizes.items())
 
 
 @makes("between which batch sizes another of two devices becomes the faster one, as measured", CROSSOVER_COLUMNS)
@@ -281,15 +281,15 @@ def _crossover(pair: DevicePair, crossing: Crossing, verdict: str) -> dict[str, 
 def _no_crossover(pair: DevicePair) -> dict[str, Any]:
     """Which device is faster, and at which sizes, where not at every one."""
     signs, verdicts = pair.signs, set(pair.ratios["verdict"])
-    found = {
+    shared = {
         "faster": _faster(pair, next((sign for sign in signs if sign), 0)),
         "faster_at": _listed(pair.ratios.index[[bool(sign) for sign in signs]]),
     }
     if len(signs) == 1:
-        return found | {"verdict": ONE_SIZE}
+        return shared | {"verdict": ONE_SIZE}
     if any(signs):
-        return found | {"verdict": ONE_FASTER if all(signs) else PARTLY}
-    return found | {"verdict": SAME if verdicts == {SAME} else UNDECIDED}
+        return shared | {"verdict": ONE_FASTER if all(signs) else PARTLY}
+    return shared | {"verdict": SAME if verdicts == {SAME} else UNDECIDED}
 
 
 def _faster(pair: DevicePair, sign: int) -> str | None:
