@@ -58,9 +58,9 @@ class StudyResults:
     @property
     def devices(self) -> list[str]:
         """Devices with measured numbers, in the order of the config, then others."""
-        found = self.measured["device"].unique().tolist()
-        return [name for name in self.study.devices if name in found] + [
-            name for name in found if name not in self.study.devices
+        known = self.measured["device"].unique().tolist()
+        return [name for name in self.study.devices if name in known] + [
+            name for name in known if name not in self.study.devices
         ]
 
     @property
@@ -86,10 +86,10 @@ class StudyResults:
         """Data source to the datasets that came from it, over the good runs."""
         good = timed(self.runs)
         good = good[good["source"].notna()]
-        found: dict[str, list[str]] = {}
+        by_source: dict[str, list[str]] = {}
         for source, group in good.groupby("source"):
-            found[str(source)] = sorted(group["dataset"].dropna().unique())
-        return found
+            by_source[str(source)] = sorted(group["dataset"].dropna().unique())
+        return by_source
 
     @property
     def attempted(self) -> pd.DataFrame:

@@ -40,7 +40,7 @@ def study_runs(study: Study) -> list[Run]:
 
 
 def uneven_cells(study: Study) -> list[Cell]:
-    """What is configured and makes no run on any host: training whose replicas cannot share the batch evenly."""
+    """Return what is configured and makes no run on any host: training whose replicas cannot share the batch evenly."""
     return [cell for cell in _configured_cells(study) if not _shares_evenly(study, cell)]
 
 
@@ -88,7 +88,7 @@ def with_model_settings(study: AnyStudy) -> AnyStudy:
     a model with a train_step of its own has `fit` alone.
     """
     return study.model_copy(
-        update={"workloads": {name: _settled(name, each) for name, each in study.workloads.items()}}
+        update={"workloads": {name: _settled(name, workload) for name, workload in study.workloads.items()}}
     )
 
 
@@ -114,7 +114,7 @@ def _updated(workload: Workload, update: dict[str, list[str]]) -> Workload:
 
 
 def own_modules(study: Study) -> dict[str, str]:
-    """What a study's workloads name that is somebody's own code or model, each with one of these workloads."""
+    """Return the code and models of somebody's own that a study's workloads name, each with one of these workloads."""
     named = {workload.module or name: name for name, workload in study.workloads.items()}
     return {module: name for module, name in named.items() if read_address(module).is_own}
 
@@ -128,8 +128,8 @@ def _recipe_batch_size(study: Study, name: str) -> int:
 def workflow_command(study: Study, target: str = "all", *more: str, again: bool = False) -> str:
     """The call that makes a target of this study, or measures `again`. Without `--configfile` it would be of the
     default study, so the study's own config is named unless it is that one."""
-    own = [] if _is_default(study) else [f"--configfile {study.root}/config.yaml"]
-    return " ".join(["whichdevice study", target, *own, *more, *["-- --forcerun measure"] * again])
+    configfile = [] if _is_default(study) else [f"--configfile {study.root}/config.yaml"]
+    return " ".join(["whichdevice study", target, *configfile, *more, *["-- --forcerun measure"] * again])
 
 
 def repeat_failed(study: Study) -> str:
@@ -146,5 +146,5 @@ def make_tables(folder: Path) -> str:
 def _is_default(study: Study) -> bool:
     """Whether it is the config that ships; the sources found for its data do not matter, merged records do."""
     data = study.data.model_copy(update={"sources": {}})
-    own = study.model_copy(update={"data": data})
-    return all(getattr(own, name) == value for name, value in Study()) and not Path(study.root, MERGED).is_dir()
+    plain = study.model_copy(update={"data": data})
+    return all(getattr(plain, name) == value for name, value in Study()) and not Path(study.root, MERGED).is_dir()

@@ -54,8 +54,8 @@ def test_devices_within_five_per_cent_are_the_same_and_one_device_has_nothing_to
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"verdict": "crossover", "crossover": 512.3, "crossover_low": 490, "crossover_high": 530, "faster_above": "gpu",
-      "faster_below": "cpu"}, "gpu from about 512 [490 – 530], below cpu"),
+    ({"verdict": "crossover", "crossover": 512.3, "size_below": 256, "size_above": 1024, "faster_above": "gpu",
+      "faster_below": "cpu"}, "gpu from about 512 (measured at 256 and 1024), below cpu"),
     ({"verdict": "one device is faster at every size", "faster": "gpu"}, "gpu at every size, 64 to 1024"),
     ({"verdict": "only one size", "sizes": "64"}, "one size compared, 64"),
     ({"verdict": "same within 5 %"}, "same within 5 % at every size"),

@@ -32,7 +32,7 @@ def from_text(value: Any) -> Any:
 
 
 def plain_from_text(value: Any) -> Any:
-    """As `from_text` where text may be meant: what no one writes for a number, such as 00123 or 1_000, stays."""
+    """Read as `from_text` does, but leave what no one writes for a number, such as 00123 or 1_000."""
     plain = not isinstance(value, str) or value.lower() in TRUTH or PLAIN.fullmatch(value)
     return from_text(value) if plain else value
 
@@ -43,7 +43,7 @@ def whole_from_text(value: Any) -> Any:
 
 
 def text(value: Any) -> Any:
-    """What YAML or the command line took for a number, as text again."""
+    """Return what YAML or the command line took for a number, as text again."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -134,7 +134,7 @@ class Device(Section):
 
 
 class Data(Section):
-    """Where the datasets come from."""
+    """The sources of the datasets."""
 
     source: Literal["auto", "tfds", "files", "standin"] = Field(
         "auto",
@@ -343,7 +343,7 @@ class Study(Section):
 
 
 class Storage(Section):
-    """Where datasets and results go beside this machine. It changes no number, and no result names it."""
+    """The place of datasets and results beside this machine. It changes no number, and no result names it."""
 
     bucket: str | None = Field(
         None, description="gs://name/prefix, or another address or folder; empty keeps everything on this machine"
@@ -351,7 +351,7 @@ class Storage(Section):
 
 
 class StudyFile(Study):
-    """What a config file may say: the study, and where its results go, which no result names."""
+    """The content of a config file: the study, and where its results go, which no result names."""
 
     storage: Storage = Field(
         default_factory=Storage, description="a bucket for datasets and results: docs/how-to/merge.md"

@@ -102,7 +102,7 @@ def learning_runs(study: Study, workload: str) -> list[Run]:
 
 
 def export_path(study: Study, workload: str) -> Path:
-    """Where the export's record is or will be, relative to the working directory.
+    """Return where the export's record is or will be, relative to the working directory.
 
     Its folder is named by a hash of the code and of the runs whose best model it holds.
     """
@@ -224,7 +224,7 @@ def _files(folder: Path) -> dict[str, ExportedFile]:
 
 
 def _difference(check: ExportCheck) -> str | None:
-    """What the SavedModel predicts otherwise than the run did, in one line; None where nothing is."""
+    """Return, in one line, what the SavedModel predicts otherwise than the run did; None where nothing is."""
     difference = check.saved_model
     if not check.examples or (difference is not None and difference <= check.tolerance):
         return None

@@ -30,7 +30,7 @@ SHORT_TOLERANCE = 5e-2  # where products are shorter than float32
 
 
 class Job(BaseModel):
-    """What an export needs; its paths are of this machine and are in no record."""
+    """The job of an export; its paths are of this machine and are in no record."""
 
     request: Request  # of the run whose model it is
     weights: Path

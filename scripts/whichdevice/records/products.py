@@ -30,7 +30,7 @@ WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
 
 
 class ProgramRequest(Part):
-    """What is asked of a compiler."""
+    """The request to a compiler."""
 
     device: str  # row of config/hardware.csv
     devices: Integer = 1  # that share the batch: GPUs, TPU chips, or cores on v2 and v3
@@ -63,7 +63,7 @@ class Collective(Part):
 
 
 class Change(Part):
-    """What to change in a step so that it takes less memory."""
+    """A change of a step so that it takes less memory."""
 
     name: str
     memory_needed: float
@@ -71,7 +71,7 @@ class Change(Part):
 
 
 class CompileFacts(Part):
-    """What the compiler states, or a trace shows, and what the program consists of."""
+    """The facts that the compiler states, or a trace shows, and what the program consists of."""
 
     evidence: Evidence = "compiled"
     compile_seconds: float | None = None  # of a GPU's program: until it is scheduled, without its kernels

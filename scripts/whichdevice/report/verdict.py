@@ -251,10 +251,10 @@ def size_words(row: pd.Series) -> str:
     """One row of table `crossover` in words."""
     sizes = str(row["sizes"]).split()
     if row["verdict"] in (CROSSOVER, SEVERAL):
-        ends = interval(row["crossover_low"], row["crossover_high"], about)
-        at = " ".join(filter(None, [about(row["crossover"]), ends]))
+        between = f"measured at {row['size_below']} and {row['size_above']}"
         several = ", one of several changes" if row["verdict"] == SEVERAL else ""
-        return f"{row['faster_above']} from about {at}, below {row['faster_below']}{several}"
+        at = f"about {about(row['crossover'])} ({between})"
+        return f"{row['faster_above']} from {at}, below {row['faster_below']}{several}"
     if row["verdict"] == ONE_SIZE:
         return f"one size compared, {sizes[0]}"
     if row["verdict"] == ONE_FASTER:

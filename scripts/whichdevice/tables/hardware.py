@@ -39,13 +39,13 @@ def wrong_row(device: str, device_name: str | None, study: Study, sheet: Sheet) 
 
     Only a name that fits another row says so: clouds hide names, and one that fits no row may be of the named one.
     """
-    named, found = _configured(device, study, sheet), _recognised(device_name, sheet)
-    if named is None or found is None or not (fits := sheet[named].matches):
+    named, recognised = _configured(device, study, sheet), _recognised(device_name, sheet)
+    if named is None or recognised is None or not (fits := sheet[named].matches):
         return None
     if re.search(fits, device_name or ""):
         return None
-    words = f"devices.{device}.hardware is {named}, and the device is a {found}"
-    return f"{words}: set devices: {{{device}: {{hardware: {found}}}}}"
+    words = f"devices.{device}.hardware is {named}, and the device is a {recognised}"
+    return f"{words}: set devices: {{{device}: {{hardware: {recognised}}}}}"
 
 
 def _configured(device: str, study: Study, sheet: Sheet) -> str | None:
@@ -71,25 +71,25 @@ def prices_of(rows: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     """Columns `usd_per_hour` and `price` of rows with columns `device` and `device_name`."""
     keys = list(zip(rows["device"].astype(str), rows["device_name"].fillna("").astype(str), strict=True))
     known = {key: price_of(*key, study, sheet) for key in set(keys)}
-    found = pd.DataFrame([known[key] for key in keys], rows.index, ["usd_per_hour", "price"])
-    return found.astype({"usd_per_hour": "float64"})
+    prices = pd.DataFrame([known[key] for key in keys], rows.index, ["usd_per_hour", "price"])
+    return prices.astype({"usd_per_hour": "float64"})
 
 
 def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -> HourlyPrice:
     """The price of one of the study's devices: the config's, else the cheapest on demand of its row of the sheet."""
     if device not in study.devices:
         return HourlyPrice(None, f"no price: the config has no device {device}")
-    settings, own = study.devices[device], f"devices.{device}.usd_per_hour"
+    settings, place = study.devices[device], f"devices.{device}.usd_per_hour"
     if settings.usd_per_hour is not None:
-        return HourlyPrice(settings.usd_per_hour, f"config: {own}")
+        return HourlyPrice(settings.usd_per_hour, f"config: {place}")
     if wrong := wrong_row(device, device_name, study, sheet):
         return HourlyPrice(None, f"no price: {wrong}")
     name = sheet_row(device, device_name, study, sheet)
     if name is None:
-        return HourlyPrice(None, f"no price: set {own}")
+        return HourlyPrice(None, f"no price: set {place}")
     offer = sheet[name].cheapest
     if offer is None:
-        return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {own}")
+        return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {place}")
     used = math.ceil(settings.replicas / devices_of(name))
     machine = _machine(used, name)
     chips = machine * math.ceil(used / machine)

@@ -48,7 +48,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the publication did, and where that is written."""
+    """The publication's training, and where that is written."""
 
     source: str
     batch_size: int
@@ -112,7 +112,7 @@ def tokens_of(inputs: Tree) -> Any:
 
 
 class Workload(ABC):
-    """What every workload states about itself."""
+    """The facts that every workload states about itself."""
 
     recipe: ClassVar[Recipe]
     dataset: ClassVar[str | None] = None
@@ -228,7 +228,7 @@ class TrainingWorkload(Workload):
         raise StudyError(f"{type(self).__name__}: {NO_GENERATION}")
 
     def doubts(self, model: Any) -> list[str]:
-        """What may be wrong with the model, a line each, for a person who tries it."""
+        """Return what may be wrong with the model, a line each, for a person who tries it."""
         return []
 
     def quality(self, target: Any, prediction: Any) -> Any:
@@ -248,7 +248,7 @@ class TrainingWorkload(Workload):
         return None
 
     def steps_per_epoch(self, examples: int, asked: int | None = None) -> int:
-        """As asked for, else whole batches in the training data; raises StudyError where no batch can be filled."""
+        """Return the steps asked for, else whole batches of data; raises StudyError where none can be filled."""
         steps = examples // self.options.batch_size
         draws_again = asked and not isinstance(self.order(examples, 0), Permutations)  # and so fills any batch
         if steps < 1 and not draws_again:
