@@ -87,11 +87,12 @@ config: environment
 docs: test-environment
 	$(PY) docs/generate.py
 	$(PY) -m sphinx -n -W --keep-going -q -b html docs docs/_build/html
-	@PYTHONPATH=scripts:. $(PY) docs/explorer.py page docs/_build/html/explorer.html
+	@$(PY) -m whichdevice explorer --html docs/_build/html/explorer.html
 	@echo "The site: docs/_build/html/index.html"
 
 explorer: environment
-	PYTHONPATH=scripts:. $(PY) docs/explorer.py page docs/_build/html/explorer.html
+	@mkdir -p docs/_build/html
+	$(PY) -m whichdevice explorer --html docs/_build/html/explorer.html
 
 outputs: test-environment
 	$(PY) docs/outputs.py
@@ -109,4 +110,4 @@ clean:
 	rm -rf .venv .venv-lock .venv-sky .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build
 
 forecasts:
-	PYTHONPATH=scripts:. $(PY) -m benchmarks.forecasts $(ARGS)
+	PYTHONPATH=scripts:. $(PY) -m fit $(ARGS)

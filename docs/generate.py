@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import explorer
 import outputs
 import sizes
 from address import ADDRESS
@@ -34,6 +33,8 @@ from whichdevice.config import model
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.model import Section
 from whichdevice.datasets.base import get_dataset
+from whichdevice.explorer.answers import record_for
+from whichdevice.explorer.steps import MIXED, known_models
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.forecast.targets import find_target
 from whichdevice.models.address import built_in_names
@@ -212,7 +213,7 @@ def kinds_of_models() -> str:
 
 def two_softwares() -> str:
     """Forecasts of a step of the same model by XLA and by PyTorch, from the explorer's steps."""
-    steps, devices = explorer.read_steps(), ("T4", "RTX 4090", "A100 SXM 80GB")
+    models, devices = known_models(), ("T4", "RTX 4090", "A100 SXM 80GB")
     softwares = ("Keras on JAX, compiled by XLA", "PyTorch, operation by operation")
     rows = []
     for what, batch, names in (
@@ -220,8 +221,8 @@ def two_softwares() -> str:
         ("GPT-2, 8 × 1,024 tokens", 8, ("decoder", "openai-community/gpt2")),
     ):
         for name, software in zip(names, softwares, strict=True):
-            made = [explorer.record(name, steps[name], explorer.MIXED, batch, find_target(each)) for each in devices]
-            times = table_of_records([each for each in made if each is not None], hardware_rows())["step_time"]
+            made = [record_for(models[name], MIXED, batch, find_target(device)) for device in devices]
+            times = table_of_records([record for record in made if record is not None], hardware_rows())["step_time"]
             rows.append([what, software, *(f"{1e3 * seconds:.3g} ms" for seconds in times)])
             what = ""
     return grid(["model, batch", "software", *devices], rows)

@@ -13,8 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from explorer import write_page
 from outputs import COMMANDS, PROJECT
+
+from whichdevice.explorer.page import write_page
 
 IMAGES = Path(__file__).resolve().parent / "images"
 WIDE, HIGH = 1280, 860

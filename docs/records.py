@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from whichdevice.answer.table import STUDY_HEAD, study_rows
+from whichdevice.answer.table import study_head, study_rows
 from whichdevice.config.hardware import HARDWARE
 from whichdevice.results import StudyResults
 from whichdevice.tables.make import write_tables
@@ -65,7 +65,7 @@ def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
             (out / study).mkdir(parents=True, exist_ok=True)
             (out / study / "published.csv").write_bytes((root / "tables" / "published.csv").read_bytes())
             answers = StudyResults(root / "config.yaml", root / "tables").answers
-            rows_of = pd.DataFrame(study_rows(answers), columns=STUDY_HEAD)
+            rows_of = pd.DataFrame(study_rows(answers), columns=study_head())
             rows_of.to_csv(out / study / "answers.csv", index=False)
 
 

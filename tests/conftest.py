@@ -1,14 +1,13 @@
 """What tests share: the project's folder, a place to work in, real data where it is available, a summary of skips."""
 
 import os
-import re
 import shutil
 import tempfile
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from needs import PROJECT, require
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # on a loaded machine more threads wait for each other
 
@@ -19,22 +18,8 @@ from whichdevice.locks import LOCK_FOLDER
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # Keras has one backend in a process. In that of the tests it is JAX, which a plan takes too and which starts fastest;
 # what needs another backend runs in a process of its own.
-if find_spec("jax"):
-    os.environ.setdefault("KERAS_BACKEND", "jax")
+os.environ.setdefault("KERAS_BACKEND", "jax")
 
-PROJECT = Path(__file__).resolve().parent.parent
-# What a test that was skipped needs: words of its reason, a name, how to install it.
-NEEDS = (
-    ("torch", "PyTorch", "make torch-cpu"),
-    ("slurm", "Slurm", "apt-get install slurm-wlm slurmdbd munge mariadb-server; sh envs/extra.sh slurm --apart"),
-    ("kubernetes", "the executor for Kubernetes", "sh envs/extra.sh kubernetes --apart"),
-    ("browser", "a browser", "apt-get install chromium chromium-driver"),
-    ("rsync", "rsync", "apt-get install rsync"),
-    ("skypilot", "SkyPilot", "sh envs/extra.sh sky"),
-    (r"\bgit\b", "git", "apt-get install git"),
-    ("original", "original data", "WHICHDEVICE_DATA=<folder of their archives>"),
-    ("not installed|could not import|make test-environment", "Python packages", "make test-environment"),
-)
 LONGEST = (
     "workflow/test_study.py",
     "backends/test_same_learning.py",
@@ -77,18 +62,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: longest.get(item.path, 0 if item.path in slow else 1))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option with which the tests that were skipped can be run later, once what they need is installed."""
+    parser.addoption("--skipped", metavar="FILE", help="write the skipped tests, one a line, as `pytest @FILE` reads")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose needs are not here."""
+    for mark in item.iter_markers("needs"):
+        require(*mark.args)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print in one place what was skipped, and what to install for it."""
-    skips: Counter[tuple[str, str]] = Counter()
-    for report in terminalreporter.stats.get("skipped", []):
-        reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else ""
-        found = next((need for need in NEEDS if re.search(need[0], reason, re.IGNORECASE)), None)
-        skips[found[1:] if found else (reason, "")] += 1
-    if skips:
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
         terminalreporter.section("skipped", sep="=")
-        for (name, install), count in sorted(skips.items(), key=lambda item: -item[1]):
-            line = f"{count:4} need {name}: {install}" if install else f"{count:4} {name}"
-            terminalreporter.write_line(line)
+        for reason, count in reasons.most_common():
+            terminalreporter.write_line(f"{count:4} {reason}")
+    if file := config.getoption("skipped"):
+        names = sorted({report.nodeid for report in skipped})
+        Path(file).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
@@ -99,11 +94,9 @@ def project_root() -> Path:
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """Folder of original archives, <folder>/<dataset>/<archive>; skips where there is none."""
-    folder = os.environ.get("WHICHDEVICE_DATA")
-    if not folder:
-        pytest.skip("no original archives: set WHICHDEVICE_DATA to their folder")
-    return Path(folder)
+    """The folder of original archives, <folder>/<dataset>/<archive>."""
+    require("original data")
+    return Path(os.environ["WHICHDEVICE_DATA"])
 
 
 @pytest.fixture

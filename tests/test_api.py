@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from answer.test_answer import CHEAP, FAST, FREE, answer, here
+from needs import require
 
 import whichdevice as wd
 from whichdevice import api
@@ -63,7 +64,9 @@ def test_the_answer_has_devices_a_table_a_page_and_a_text(asked: argparse.Namesp
 
 @pytest.mark.slow
 def test_a_loop_that_is_watched_trains_on_and_its_step_is_asked(asked: argparse.Namespace) -> None:
-    torch = pytest.importorskip("torch")
+    require("torch")
+    import torch
+
     net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
     optimizer, other = (torch.optim.SGD(net.parameters(), lr=0.1, momentum=each) for each in (0.9, 0.0))
     images, labels, losses = torch.from_numpy(X), torch.from_numpy(Y).long(), []
@@ -95,12 +98,15 @@ def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: 
     files = set()
     for _ in range(2):  # weights differ, the model does not
         if framework == "keras":
-            keras = pytest.importorskip("keras")
+            import keras
+
             model = keras.Sequential([keras.layers.Dense(3)])
             model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
             wd.ask(model, X, Y, batch_size=4)
         else:
-            torch = pytest.importorskip("torch")
+            require("torch")
+            import torch
+
             model = torch.nn.Sequential(torch.nn.Linear(6, 3))
             wd.ask(model, torch.from_numpy(X), torch.from_numpy(Y), loss=torch.nn.CrossEntropyLoss(), batch_size=4)
         files.add(asked.model)
@@ -115,7 +121,9 @@ def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: 
 
 
 def test_a_model_that_nobody_asked_about_for_a_month_is_removed(asked: argparse.Namespace) -> None:
-    torch = pytest.importorskip("torch")
+    require("torch")
+    import torch
+
     module, old, young = torch.nn.Linear(6, 3), api.CACHE / "old", api.CACHE / "young"
     for folder, days in ((old, 31), (young, 29)):
         folder.mkdir(parents=True)
@@ -127,7 +135,10 @@ def test_a_model_that_nobody_asked_about_for_a_month_is_removed(asked: argparse.
 
 
 def test_what_cannot_be_asked_is_one_line(asked: argparse.Namespace) -> None:
-    torch, keras = pytest.importorskip("torch"), pytest.importorskip("keras")
+    require("torch")
+    import keras
+    import torch
+
     for model, text in (
         (torch.nn.Linear(2, 1), "ask: a torch.nn.Module needs a batch of examples"),
         (keras.Sequential([keras.layers.Dense(2)]), "ask: the Keras model is not compiled"),
@@ -139,9 +150,10 @@ def test_what_cannot_be_asked_is_one_line(asked: argparse.Namespace) -> None:
 
 @pytest.mark.slow
 def test_a_notebook_asks_about_a_class_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("cloudpickle", reason="no cloudpickle: make test-environment")
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    require("torch")
+    import nbclient
+    import nbformat
+
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     cells = [
         "import torch, whichdevice as wd\nclass Net(torch.nn.Linear):\n    pass",

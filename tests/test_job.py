@@ -37,7 +37,7 @@ def test_a_traceback_in_the_log_names_no_home_folder(tmp_path: Path, monkeypatch
     assert "~/data/x.npy" in text and "vqzuser" not in text
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.needs("linux")  # it has /dev/full
 def test_where_the_log_has_no_room_the_line_comes_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "a.log").symlink_to("/dev/full")
     code = (

@@ -79,3 +79,10 @@ def test_a_declaration_is_read_without_an_import(tmp_path, text, name, arguments
     (tmp_path / "file.py").write_text(f"import nothing_of_that_name\n\n\n{text}    pass\n", encoding="utf-8")
     (found,) = decorated(tmp_path, "makes")
     assert (found.name, found.module, found.arguments) == (name, "file", arguments)
+
+
+@pytest.mark.parametrize("guess", ["importor" + "skip(", "pytest." + "skip(", "skip" + "if(find_spec", "shutil." + "which("])
+def test_tests_say_what_they_need_in_one_way(guess):
+    """By the marker, or `require` of tests/needs.py."""
+    files = [path for path in Path(__file__).parent.rglob("*.py") if guess in path.read_text(encoding="utf-8")]
+    assert {path.name for path in files} <= {"needs.py", "test_install.py", "throwaway_slurm.py"}

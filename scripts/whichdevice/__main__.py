@@ -52,9 +52,9 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         usage = importlib.import_module(f"whichdevice.commands.{parsed.command.replace('-', '_')}")
-        own = argparse.ArgumentParser()
-        usage.add_arguments(own)
-        options = re.findall(r"--[a-z][a-z-]*", own.format_usage())
+        options_parser = argparse.ArgumentParser()
+        usage.add_arguments(options_parser)
+        options = re.findall(r"--[a-z][a-z-]*", options_parser.format_usage())
         name = unknown[0].partition("=")[0]
         raise StudyError(
             f"{parsed.command}: {unknown[0]!r} is not known{did_you_mean(name, options)} "
@@ -74,7 +74,7 @@ def entry() -> None:
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """What comes before and after the first `--`."""
+    """Return what comes before and after the first `--`."""
     if "--" not in arguments:
         return arguments, []
     place = arguments.index("--")
@@ -82,7 +82,7 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _parser(first: list[str]) -> argparse.ArgumentParser:
-    """Of the command that is named first, or of all of them."""
+    """Return the parser of the command that is named first, or of all of them."""
     parser = argparse.ArgumentParser(prog="whichdevice", description="Which device for this work?")
     subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
     names = command_names()

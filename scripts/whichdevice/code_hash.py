@@ -48,7 +48,7 @@ def code_hash(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE
 
 
 def code_parts(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE) -> dict[str, str]:
-    """What `code_hash` covers: a digest for each module and file. Its keys say why something measures again."""
+    """Return a digest for each module and file that `code_hash` covers: its keys say why something measures again."""
     parts: dict[str, str] = {}
     waiting = set(modules)
     for path in files:
@@ -63,9 +63,9 @@ def code_parts(*modules: str, files: Iterable[Path] = (), package: Path = PACKAG
             raise ModuleNotFoundError(f"no module {module} in {package.name}")
     while waiting:
         module = waiting.pop()
-        found = _find(module, package)
-        if module not in parts and found is not None:
-            parts[module], imports = _source(found, module, package)
+        source = _find(module, package)
+        if module not in parts and source is not None:
+            parts[module], imports = _source(source, module, package)
             waiting |= imports | {module.rpartition(".")[0]}  # importing a module runs its packages first
     return parts
 
@@ -83,7 +83,7 @@ def _find(module: str, package: Path) -> Path | None:
 
 @cache
 def _source(path: Path, module: str, package: Path) -> tuple[str, frozenset[str]]:
-    """What one file adds: a digest of its code, and the modules of the package that it may import."""
+    """Return what one file adds: a digest of its code, and the modules of the package that it may import."""
     content = path.read_bytes()
     try:
         tree = parsed(content) if path.suffix == ".py" else None
@@ -102,13 +102,13 @@ def _source(path: Path, module: str, package: Path) -> tuple[str, frozenset[str]
 
 def _counted(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
     """All but strings that stand alone (docstrings), type checkers' imports and the version number."""
-    for each in statements:
-        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str):
+    for node in statements:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             continue
-        if isinstance(each, ast.If) and ast.unparse(each.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            yield from _counted(each.orelse)
-        elif not (isinstance(each, ast.Assign) and [ast.unparse(target) for target in each.targets] == ["__version__"]):
-            yield each
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from _counted(node.orelse)
+        elif not (isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__version__"]):
+            yield node
 
 
 def _imports(tree: ast.Module, inside: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from whichdevice.code_hash import parsed
 
 
 class Plugin(NamedTuple):
-    """What a decorator declares: the function or class, its file's name, and the literal arguments by place or name."""
+    """A declared function or class, its file's name, and the literal arguments of its decorator by place or name."""
 
     name: str
     module: str
@@ -75,11 +75,11 @@ def _files(folder: Path) -> list[Path]:
 def _literals(call: ast.Call) -> dict[int | str, Any]:
     """The arguments that are literals: others, such as a table's columns, show when its file is imported."""
     given: dict[int | str, ast.expr] = dict(enumerate(call.args))
-    given.update({each.arg: each.value for each in call.keywords if each.arg})
-    found: dict[int | str, Any] = {}
+    given.update({keyword.arg: keyword.value for keyword in call.keywords if keyword.arg})
+    literals: dict[int | str, Any] = {}
     for name, value in given.items():
         try:
-            found[name] = ast.literal_eval(value)
+            literals[name] = ast.literal_eval(value)
         except ValueError:
             continue
-    return found
+    return literals

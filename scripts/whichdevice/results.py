@@ -52,14 +52,15 @@ class StudyResults:
         sheet = hardware_rows(prices=price_sheet(self.study.prices))
         named = self.summary.dropna(subset=["device_name"]).groupby("device")["device_name"].first()
         hardware = {name: sheet_row(name, named.get(name), self.study, sheet) for name in self.study.devices}
-        return answers(self.summary, self.costs, self.forecasts, None, hardware, sheet)
+        options = {name: workload.options for name, workload in self.study.workloads.items()}
+        return answers(self.summary, self.costs, self.forecasts, None, hardware, sheet, options=options)
 
     @property
     def devices(self) -> list[str]:
         """Devices with measured numbers, in the order of the config, then others."""
-        found = self.measured["device"].unique().tolist()
-        return [name for name in self.study.devices if name in found] + [
-            name for name in found if name not in self.study.devices
+        known = self.measured["device"].unique().tolist()
+        return [name for name in self.study.devices if name in known] + [
+            name for name in known if name not in self.study.devices
         ]
 
     @property
@@ -85,10 +86,10 @@ class StudyResults:
         """Data source to the datasets that came from it, over the good runs."""
         good = timed(self.runs)
         good = good[good["source"].notna()]
-        found: dict[str, list[str]] = {}
+        by_source: dict[str, list[str]] = {}
         for source, group in good.groupby("source"):
-            found[str(source)] = sorted(group["dataset"].dropna().unique())
-        return found
+            by_source[str(source)] = sorted(group["dataset"].dropna().unique())
+        return by_source
 
     @property
     def attempted(self) -> pd.DataFrame:

@@ -44,7 +44,7 @@ def study_runs(study: Study) -> list[Run]:
 
 
 def uneven_cells(study: Study) -> list[Cell]:
-    """What is configured and makes no run on any host: training whose replicas cannot share the batch evenly."""
+    """Return what is configured and makes no run on any host: training whose replicas cannot share the batch evenly."""
     return [cell for cell in _configured_cells(study) if not _shares_evenly(study, cell)]
 
 
@@ -118,7 +118,7 @@ def _updated(workload: Workload, update: dict[str, list[str]]) -> Workload:
 
 
 def own_modules(study: Study) -> dict[str, str]:
-    """What a study's workloads name that is somebody's own code or model, each with one of these workloads."""
+    """Return the code and models of somebody's own that a study's workloads name, each with one of these workloads."""
     models = {model_of(study, name): name for name in study.workloads}
     return {model.text: name for model, name in models.items() if model.address.is_own}
 
@@ -131,8 +131,8 @@ def _recipe_batch_size(study: Study, name: str) -> int:
 def workflow_command(study: Study, target: str = "all", *more: str, again: bool = False) -> str:
     """The call that makes a target of this study, or measures `again`. Without `--configfile` it would be of the
     default study, so the study's own config is named unless it is that one."""
-    own = [] if _is_default(study) else [f"--configfile {study.root}/config.yaml"]
-    return " ".join(["whichdevice study", target, *own, *more, *["-- --forcerun measure"] * again])
+    configfile = [] if _is_default(study) else [f"--configfile {study.root}/config.yaml"]
+    return " ".join(["whichdevice study", target, *configfile, *more, *["-- --forcerun measure"] * again])
 
 
 def repeat_failed(study: Study) -> str:
@@ -149,5 +149,5 @@ def make_tables(folder: Path) -> str:
 def _is_default(study: Study) -> bool:
     """Whether it is the config that ships; the sources found for its data do not matter, merged records do."""
     data = study.data.model_copy(update={"sources": {}})
-    own = study.model_copy(update={"data": data})
-    return all(getattr(own, name) == value for name, value in Study()) and not Path(study.root, MERGED).is_dir()
+    plain = study.model_copy(update={"data": data})
+    return all(getattr(plain, name) == value for name, value in Study()) and not Path(study.root, MERGED).is_dir()

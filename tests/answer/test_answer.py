@@ -11,16 +11,27 @@ import pytest
 import synthetic
 from synthetic_forecasts import compiled_for
 
-from whichdevice.answer import Answer, Wants, answers
+from whichdevice.answer import Answer, Reason, Wants, answers
 from whichdevice.answer.decide import amount_of, decide, draws
-from whichdevice.answer.rows import FORECAST, MEASURED, ROUGH_MOST, Row, Work, estimated, measured_spread, without_time
-from whichdevice.answer.table import by_stake, head, known_words, study_lines, study_rows, text
-from whichdevice.answer.words import fits_words, lines, notes, title
+from whichdevice.answer.rows import (
+    FORECAST,
+    MEASURED,
+    ROUGH_MAX,
+    Price,
+    Row,
+    Work,
+    estimated,
+    measured_spread,
+    without_time,
+)
+from whichdevice.answer.table import by_stake, head, study_lines, study_rows, text
+from whichdevice.answer.words import amount_words, as_json, fits_words, known_words, lines, notes, title
 from whichdevice.config.model import Workload
 from whichdevice.errors import StudyError
 from whichdevice.forecast.work import FUSED_RECURRENT
 from whichdevice.numbers import time_words, usd_words
 
+CLOUD, NOBODY = Price("on_demand", "Cloud"), Price("unknown")
 STEPS = 100_000  # of batch 100: ten million images
 SIZE = Wants(examples=STEPS * 100)
 
@@ -28,7 +39,7 @@ SIZE = Wants(examples=STEPS * 100)
 def here(step: float = 0.1, **more: Any) -> Row:
     known = {
         "usd_per_hour": 0.03,
-        "price": "electricity: about 100 W",
+        "price": Price("electricity", watts=100.0),
         "log_sd_own": 0.01,
         "chip": "here",
         "fits": True,
@@ -37,7 +48,7 @@ def here(step: float = 0.1, **more: Any) -> Row:
 
 
 def device(name: str, step: float, usd: float | None, spread: float = 0.3, own: float = 0.05, **more: Any) -> Row:
-    known = {"precision": "mixed_float16", "provider": "Cloud", "rented": True, "fits": True, "chip": name}
+    known = {"precision": "mixed_float16", "price": CLOUD if usd is not None else NOBODY, "rented": True, "fits": True, "chip": name}
     return Row(
         name, "gpu", FORECAST, step_time=step, usd_per_hour=usd, log_sd_shared=spread, log_sd_own=own, **(known | more)
     )  # fmt: skip
@@ -60,8 +71,8 @@ def pick(*rows: Row, **wants: Any) -> str | None:
 
 
 FAST, MIDDLE, CHEAP = device("H100", 0.003, 3.0), device("L40S", 0.01, 0.8), device("T4", 0.04, 0.15)
-FREE = replace(CHEAP, device="T4, free", usd_per_hour=0.0, provider="Colab", session_hours=12.0)
-SPOT = replace(FAST, device="H100, spot", usd_per_hour=0.8, provider="Cloud", spot=True)
+FREE = replace(CHEAP, usd_per_hour=0.0, price=Price("free", "Colab"), session_hours=12.0)
+SPOT = replace(FAST, usd_per_hour=0.8, price=Price("spot", "Cloud"))
 UNPRICED = device("A", 0.0031, None)
 # Hours of the whole: H100 0.08, L40S 0.28, T4 1.1, here 2.8. USD: 0.25, 0.22, 0.17, 0.08.
 HEAVY = {"examples": STEPS * 3000.0}  # 30 times as much: hours 2.5, 8.3, 33, 83; USD 7.5, 6.7, 5.0, 2.5
@@ -84,8 +95,8 @@ DECISIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], str | None]] = [
     ("a spot machine", {**HEAVY, "spot": True}, (here(), FAST, MIDDLE, SPOT), "H100, spot"),
     ("moving it is not worth a quarter of an hour", {"examples": 5e5}, (here(), FAST, FREE), "this machine"),
     ("what does not fit is no choice", HEAVY, (FAST, replace(MIDDLE, evidence="does not fit", step_time=None)), "H100"),
-    ("without a price it cannot be the cheapest", HEAVY, (FAST, replace(MIDDLE, usd_per_hour=None)), "H100"),
-    ("without a price it is the fastest", {**HEAVY, "by": "time"}, (replace(FAST, usd_per_hour=None), CHEAP), "H100"),
+    ("without a price it cannot be the cheapest", HEAVY, (FAST, replace(MIDDLE, usd_per_hour=None, price=NOBODY)), "H100"),
+    ("without a price it is the fastest", {**HEAVY, "by": "time"}, (replace(FAST, usd_per_hour=None, price=NOBODY), CHEAP), "H100"),
     ("without any price, too", {**HEAVY, "by": "time"}, (UNPRICED, device("B", 0.003, None)), "B"),
     ("overlapping intervals block nothing", HEAVY, (MIDDLE, device("A10G", 0.0101, 0.8, own=0.6)), "L40S"),
     ("a likely cheaper one with a heavy tail", HEAVY, (MIDDLE, device("A10G", 0.0099, 0.8, own=0.9)), "L40S"),
@@ -122,7 +133,8 @@ SIZES: list[tuple[dict[str, Any], dict[str, Any], float, str]] = [
 def test_the_size_of_a_training(wants: dict[str, Any], known: dict[str, Any], units: float, words: str) -> None:
     asked = work(FAST, sequence_length=known.pop("length", None))
     found = amount_of(asked, Wants(**wants), **known)
-    assert (found.units, found.words, found.given) == (units, words, not words.startswith("a million"))
+    assert amount_words(decide(asked, Wants(**wants), found)) == words
+    assert (found.units, found.given) == (units, words != "a million images")
 
 
 def test_tokens_need_sequences() -> None:
@@ -161,15 +173,16 @@ def test_a_device_waits_for_the_input_pipeline() -> None:
 def test_no_ratio_is_above_what_the_host_allows() -> None:
     slow, fast, free = (
         device(name, step, 1.0, host_time=0.004, host_log_sd=0.1)
-        for name, step in (("A", 0.003), ("B", 1e-5), ("B, free", 1e-5))
+        for name, step in (("A", 0.003), ("B", 1e-5), ("B", 1e-5))
     )
+    free = replace(free, usd_per_hour=0.0, price=Price("free", "Colab"))
     slow = replace(slow, host_time=0.0)
     found = {option.device: option for option in answer(here(0.1), slow, fast).options}
     assert found["B"].ratio == pytest.approx(25, rel=0.05) and found["B"].host_decides and not found["B"].row.is_here
-    assert "The host decides on B, not the device: a faster one changes nothing." in notes(
+    assert "The CPU limits B: a faster device changes nothing." in notes(
         answer(here(0.1), slow, fast, free)
     )
-    every = "The host decides on every one of them, not the device: a faster one changes nothing."
+    every = "The CPU limits all of them: a faster device changes nothing."
     assert every in notes(answer(here(0.1), fast, free))
 
 
@@ -179,7 +192,7 @@ def test_no_ratio_is_above_what_the_host_allows() -> None:
         (0.09, 0.11, 3, 0, 0.0343, False),
         (0.09, 0.11, 3, 1, 0.2, True),  # two that nothing disturbed
         (0.002, 0.05, 3, 0, 0.55, True),  # wider than a factor of three
-        (0.0001, 50.0, 2, 2, ROUGH_MOST, True),
+        (0.0001, 50.0, 2, 2, ROUGH_MAX, True),
         (None, None, 1, 0, 0.2, True),
     ],
 )
@@ -192,9 +205,9 @@ def test_a_measured_error_and_whether_it_is_rough(
 
 
 def test_a_rough_number_has_no_interval_and_no_five_digits() -> None:
-    found = answer(here(0.21737, rough=True, log_sd_own=ROUGH_MOST, disturbed=True))
+    found = answer(here(0.21737, rough=True, log_sd_own=ROUGH_MAX, disturbed=True))
     line = " ".join(text(found))
-    assert "about 6 h" in line and "measured, rough, busy" in line and "[" not in line.replace("[ ]", "")
+    assert "about 6 h" in line and "measured, rough, disturbed" in line and "[" not in line.replace("[ ]", "")
 
 
 def test_of_two_equal_ones_both_are_named_with_what_tells_them_apart() -> None:
@@ -212,13 +225,13 @@ SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
     (HEAVY, (here(), FAST, MIDDLE, CHEAP), [
         "Rent an L40S: 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].",
         "Probably cheapest of 2 that end within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10 cases.",
-        "Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.14 or more.",
+        "Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.09 or more.",
         "Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).",
     ]),
     ({**HEAVY, "deadline": 9.5 * 3600}, (MIDDLE, device("A100", 0.007, 1.6)), [
         "Rent an L40S: 8.3 h [5.7–12 h], USD 6.67 [4.55–9.76].",
         "Cheapest of 2 that end within 9.5 h, and 67 % sure to do so.",
-        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.34; worth it if an hour of waiting costs you USD 1.07 or more.",
+        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.34; worth it if an hour of waiting costs you USD 0.81 or more.",
     ]),
     ({"examples": 5e5}, (here(), FAST), [
         "Use this machine: 8.3 min [8.2–8.4 min], USD <0.01 of electricity.",
@@ -245,7 +258,7 @@ def test_the_words(wants: dict[str, Any], rows: tuple[Row, ...], expected: list[
 def test_a_free_pick_names_the_paid_one_and_the_session() -> None:
     found = lines(answer(here(), CHEAP, FREE, wants=Wants(examples=STEPS * 400.0)))
     assert found[0].startswith("Use a free T4 (Colab): 4.4 h [3.1–6.4 h] instead of 11 h here, USD 0.")
-    assert "Nobody is promised a free one; a session lasts up to 12 h. Paid: USD 0.67 (Cloud)." in found
+    assert "Free GPUs are not guaranteed; a session lasts up to 12 h. Paid: USD 0.67 (Cloud)." in found
 
 
 def test_a_free_week_that_is_too_short_is_waited_for() -> None:
@@ -263,19 +276,19 @@ def test_a_spot_machine_is_a_row_where_it_is_asked_for_and_else_a_sentence() -> 
     assert said in notes(plain) and said not in notes(asked)
     assert "H100, spot" not in " ".join(text(plain)) and "▶ H100, spot" in " ".join(text(asked))
     assert lines(asked)[0].startswith("Rent a spot H100 (Cloud): 2.5 h")
-    eight = replace(SPOT, device="8 × H100, spot", devices=8)
+    eight = replace(SPOT, card="8 × H100", devices=8)
     assert lines(answer(eight, wants=replace(heavy, spot=True)))[0].startswith("Rent 8 × H100 as spot machines (Cloud)")
     assert any("keep checkpoints. On demand: USD 7.50 (Cloud)" in line for line in lines(asked))
 
 
 def test_where_nothing_is_left_a_device_is_named_once_with_why() -> None:
-    spot = replace(CHEAP, device="T4, spot", spot=True)
+    spot = replace(CHEAP, price=Price("spot", "Cloud"))
     found = answer(CHEAP, replace(FREE, usd_per_hour=0.1), spot, wants=replace(SIZE, budget=1e-9))
     assert lines(found) == ["No device is left for net: T4: costs more than 1e-09 USD."]
 
 
 def test_of_several_numbers_of_gpus_those_that_are_too_few_are_one_sentence() -> None:
-    eight, pair = (replace(FAST, device=f"{count} × H100", devices=count) for count in (8, 2))
+    eight, pair = (replace(FAST, card=f"{count} × H100", devices=count) for count in (8, 2))
     small = [replace(each, evidence="does not fit", step_time=None) for each in (FAST, pair)]
     shown = "\n".join(text(answer(*small, eight)))
     assert "▶ 8 × H100" in shown and "Too small: H100 and 2 × H100." in shown and shown.count("2 × H100") == 1
@@ -283,7 +296,7 @@ def test_of_several_numbers_of_gpus_those_that_are_too_few_are_one_sentence() ->
 
 def test_where_one_gpu_is_too_late_several_are_named() -> None:
     line = "Several GPUs that share the batch may end in time: --gpus 2,4."
-    late, pair = replace(SIZE, deadline=60.0), replace(FAST, device="2 × H100", devices=2)
+    late, pair = replace(SIZE, deadline=60.0), replace(FAST, card="2 × H100", devices=2)
     assert line in notes(answer(FAST, wants=late)) and line not in notes(answer(FAST))
     assert line not in notes(answer(FAST, pair, wants=late))
 
@@ -302,7 +315,7 @@ def test_this_machine_where_it_does_not_fit_is_still_here() -> None:
 
 SIXTEEN = "mixed 16 bits"
 FORMATS = [
-    ((here(), FAST), f"float32 here, {SIXTEEN} there"),
+    ((here(), FAST), f"float32 here, {SIXTEEN} elsewhere"),
     ((here(), replace(FAST, precision="float32")), "float32"),
     ((FAST, CHEAP), SIXTEEN),
     ((here(),), "float32"),
@@ -363,14 +376,14 @@ TO_CHANGE = "What to change: LoRA 34 GB (0.44 times the time); QLoRA 23 GB (0.48
 
 
 def test_what_fits_nowhere_says_what_is_missing_and_what_to_change() -> None:
-    found = answer(SMALL, replace(SMALL, device="T4", memory_available=15e9))
+    found = answer(SMALL, replace(SMALL, card="T4", memory_available=15e9))
     assert found.fits_nowhere and lines(found) == [
         "net fits none of these devices: it needs 140 GB, L40S has 80; with LoRA 34 GB.",
         "Memory, GB: weights 32, gradients 32, optimiser 64, activations 9, buffers and fragments 3; CUDA's "
         "context takes 0.9 besides.",
         f"L40S is too small (80 GB). {TO_CHANGE}",
     ]
-    plain = json.loads(json.dumps(found.to_dict()))["rows"][0]
+    plain = json.loads(json.dumps(as_json(found)))["rows"][0]
     assert plain["memory_parts"] == PARTS and plain["changes"][1]["name"] == "LoRA"
     without = answer(without_time("this machine", "4-bit weights need a GPU"), SMALL)
     assert without.fits_nowhere and lines(without) == lines(answer(SMALL))
@@ -382,19 +395,19 @@ def test_a_cheaper_device_that_is_too_small_says_what_would_make_it_fit() -> Non
     fits = replace(FAST, memory_parts=PARTS, memory_needed=140e9, memory_available=150e9)
     assert f"L40S is too small (80 GB). {TO_CHANGE}" in notes(answer(fits, SMALL))
     assert any(
-        line.endswith(" Ask for it, e.g. --option method=lora.") for line in notes(answer(fits, SMALL, module="hf:x"))
+        line.endswith(" Ask for it, e.g. --option method=lora.") for line in notes(answer(fits, SMALL, tunable=True))
     )
     assert not any("What to change" in line for line in notes(answer(fits, replace(SMALL, usd_per_hour=9.0))))
     tight = replace(SMALL, memory_needed=81e9, memory_tight=True)
     assert fits_words(tight) == "tight: 81 of 80"
-    assert answer(fits, tight).options[-1].ruled_out == "may not fit"
+    assert answer(fits, tight).options[-1].why == Reason.TIGHT
 
 
 def test_a_step_that_takes_too_long_here_is_an_estimate() -> None:
     found = answer(estimated("this machine", 2400.0, 20e9, 25e9), FAST)
     assert "About 40 min a step here, not measured: --again measures it." in notes(found)
     assert known_words(found.here) == "estimated, rough" and found.pick.device == "H100"
-    assert answer(estimated("this machine", 9.0, 30e9, 25e9), FAST).options[-1].ruled_out == "does not fit"
+    assert answer(estimated("this machine", 9.0, 30e9, 25e9), FAST).options[-1].why == Reason.FITS
 
 
 def test_memory_that_does_not_suffice() -> None:
@@ -403,11 +416,11 @@ def test_memory_that_does_not_suffice() -> None:
 
 def test_json_has_the_same_numbers_and_nothing_that_json_lacks() -> None:
     found = answer(here(), FAST, device("P4", 1.0, None))
-    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    plain = json.loads(json.dumps(as_json(found), allow_nan=False))
     assert (plain["pick"], plain["by"], plain["workload"]) == ("this machine", "cost", "net")
     row = next(row for row in plain["rows"] if row["device"] == "H100")
     assert row["step_time"] == 0.003 and row["usd"] == pytest.approx(0.25, rel=0.05) and row["ratio"] > 30
-    assert next(row for row in plain["rows"] if row["device"] == "P4")["ruled_out"] == "no price is known"
+    assert next(row for row in plain["rows"] if row["device"] == "P4")["ruled_out"]["reason"] == "price"
 
 
 @pytest.fixture(scope="module")
@@ -443,7 +456,7 @@ def test_a_cost_is_of_what_throughput_counts_for_every_workload_and_operation(st
 
 def test_the_published_epochs_and_the_whole_data_make_a_training(studied: Any) -> None:
     found = of(studied)["mnist_cnn"]
-    assert found.amount.words.startswith("60,000 images × ") and found.amount.given
+    assert amount_words(found).startswith("60,000 images × ") and found.amount.given
     assert [option.device for option in found.options if option.row.evidence == FORECAST] == ["T4", "L4"] or len(
         found.options
     ) == 3
@@ -465,11 +478,11 @@ def test_which_device_hardly_matters_where_what_is_offered_is_the_same() -> None
     same = [device(name, 0.01, 20.0, spread=0.0, own=0.0) for name in ("A", "B", "TPU v5e")]
     for rows, holds in ((same, True), ([*same, device("C", 0.01, None)], True), ([*same, FAST], False)):
         found = study_lines([answer(*rows, wants=replace(SIZE, by="time"))])
-        assert ("Which rented device it is hardly matters for net." in found) == holds
+        assert ("All rented devices take about the same time and money for net." in found) == holds
 
 
 def test_how_recurrent_layers_run_is_told_below_the_table(studied: Any) -> None:
-    forecasts = studied.forecasts.assign(note=f"a fusion of two; {FUSED_RECURRENT}")
+    forecasts = studied.forecasts.assign(step_notes=json.dumps(["a fusion of two", FUSED_RECURRENT]))
     found = answers(studied.summary, studied.costs, forecasts)
     assert {answer.work.workload for answer in found if any("cuDNN" in note for note in notes(answer))} == {
         "mnist_cnn",
@@ -486,13 +499,13 @@ def test_a_study_without_records_has_forecasts_alone(studied: Any, tmp_path: Pat
 def test_a_measurement_that_settles_it_is_named_only_where_it_pays() -> None:
     rows = device("A100", 0.01, 1.0, own=0.4), device("L40S", 0.0105, 1.0, own=0.4)
     dear, cheap = (notes(answer(*rows, wants=Wants(examples=size, deadline=9e9))) for size in (3e9, 1e7))
-    line = 'What would settle it: whichdevice rent net.py --on "A100" --max-usd 1'
+    line = "What would settle it: whichdevice rent net.py --on A100 --max-usd 1 --batch 100 --precision mixed_float16"
     assert line in dear and line not in cheap
     assert line not in notes(answer(*rows[:1], wants=Wants(examples=3e9)))
 
 
 def test_buying_is_mentioned_where_the_training_is_a_part_of_what_a_card_costs() -> None:
-    card = replace(CHEAP, device="RTX 3090", card_usd=1500.0, card_watts=350.0)
+    card = replace(CHEAP, card="RTX 3090", card_usd=1500.0, card_watts=350.0)
     assert any(
         "To buy one (about USD 1,500) is cheaper from 17,000 h" in line
         for line in notes(answer(card, wants=Wants(examples=3e10, deadline=9e9)))

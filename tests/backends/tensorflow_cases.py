@@ -3,7 +3,6 @@
 test_tensorflow.py runs this file in a process that has that backend.
 """
 
-import sys
 
 import numpy as np
 import pytest
@@ -134,7 +133,7 @@ def test_steps_validation_and_prediction_compile_by_xla_as_a_tpu_needs_them(back
     np.testing.assert_allclose(found[1], found[0], rtol=2e-3, atol=1e-4)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only TensorFlow's Linux build knows GPU kernels")
+@pytest.mark.needs("linux")  # its TensorFlow alone knows GPU kernels
 @pytest.mark.parametrize("name", ["mnist_cnn", "shakespeare_lstm", "weather_gru"])
 def test_no_operation_of_a_step_goes_back_to_the_host_for_lack_of_a_gpu_kernel(backend, images, name):
     random = np.random.default_rng(0)

@@ -1,9 +1,8 @@
 """Mode generate: a cache changes no score, prompt and tokens are timed apart, and other models are refused."""
 
-from importlib.util import find_spec
-
 import pytest
 from backends.generation_behaviour import generated
+from needs import require
 
 pytestmark = pytest.mark.slow
 
@@ -76,8 +75,7 @@ def found(tmp_path_factory) -> dict[str, dict]:
 
 @pytest.fixture(scope="module")
 def hugging_face(tmp_path_factory) -> dict[str, dict]:
-    if find_spec("transformers") is None:
-        pytest.skip("transformers is not installed")
+    require("torch")
     folder = tmp_path_factory.mktemp("torch")
     (folder / "gpt2.py").write_text(GPT2)
     (folder / "linear.py").write_text(LINEAR)

@@ -1,6 +1,5 @@
 """Huge pages are asked for where this project's own loop runs on a Linux CPU, and nowhere else."""
 
-import sys
 
 import pytest
 from backends.scenario import REQUEST
@@ -8,7 +7,7 @@ from backends.scenario import REQUEST
 from whichdevice.backends.base import huge_pages
 from whichdevice.records.schema import Request
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="glibc's variable is for Linux")
+LINUX = pytest.mark.needs("linux")  # a variable of glibc
 
 
 def asked(**changes) -> Request:

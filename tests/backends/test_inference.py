@@ -1,10 +1,10 @@
 """Mode predict on each backend: every call is timed, waits for its result, and predicts what the weights say."""
 
 from functools import cache
-from importlib.util import find_spec
 
 import pytest
 from backends.inference_behaviour import measured
+from needs import require
 
 pytestmark = pytest.mark.slow
 
@@ -20,8 +20,8 @@ def found(tmp_path_factory):
 
     @cache
     def of(backend: str, replicas: int = 1) -> dict[str, dict]:
-        if find_spec(backend) is None:
-            pytest.skip(f"{backend} is not installed")
+        if backend == "torch":
+            require("torch")
         ways = [("float32", loop) for loop in (LOOPS if replicas == 1 or backend != "torch" else LOOPS[:1])]
         ways += SHORT.items() if replicas == 1 else []
         runs = {f"{precision} {loop}": {"precision": precision, "loop": loop} for precision, loop in ways}

@@ -1,6 +1,5 @@
 """JAX functions and Flax modules trained without Keras: both loops learn the same."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +11,9 @@ from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
-
 BATCH, STEPS = 16, 3
 EXAMPLES = ROOT / "docs" / "examples"
-FILES = [
-    "jax_mlp.py",
-    pytest.param(
-        "flax_cnn.py", marks=pytest.mark.skipif(not importlib.util.find_spec("flax"), reason="Flax is not installed")
-    ),
-]
+FILES = ["jax_mlp.py", "flax_cnn.py"]
 
 
 def losses(path: Path, loop: str, precision: str = "float32") -> list[float]:

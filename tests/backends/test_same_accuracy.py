@@ -5,11 +5,11 @@ checked against theirs), so that seeds pair and only dropout and rounding differ
 epochs of `mnist_cnn`, Adam's rate falling to nothing: accuracies near 94.7 %, standard deviation of pairs near .2.
 """
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 from backends.scenario import accuracies
+from needs import require
 from scipy import stats
 
 from whichdevice.datasets.prepare import prepare_dataset
@@ -47,8 +47,8 @@ def reference(dataset, initial, tmp_path_factory) -> list[float]:
 
 @pytest.mark.parametrize(("backend", "loop"), [("tensorflow", "fit"), ("jax", "epoch"), ("torch", "epoch")])
 def test_accuracy_is_equivalent(dataset, initial, reference, tmp_path, backend, loop):
-    if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed")
+    if backend == "torch":
+        require("torch")
     found = accuracies(tmp_path, dataset, initial, backend=backend, loop=loop, **RECIPE)
     low, high = interval(found, reference)
     print(f"{backend} {loop} - tensorflow epoch: 90 % interval [{low:.2f}, {high:.2f}] points")

@@ -3,12 +3,12 @@
 That holds for the built-in workloads, and for a model with regularisers and `add_loss` as plain `fit` counts them.
 """
 
-import importlib.util
 from functools import cache
 
 import numpy as np
 import pytest
 from backends.scenario import model_file, play_each
+from needs import require
 
 pytestmark = pytest.mark.slow
 
@@ -46,8 +46,8 @@ def played(tmp_path_factory):
 
     @cache
     def once(backend: str, replicas: int, long: bool) -> dict[str, dict]:
-        if importlib.util.find_spec(backend) is None:
-            pytest.skip(f"{backend} is not installed")
+        if backend == "torch":
+            require("torch")
         folder = tmp_path_factory.mktemp(f"{backend}{replicas}")
         own, of_weights = model_file(folder), model_file(folder, activities=0.0)
         if long:

@@ -1,6 +1,5 @@
 """The TensorFlow backend: what Keras does on it is in tensorflow_cases.py, SavedModels are in saved_model_cases.py."""
 
-from importlib.util import find_spec
 
 import pytest
 from backends.cases import run_cases
@@ -8,8 +7,6 @@ from backends.scenario import REQUEST
 
 from whichdevice.backends import backend_class
 from whichdevice.records.schema import Request
-
-pytestmark = pytest.mark.skipif(find_spec("tensorflow") is None, reason="tensorflow is not installed")
 
 FILES = ("backends/tensorflow_cases.py", "exporting/saved_model_cases.py")
 

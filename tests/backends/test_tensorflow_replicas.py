@@ -47,7 +47,7 @@ def test_an_overflow_on_any_replica_skips_the_step_and_halves_the_scale(found):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="only TensorFlow's Linux build knows GPU kernels")
+@pytest.mark.needs("linux")  # its TensorFlow alone knows GPU kernels
 def test_data_never_goes_back_to_the_host_for_lack_of_a_gpu_kernel(found):
     assert set(found["kernels"]) <= {"ScatterNd"}  # a few flags of the sparse embedding update
 

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Request
 
-pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+pytestmark = pytest.mark.needs("torch")
 
 
 def request_for(**changes) -> Request:

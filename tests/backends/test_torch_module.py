@@ -1,6 +1,5 @@
 """PyTorch modules trained without Keras: the ordinary loop, the compiled one, and what stays the same between them."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
-pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+pytestmark = pytest.mark.needs("torch")
 
 BATCH, STEPS = 8, 4
 TEXT = """

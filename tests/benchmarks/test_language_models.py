@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from needs import require
 
-pytest.importorskip("torch")
+require("torch")
 
-from benchmarks.forecasts.fitting import read_traces
-from benchmarks.forecasts.language_models import (
+from fit.fitting import read_traces
+from fit.language_models import (
     PUBLISHED,
     memory_rows,
     peak,

@@ -1,10 +1,12 @@
 """What trying a file showed is told in plain lines."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from whichdevice.checking.check import Tried, findings
+from whichdevice.forecast.answer import Forecast
 
 FACTS: dict[str, Any] = {
     "input_shape": [64, 32, 32, 3],
@@ -19,17 +21,17 @@ MODEL = {
     "kind": "Sequential", "inputs": ["uint8 (32, 32, 3)"], "outputs": ["float32 (10,)"], "forward_flops": 1.7e6,
     "training_flops": 3.5e6,
 }  # fmt: skip
-ROW = {
-    "device": "T4", "status": "ok", "reason": None, "batch": 64, "fits": True, "memory_bytes": 1e9,
-    "memory_available_bytes": 15.2e9, "step_time": 0.012, "step_time_low": 0.01, "step_time_high": 0.02,
-}  # fmt: skip
+ROW = Forecast(
+    device="T4", status="ok", batch_size=64, fits=True, memory_needed=1e9, memory_available=15.2e9, step_time=0.012,
+    step_time_low=0.01, step_time_high=0.02,
+)  # fmt: skip
 
 
 def tried(*losses: float | None) -> Tried:
     return Tried("ok", None, {"workload": FACTS, "model": MODEL, "losses": {"of_steps": list(losses)}})
 
 
-def lines(*forecasts: dict[str, Any], **each: Tried) -> str:
+def lines(*forecasts: Forecast, **each: Tried) -> str:
     return "\n".join(findings("mine.py", each, forecasts, ()))
 
 
@@ -69,4 +71,4 @@ def test_a_failure_is_its_reason_and_the_other_backends_still_tell():
     ],
 )
 def test_a_forecast_says_whether_it_fits_and_how_long_a_step_takes(said, words):
-    assert words in lines({**ROW, **said}, jax=tried(2.0, 1.0))
+    assert words in lines(replace(ROW, **said), jax=tried(2.0, 1.0))

@@ -23,7 +23,6 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_parquet_holds_the_same_table_and_what_its_columns_mean(results: Path) -> None:
-    pytest.importorskip("pyarrow")
     assert main(["export", "--parquet", str(results)]) == 0
     found = pd.read_parquet(results / "parquet/runs.parquet")
     expected = read_table(results / "tables/runs.csv", runs.COLUMNS)
@@ -54,7 +53,6 @@ def test_without_pyarrow_the_line_says_what_to_install(results: Path, monkeypatc
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(results: Path, capsys) -> None:
-    pytest.importorskip("pyarrow")
     (results / "parquet").touch()
     assert main(["export", "--parquet", str(results)]) == 2
     message = capsys.readouterr().err
@@ -62,7 +60,6 @@ def test_a_folder_that_cannot_be_made_is_one_line(results: Path, capsys) -> None
 
 
 def test_a_disk_that_is_full_is_one_line_and_a_whole_file_stays(results: Path, monkeypatch, capsys) -> None:
-    pytest.importorskip("pyarrow")
     assert main(["export", "--parquet", str(results)]) == 0
     before = (results / "parquet/runs.parquet").read_bytes()
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from needs import program, require
 
 from whichdevice.__main__ import main
 from whichdevice.commands import rent
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.slow
 FAKE = Path(__file__).parents[1] / "fakes/sky.py"
 RENT = ["rent", "--device", "gpu", "--configfile", "small.json"]
 CONFIG = {**synthetic.SMALL, "devices": {"gpu": {"kind": "gpu"}}, "data": {"source": "standin"}}
-RSYNC = shutil.which("rsync") or ""
+RSYNC = program("rsync") or ""
 LONGEST = 240.0  # seconds after which a scenario hangs, on a busy machine too
 
 
@@ -57,8 +58,7 @@ class Stage:
 
     def start(self, *arguments: str) -> "Started":
         """Start `rent` on a terminal of its own; skips where no rsync can copy."""
-        if not RSYNC:
-            pytest.skip("rsync is not installed")
+        require("rsync")
         child, terminal = pty.fork()
         if not child:
             status = 1
@@ -386,10 +386,10 @@ for path in sys.argv[1:]:
 
 
 @pytest.mark.long
+@pytest.mark.needs("skypilot")
 def test_skypilot_itself_takes_the_tasks(working_folder, tmp_path, project_root, capsys):
-    sky = shutil.which("sky") or shutil.which("sky", path=project_root / ".venv-sky/bin")
-    if sky is None:
-        pytest.skip("no SkyPilot: sh envs/extra.sh sky")
+    sky = program("sky")
+    assert sky is not None
     for name, text in CATALOGUES.items():
         path = tmp_path / ".sky/catalogs/v8" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -110,15 +110,15 @@ def test_observations_of_each_city(path: Path) -> None:
     assert not np.isnan(signals).any()
 
 
-@pytest.mark.parametrize("name", ["../weather-denmark.csv", "a/../../evil"])
-def test_path_traversal_is_refused(path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["../weather-denmark.csv", "a/../../evil", "/etc/weather-denmark.csv"])
+def test_names_that_leave_the_folder_are_refused(path: Path, name: str) -> None:
     pack(path, {name: b"x", "weather-denmark.csv": table().encode()})
     with pytest.raises(StudyError, match="is unsafe"):
         read_archive(path)
 
 
-@pytest.mark.parametrize("link", ["/etc/passwd", "../../secret"])
-def test_links_out_of_the_archive_are_refused(path: Path, link: str) -> None:
+@pytest.mark.parametrize("link", ["/etc/passwd", "../../secret", "other.csv"])
+def test_links_are_refused(path: Path, link: str) -> None:
     pack(path, {}, link=link)
     with pytest.raises(StudyError, match="is unsafe"):
         read_archive(path)

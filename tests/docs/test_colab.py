@@ -19,8 +19,9 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory, project_root):
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
+    import nbclient
+    import nbformat
+
     home = tmp_path_factory.mktemp("runtime")
     notebook = nbformat.read(project_root / "docs/colab.ipynb", as_version=4)
     nbformat.validate(notebook)
@@ -136,7 +137,8 @@ def test_what_a_study_needs_is_added_and_the_frameworks_are_the_runtimes_own(
     monkeypatch.chdir(project_root)
     if packed:
         monkeypatch.syspath_prepend(str(project_root))
-        hatch_build = pytest.importorskip("hatch_build")
+        import hatch_build
+
         study = [f"{each}; extra == 'study'" for each in hatch_build.extras(project_root / "envs")["study"]]
         lines = [*hatch_build.requirements("base", project_root / "envs"), *study, "torch==2; extra == 'torch'"]
         info = tmp_path / "scripts" / "whichdevice-1.dist-info"

@@ -51,13 +51,10 @@ def test_packed_records_make_the_same_tables_again(records: ModuleType, tmp_path
 
 @pytest.mark.slow
 def test_operations_of_the_workload_pages_are_those_that_jax_counts(generate: ModuleType) -> None:
-    if pytest.importorskip("keras").backend.backend() != "jax":
-        pytest.skip("Keras is not on JAX")
     committed = generate.COSTS.read_text(encoding="utf-8").splitlines()
     assert generate.workload_costs(["mnist_official"]).splitlines()[-1] in committed
 
 
 @pytest.mark.long
 def test_operations_of_every_workload_page_are_those_that_jax_counts(generate: ModuleType) -> None:
-    pytest.importorskip("jax")
     assert generate.counted_costs() == generate.COSTS.read_text(encoding="utf-8")

@@ -157,7 +157,7 @@ def test_links_anchors_and_pictures_exist(page: Path) -> None:
 
 
 def test_pages_that_code_names_exist(project_root: Path) -> None:
-    folders = ("scripts", "rules", "profiles", "envs", "benchmarks", "config")
+    folders = ("scripts", "rules", "profiles", "envs", "benchmarks", "fit", "config")
     files = [path for folder in folders for path in (project_root / folder).rglob("*") if path.suffix in CODE]
     files += [project_root / name for name in ("Snakefile", "Makefile", "envs/Containerfile")]
     for path in files:
@@ -187,7 +187,7 @@ def test_what_python_blocks_import_of_the_package_exists(block: pages.Block) -> 
 
 @pytest.mark.parametrize("page", pages.TEXTS, ids=lambda page: page.name)
 def test_files_of_the_project_that_a_page_names_exist(page: Path, project_root: Path) -> None:
-    folders = "scripts|tests|benchmarks|config|envs|profiles|docs|rules"
+    folders = "scripts|tests|benchmarks|fit|config|envs|profiles|docs|rules"
     for name in re.findall(rf"`((?:{folders})/[\w/.-]+)`", page.read_text(encoding="utf-8")):
         made = "my_net" in name or name.startswith(("docs/_build", "docs/results/records", "docs/results/tables"))
         assert made or (project_root / name).exists(), name

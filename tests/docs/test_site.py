@@ -9,9 +9,6 @@ import pytest
 
 @pytest.mark.slow
 def test_the_site_builds_strictly(tmp_path: Path, project_root: Path) -> None:
-    pytest.importorskip("sphinx")
-    pytest.importorskip("myst_parser")
-    pytest.importorskip("furo")
     command = [sys.executable, "-m", "sphinx", "-n", "-W", "--keep-going", "-q", "-b", "html"]
     done = subprocess.run(
         [*command, "-d", str(tmp_path / "cache"), "docs", str(tmp_path / "site")],

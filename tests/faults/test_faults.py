@@ -19,11 +19,7 @@ from whichdevice.records.store import read_record
 
 # Interrupts, and tables on a full disk, are in tests/workflow; lack of memory and time-outs in
 # tests/measuring; two calls at once in tests/test_locks.py.
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.long,
-    pytest.mark.skipif(sys.platform != "linux", reason="mounts of Linux"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.needs("linux")]
 MEASURE = {"seconds": 0.2, "min_steps": 1, "repeats": 2, "timeout": 600, "retry_disturbed": False}
 STUDY = {
     "devices": {"cpu": {"kind": "cpu"}},
@@ -141,9 +137,8 @@ def test_a_full_disk_is_one_line_and_what_is_missing_is_made_once_there_is_room(
         assert statuses(project, f"full{room}") == {"ok"}
 
 
+@pytest.mark.needs("mounts")
 def test_a_folder_that_cannot_be_written_is_one_line_and_harms_nothing(project: Project) -> None:
-    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("a read-only mount needs root")
     config = {**STUDY, "study": "closed"}
     before = finished(project, config)
     mounted = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && cd "$0" && exec "$@"'

@@ -27,12 +27,12 @@ def sweep(sizes: list[int], devices: dict[str, Device], repeats: int = 3, **work
     )
 
 
-def test_a_crossover_is_told_with_its_interval(tmp_path: Path) -> None:
+def test_a_crossover_has_the_sizes_around_it(tmp_path: Path) -> None:
     devices = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu"), "tpu": Device(kind="tpu", replicas=8)}
     text = text_of("crossover", sweep([2, 8, 32, 128, 512], devices, repeats=5), tmp_path)
-    assert "gpu / cpu: equal at " in text and " [" in text
+    assert "gpu / cpu: equal at " in text and " (" in text
     assert "tpu / gpu: gpu faster throughout" in text
-    assert "n = 5 pairs per point; bands and diamonds: 95 % t-interval" in text
+    assert "n = 5 pairs per point; bands: 95 % t-interval" in text
 
 
 def test_one_repeat_has_no_band_and_decides_nothing(tmp_path: Path) -> None:

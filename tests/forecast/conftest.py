@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # `benchmarks` is no part of the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # `fit` is no part of the package
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 
@@ -13,7 +12,7 @@ from whichdevice.forecast.xla.hlo_operations import read_work
 small = {"width": 64, "heads": 2, "vocabulary": 500, "optimizer": "sgd"}
 def work(layers):
     options = small | {"layers": layers}
-    model = "config/forecast_models/gpt2.py"
+    model = "fit/compiled/gpt2.py"
     made = compile_program(model, "V100 SXM2", "float32", 2, options=options, sequence_length=64)
     return read_work(made.text, "gpu")
 one, two, five = work(1), work(2), work(5)
@@ -24,7 +23,7 @@ print(found.operations / five.operations, found.bytes / five.bytes, found.kernel
 
 @pytest.mark.slow
 @pytest.mark.long  # the sum itself is in test_work.py
-@pytest.mark.skipif(find_spec("jax_plugins.xla_cuda12") is None, reason="XLA's compiler for GPUs is not installed")
+@pytest.mark.needs("gpu compiler")
 def test_five_layers_are_one_and_four_times_the_difference_to_two():
     path = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, "-c", LAYERS]

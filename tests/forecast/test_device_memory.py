@@ -4,8 +4,8 @@ import csv
 
 import numpy as np
 import pytest
+from fit.fitting import DATA
 
-from whichdevice.files import CONFIG
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.xla.device_memory import (
     MOST_COMPILES,
@@ -16,7 +16,7 @@ from whichdevice.forecast.xla.device_memory import (
 )
 
 GIBI = 2**30
-with (CONFIG / "forecast_memory.csv").open(encoding="utf-8", newline="") as file:
+with (DATA / "memory.csv").open(encoding="utf-8", newline="") as file:
     KNOWN = {line["id"]: line for line in csv.DictReader(file)}
 
 

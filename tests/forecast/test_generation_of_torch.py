@@ -1,9 +1,9 @@
 """Tokens that a decoder of Hugging Face generates: its weights and its cache are read for each."""
 
 import pytest
+from needs import require
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
+require("torch")
 
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target

@@ -4,23 +4,23 @@ import json
 from dataclasses import replace
 
 import pytest
+from needs import require
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+require("torch")
+import torch
 
-from whichdevice.commands.ask import targets_of  # noqa: E402
-from whichdevice.errors import StudyError  # noqa: E402
-from whichdevice.forecast.study import program_requests  # noqa: E402
-from whichdevice.forecast.targets import find_target  # noqa: E402
-from whichdevice.forecast.torch.records import Traced  # noqa: E402
-from whichdevice.forecast.torch.trace import Step, trace_step  # noqa: E402
-from whichdevice.models.address import read_address  # noqa: E402
-from whichdevice.models.hugging_face import configuration, known_models  # noqa: E402
-from whichdevice.models.loading import Model  # noqa: E402
-from whichdevice.models.tuning import Tuning  # noqa: E402
-from whichdevice.planning.one_model import OneModel  # noqa: E402
-from whichdevice.records.products import ProgramRequest  # noqa: E402
-from whichdevice.workloads.base import Options  # noqa: E402
+from whichdevice.commands.ask import targets_of
+from whichdevice.errors import StudyError
+from whichdevice.forecast.study import program_requests
+from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.torch.records import Traced
+from whichdevice.forecast.torch.trace import Step, trace_step
+from whichdevice.models.hugging_face import configuration, known_models
+from whichdevice.models.loading import Model
+from whichdevice.models.tuning import Tuning
+from whichdevice.planning.one_model import OneModel, Question
+from whichdevice.records.products import ProgramRequest
+from whichdevice.workloads.base import Options
 
 SMALL = {
     "model_type": "llama", "vocab_size": 64, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 10,
@@ -93,7 +93,8 @@ def test_a_model_of_the_table_has_as_many_weights_as_published(name):
 )
 def test_a_large_decoder_is_all_in_bfloat16_as_fine_tuning_tools_hold_it(name, asked, formats, working_folder):
     for counts in ([1], [64]):
-        question = OneModel(Model.read(name), targets_of("L4,T4", counts, "eager"), precision=asked, gpus=counts)
+        asked_of = Question(Model.read(name), precision=asked)
+        question = OneModel(asked_of, targets_of(["L4", "T4"], counts, "eager"), counts)
         assert {each.device: each.precision for each in program_requests(question.study)} == formats
 
 
@@ -123,7 +124,7 @@ def test_models_that_are_no_decoders_take_adapters(name, method, working_folder)
 
 def test_names_of_models():
     assert configuration("llama-3.1-8b").name == "meta-llama/Llama-3.1-8B"
-    assert read_address("hf:meta-llama/Llama-3.1-8B").name == "Llama-3.1-8B"
+    assert Model.read("hf:meta-llama/Llama-3.1-8B").name == "Llama-3.1-8B"
     with pytest.raises(
         StudyError, match=r"nothing is downloaded; did you mean hf:meta-llama/Llama-3.1-8B\?.*config.json"
     ):
@@ -241,9 +242,9 @@ def test_constants_of_a_file_say_how_it_is_trained(tmp_path):
     trained = sum(each.numel() for each in made.made_module().parameters() if each.requires_grad)
     assert trained == 2 * 4 * (4 * (128 + 128) + 3 * (128 + 256))
     assert made.number_format("mixed_bfloat16") == "bfloat16" and made.tuning.gradient_accumulation == 2
-    own = [OneModel(Model.read(str(path)), [find_target(each) for each in ("A100 SXM 80GB", "T4")])]
+    own = [OneModel(Question(Model.read(str(path))), [find_target(each) for each in ("A100 SXM 80GB", "T4")])]
     path.with_name("own.py").write_text(FILE.format(constants="PRECISION = 'bfloat16'"))
-    own.append(OneModel(Model.read(str(path.with_name("own.py"))), [find_target("A100 SXM 80GB")]))
+    own.append(OneModel(Question(Model.read(str(path.with_name("own.py")))), [find_target("A100 SXM 80GB")]))
     formats = [[each.precision for each in program_requests(question.study)] for question in own]
     assert formats == [["bfloat16", "mixed_float16"], ["bfloat16"]]
     path.write_text(FILE.format(constants="METHOD = 'dora'"))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.forecasts.residuals import Columns, fit
+from fit.residuals import Columns, fit
 
 from whichdevice.forecast import joint
 

@@ -1,10 +1,10 @@
 """What fits: timm's training table of an RTX 3090 names the largest batch of LADDER that ran; the next one did not."""
 
-import pytest
+from needs import require
 
-pytest.importorskip("torch", reason="no PyTorch: make torch-cpu")
+require("torch")
 
-from benchmarks.forecasts.fitting import read_traces
+from fit.fitting import read_traces
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.torch.memory import RESERVE, is_tight, need

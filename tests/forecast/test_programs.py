@@ -1,6 +1,5 @@
 """Small programs compiled for every kind of target, all in one process, and what is found in them."""
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -11,10 +10,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from needs import require
 
-from whichdevice.forecast.answer import answer
-from whichdevice.forecast.targets import all_targets, cuda_folder, find_target
+from whichdevice.forecast.answer import forecast_of
+from whichdevice.forecast.targets import all_targets, find_target
 from whichdevice.forecast.time_model import LAUNCH
+from whichdevice.forecast.work import FUSED_RECURRENT
 from whichdevice.forecast.xla import compile as compiling
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.records.products import CompiledRecord, ProgramRequest
@@ -57,8 +58,7 @@ CACHE = 2 * 2 * 2 * 64 * 128 * 2  # keys and values, layers, sequences, places, 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory) -> dict[str, CompiledRecord]:
-    if cuda_folder() is None or importlib.util.find_spec("jax_plugins.xla_cuda12") is None:
-        pytest.skip("the GPU compiler is not installed")
+    require("gpu compiler")
     patch = pytest.MonkeyPatch()
     patch.chdir(tmp_path_factory.mktemp("programs"))
     newer = tmp_path_factory.mktemp("cuda") / "ptxas"  # of CUDA 13, which refuses P100 and V100
@@ -96,7 +96,7 @@ def test_a_training_step_does_about_three_times_the_operations_of_inference(foun
 def test_the_host_is_measured_where_a_step_compiles_and_takes_longer_in_training(found):
     training, inference = (found[name].facts for name in ("training", "inference"))
     assert training.host_time > inference.host_time > LAUNCH * inference.kernels
-    assert answer(found["training"])["host_time"] == training.host_time
+    assert forecast_of(found["training"]).host_time == training.host_time
 
 
 def test_convolutions_leave_memory_a_lower_bound(found):
@@ -106,8 +106,8 @@ def test_convolutions_leave_memory_a_lower_bound(found):
 
 def test_layers_of_cudnn_take_the_place_of_the_loops_of_an_lstm_and_the_row_says_so(found):
     assert found["lstm"].status == "ok", found["lstm"].reason
-    assert "recurrent layers are forecast as cuDNN's" in answer(found["lstm"])["case"]["note"]
-    assert "cuDNN" not in answer(found["training"])["case"]["note"]
+    assert forecast_of(found["lstm"]).step_notes == (FUSED_RECURRENT,)
+    assert forecast_of(found["training"]).step_notes == ()
 
 
 def test_two_gpus_share_the_batch_and_reduce_the_gradients(found):
@@ -129,8 +129,8 @@ def test_a_tpu_program_has_what_its_compiler_leaves_of_the_memory(found):
 def test_what_is_too_large_keeps_its_need_and_its_forecast(found):
     record = found["too large"]
     assert record.status == "does_not_fit" and "too much" in record.reason
-    row = answer(record)
-    assert row["fits"] is False and row["step_time"] > 0
+    row = forecast_of(record)
+    assert row.fits is False and row.step_time > 0
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,7 @@ def test_a_second_call_compiles_nothing_and_a_program_has_one_record_under_two_n
 
 def command(folder: Path, *start: str) -> subprocess.Popen:
     """The command on a model of 64 numbers, for two devices."""
-    if cuda_folder() is None:
-        pytest.skip("the GPU compiler is not installed")
+    require("gpu compiler")
     arguments = [sys.executable, "-m", "whichdevice", "ask", TINY, "--no-measuring", "--devices", "T4,V100"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WHICHDEVICE_LOCK_FOLDER": str(folder)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -225,4 +224,4 @@ def test_operations_of_prompts_and_tokens_are_those_of_their_products(found):
     assert decode.operations == 2 * padded * (blocks + head)
     assert prefill.operations == 2 * (2 * 32 * blocks + padded * head + attention)
     assert decode.nbytes > 2 * (blocks + head)  # every weight is read
-    assert answer(found["decode"])["mode"] == "decode"
+    assert forecast_of(found["decode"]).mode == "decode"

@@ -1,6 +1,5 @@
 """The same model in Keras and in PyTorch: as many operations in Keras' trace by JAX and in PyTorch's own."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +17,7 @@ PAIRS = {
     "GPT-2": ("decoder", "torch_gpt2.py", 8, {}),
     "ResNet-50": ("resnet50", "torch_resnet.py", 64, {}),
 }
-missing = [name for name in ("torch", "transformers", "jax") if not importlib.util.find_spec(name)]
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}")
+pytestmark = pytest.mark.needs("torch")
 
 
 def of_keras(module: str, options: Options) -> float:

@@ -1,14 +1,13 @@
 """The program that a forecast reads is scheduled as in a whole compile, whose kernels are left out."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from needs import require
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import cuda_folder
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.forecast.xla.device_memory import MemoryNeed
 from whichdevice.forecast.xla.schedule import memory_of
@@ -57,8 +56,7 @@ def test_a_list_of_buffers_in_another_form_is_refused() -> None:
 
 @pytest.mark.slow
 def test_a_scheduled_program_is_the_compiled_one(tmp_path: Path) -> None:
-    if cuda_folder() is None or importlib.util.find_spec("jax_plugins.xla_cuda12") is None:
-        pytest.skip("the GPU compiler is not installed")
+    require("gpu compiler")
     script = tmp_path / "compared.py"
     script.write_text(f"MODEL = {str(TINY)!r}\n{COMPARED}", encoding="utf-8")
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=120)
@@ -74,8 +72,7 @@ def test_a_scheduled_program_is_the_compiled_one(tmp_path: Path) -> None:
 def test_products_of_awkward_sizes_compile_in_every_number_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if cuda_folder() is None or importlib.util.find_spec("jax_plugins.xla_cuda12") is None:
-        pytest.skip("the GPU compiler is not installed")
+    require("gpu compiler")
     monkeypatch.chdir(tmp_path)
     asked = [(device, precision) for device, formats in SAMPLED.items() for precision in formats]
     requests = [

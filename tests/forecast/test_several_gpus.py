@@ -1,8 +1,9 @@
 """A traced step on several GPUs: what a rank holds, what it sends, and how it is taken so that it fits."""
 
 import pytest
+from needs import require
 
-pytest.importorskip("torch")
+require("torch")
 
 from whichdevice.forecast.torch.several import on_gpus, way_that_fits
 from whichdevice.forecast.torch.trace import Trace

@@ -4,14 +4,16 @@ import importlib
 from dataclasses import replace
 
 import pytest
+from needs import require
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
+require("torch")
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
-from whichdevice.config.hardware import hardware_rows  # noqa: E402
-from whichdevice.forecast.time_model import forecast_step  # noqa: E402
-from whichdevice.forecast.torch.trace import Step, Trace, trace_step  # noqa: E402
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 
 PRIVATE = {  # what the tracer uses below PyTorch's public interface
     "torch._subclasses.fake_tensor": (

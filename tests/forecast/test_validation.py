@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from benchmarks.forecasts.decisions import cases, decisions, picks, read_decisions
-from benchmarks.forecasts.fitting import Published, constants_of, fit_factors, published_rows
-from benchmarks.forecasts.validation import (
+from fit.decisions import cases, decisions, picks, read_decisions
+from fit.fitting import Published, constants_of, fit_factors, published_rows
+from fit.validation import (
     evaluations,
     left_out,
     models_left_out,

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("hatchling")
-
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Path:
@@ -41,6 +39,7 @@ def test_every_script_and_rule_is_in_the_wheel(wheel: Path, project_root: Path) 
     assert {f"whichdevice/workflow/{path.relative_to(project_root).as_posix()}" for path in own} <= names
     assert "whichdevice/workflow/config/config.yaml" in names
     assert "whichdevice/workflow/docs/examples/my_model.py" in names
+    assert {"whichdevice/forecast/constants.json", "whichdevice/models/llm_models.csv"} <= names
 
 
 EXTRAS = ("gpu", "jax", "study", "torch", "tpu")

@@ -34,11 +34,10 @@ def test_everything_that_it_copies_is_there(kind: str) -> None:
             assert all((ROOT / source).exists() for source in sources), rest
 
 
+@pytest.mark.needs("kubernetes")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_named_in_it_has_a_lock_and_the_bucket_s_plugin_with_all_that_it_needs(kind: str) -> None:
     held = locked(kind) | locked("kubernetes")
-    if not (APART / "kubernetes").is_dir():
-        pytest.skip("no executor: sh envs/extra.sh kubernetes --apart")
     assert "snakemake-storage-plugin-gcs" in held
     for distribution in distributions(path=[str(APART / "kubernetes")]):
         assert needs(distribution) <= held, distribution.name

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 APART = ROOT / ".venv/apart/kubernetes"
 
 
-@pytest.mark.skipif(not APART.is_dir(), reason="no executor: sh envs/extra.sh kubernetes --apart")
+@pytest.mark.needs("kubernetes")
 def test_the_profile_names_an_installed_executor_and_storage(project_root: Path) -> None:
     profile = yaml.safe_load((project_root / "profiles/kubernetes/config.yaml").read_text(encoding="utf-8"))
     assert (APART / f"snakemake_executor_plugin_{profile['executor']}").is_dir()

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from needs import require
 
 from whichdevice.machine import facts
 from whichdevice.machine.facts import machine_identity
@@ -44,8 +45,7 @@ def git(folder: Path, *arguments: str) -> str:
 @pytest.fixture
 def scripts(tmp_path: Path) -> Path:
     """A repository with the package's folder in it, committed."""
-    if shutil.which("git") is None:
-        pytest.skip("git is not installed")
+    require("git")
     package = tmp_path / "scripts/whichdevice"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("", encoding="utf-8")

@@ -224,7 +224,7 @@ def test_company_on_processors_that_we_do_not_use_is_none() -> None:
     assert others_share(at(0.0, cores=16), full, cores=4) == pytest.approx(0.75)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux tells which processors are ours")
+@pytest.mark.needs("linux")
 @pytest.mark.parametrize(
     ("listed", "own", "busy"),
     [

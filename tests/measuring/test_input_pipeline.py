@@ -55,7 +55,6 @@ def test_data_on_the_device_several_replicas_and_a_fault_have_none(loop: Any, re
 
 @pytest.mark.slow
 def test_a_model_files_own_pipeline_is_timed_in_a_process_of_its_own(project_root: Any) -> None:
-    pytest.importorskip("keras")
     request = SimpleNamespace(replicas=1, batch_size=8, options={}, module=f"{project_root}/tests/models/py_dataset.py")
     stream = io.StringIO()
     workload: Any = SimpleNamespace(has_pipeline=True)

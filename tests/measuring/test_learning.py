@@ -2,7 +2,6 @@
 
 import io
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -157,7 +156,6 @@ def test_learning_starts_anew_whatever_was_timed_before(tmp_path):
     assert loop.weight == 3
 
 
-@pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 def test_a_real_run_is_validated_on_every_held_out_hour(tmp_path):
     """The weather GRU: the best epoch's loss is that of the weights that came back."""
     request = request_for(epochs=2)

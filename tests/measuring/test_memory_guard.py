@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 from backends.scenario import REQUEST, ROOT
@@ -12,10 +11,7 @@ from backends.scenario import REQUEST, ROOT
 from whichdevice.backends import backend_class
 from whichdevice.records.schema import Request
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts private memory for RLIMIT_DATA"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("linux")]  # only there does RLIMIT_DATA count private memory
 
 SCRIPT = """
 import json, sys
@@ -42,11 +38,14 @@ for layers, units in ((1, 14_000), (20, 3_000), (1, 100)):  # 0.8 GB at once, 0.
 
 
 @pytest.mark.parametrize(
-    "name", ["jax", *(pytest.param(name, marks=pytest.mark.long) for name in ("tensorflow", "torch"))]
+    "name",
+    [
+        "jax",
+        pytest.param("tensorflow", marks=pytest.mark.long),
+        pytest.param("torch", marks=[pytest.mark.long, pytest.mark.needs("torch")]),
+    ],
 )
 def test_a_model_that_is_too_large_ends_for_lack_of_memory_and_a_small_one_after_it_is_built(name: str) -> None:
-    if find_spec(name) is None:
-        pytest.skip(f"{name} is not installed")
     request = {**REQUEST, "backend": name}
     variables = {**backend_class(name).environment(Request(**request), 2), "PYTHONPATH": str(ROOT / "scripts")}
     command = [sys.executable, "-c", SCRIPT, name, json.dumps(request)]

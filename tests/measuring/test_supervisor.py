@@ -69,7 +69,7 @@ def test_a_run_killed_by_somebody_was_killed_from_outside(run, monkeypatch):
     assert "killed from outside (signal 9)" in finish.reason
 
 
-@pytest.mark.skipif(not os.access(MEMORY_GROUPS, os.W_OK), reason="making a control group of version 1 needs root")
+@pytest.mark.needs("memory groups")
 def test_what_the_kernel_kills_for_memory_is_out_of_memory(run):
     group = MEMORY_GROUPS / f"whichdevice-{os.getpid()}"
     group.mkdir()

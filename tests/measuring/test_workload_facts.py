@@ -41,8 +41,6 @@ def request_for(**changes: Any) -> Request:
 
 def facts_for(path: Path, text: str, length: int | None = None) -> WorkloadFacts:
     """Of a model file on its own data."""
-    pytest.importorskip("keras")
-    pytest.importorskip("jax", reason="operations of a model on TensorFlow are counted in a process on JAX")
     path.write_text(text)
     workload = Model.read(str(path)).workload(Options(4, sequence_length=length))
     assert isinstance(workload, TrainingWorkload)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -91,11 +90,6 @@ def measured(backend: str, wanted: list[str]) -> dict[str, tuple[str, str]]:
     ends = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"event": "end"')]
     assert len(ends) == len(wanted), done.stdout + done.stderr
     return {file: (end["status"], end["reason"]) for file, end in zip(wanted, ends, strict=True)}
-
-
-pytestmark = pytest.mark.skipif(
-    find_spec("jax") is None or find_spec("tensorflow") is None, reason="needs JAX and TensorFlow"
-)
 
 
 @pytest.mark.slow

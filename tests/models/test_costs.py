@@ -4,11 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from backends.cases import PATH, run_cases
+from needs import require
 
 pytestmark = pytest.mark.slow
 
@@ -74,11 +74,13 @@ def variables(backend: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("backend", "which"),
-    [("jax", "not long"), ("torch", "not long"), pytest.param("jax", "long", marks=pytest.mark.long)],
+    [
+        ("jax", "not long"),
+        pytest.param("torch", "not long", marks=pytest.mark.needs("torch")),
+        pytest.param("jax", "long", marks=pytest.mark.long),
+    ],
 )
 def test_the_cases_hold_on(backend: str, which: str) -> None:
-    if find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed")
     run_cases(variables(backend), which, "models/costs_cases.py")
 
 
@@ -87,8 +89,8 @@ def test_the_cases_hold_on(backend: str, which: str) -> None:
 )
 def test_a_child_process_counts_on_jax_once_and_the_count_is_kept(backend: str, tmp_path: Path) -> None:
     """Of a built-in workload, and of a file with a layer that Keras could not read from a saved model."""
-    if find_spec(backend) is None or find_spec("jax") is None:
-        pytest.skip("needs JAX and the backend")
+    if backend == "torch":
+        require("torch")
     file = tmp_path / "own.py"
     file.write_text(OWN)
     asked = json.dumps([["mnist_official", {}], [str(file), {"size": 4}]])

@@ -3,21 +3,20 @@
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from needs import require
 
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.forecast.answer import answer
-from whichdevice.forecast.targets import cuda_folder
+from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Work
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.loading import Model
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
 
-pytest.importorskip("torch")
+require("torch")
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.records import step_of
 from whichdevice.forecast.torch.trace import trace_step
@@ -50,7 +49,7 @@ def test_a_small_model_takes_any_card_and_a_large_one_a_fast_one(name):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(cuda_folder() is None or find_spec("jax_plugins.xla_cuda12") is None, reason="no GPU compiler")
+@pytest.mark.needs("gpu compiler")
 @pytest.mark.parametrize("name", ["small_lstm", "tabular"])
 def test_a_small_keras_model_takes_any_card(name, tmp_path, monkeypatch):
     """Many small kernels and the calls of the host take about as long on both."""
@@ -60,9 +59,9 @@ def test_a_small_keras_model_takes_any_card(name, tmp_path, monkeypatch):
         "batch_size": Model.read(f"{FOLDER}/{name}.py").recipe.batch_size,
     }  # fmt: skip
     records = compile_programs([ProgramRequest(device=device, **asked) for device in ("T4", "H100 SXM")])
-    slow, fast = map(answer, records)
-    assert records[0].facts.note == (FUSED_RECURRENT if name == "small_lstm" else None)
-    assert slow["step_time"] < 1.3 * fast["step_time"]
+    slow, fast = map(forecast_of, records)
+    assert records[0].facts.notes == [FUSED_RECURRENT] * (name == "small_lstm")
+    assert slow.step_time < 1.3 * fast.step_time
     if name == "small_lstm":  # cuDNN's layers, as of the same model in PyTorch
         keras, torch = (
             [item for item in work.items if item.kind == "recurrent"]
@@ -97,7 +96,6 @@ for layers in (
 @pytest.mark.slow
 def test_layers_are_cudnns_where_every_recurrent_layer_of_a_model_is():
     """In a process of its own: the backend of Keras is chosen once in each."""
-    pytest.importorskip("keras")
     environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run([sys.executable, "-c", LAYERS], env=environment, capture_output=True, text=True, check=True)
     lstm, gru, looped = ("LSTM", 7, 4), ("GRU", 7, 4), LOOPED.format(kinds="LSTM")

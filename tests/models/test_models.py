@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -55,8 +54,6 @@ def own_cases(backend: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def on_jax(folder) -> dict[str, Tried]:
-    if find_spec("jax") is None:
-        pytest.skip("needs JAX")
     saved("jax")
     return tried("jax", QUICK)
 
@@ -83,9 +80,8 @@ def test_layers_with_a_number_format_of_their_own_are_named(on_jax):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", pytest.param("torch", marks=pytest.mark.needs("torch"))])
 def test_a_model_of_each_kind_trains_on(backend, folder):
-    pytest.importorskip(backend)
     saved(backend)
     for module, found in tried(backend, own_cases(backend)).items():
         assert (module, found.status, found.reason) == (module, "ok", None)
@@ -93,7 +89,6 @@ def test_a_model_of_each_kind_trains_on(backend, folder):
 
 @pytest.mark.long
 def test_a_gan_with_a_step_of_its_own_trains_through_fit(folder):
-    pytest.importorskip("tensorflow")
     found = tried("tensorflow", ["gan.py"])["gan.py"]
     assert (found.status, found.reason) == ("ok", None)
     assert found.parts["model"]["step"] == ["train_step", "compile"]
@@ -102,8 +97,6 @@ def test_a_gan_with_a_step_of_its_own_trains_through_fit(folder):
 @pytest.mark.long
 @pytest.mark.parametrize("module", [case.module for case in CASES if case.module.startswith(LIBRARIES)])
 def test_a_model_of_a_library_trains(module, folder):
-    if module.startswith("keras_hub"):
-        pytest.importorskip("keras_hub")
     options = {"image_size": 32} if "applications" in module else {}
     for backend in ("jax", "tensorflow", "torch"):
         found = tried(backend, [module], **options)[module]

@@ -1,11 +1,11 @@
 """Model files of PyTorch and JAX: which framework a file is of, what their parts may be, and what is refused."""
 
-import importlib.util
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from needs import require
 
 from whichdevice.checking.check import first_backend
 from whichdevice.config.load import load_study
@@ -83,7 +83,7 @@ def optimizer():
 def model():
     return {"kernel": jnp.ones((4, 3))}, lambda parameters, inputs: inputs @ parameters["kernel"]
 """
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+needs_torch = pytest.mark.needs("torch")
 
 
 LINEN = """
@@ -281,7 +281,6 @@ def test_classes_are_along_the_last_axis_of_sequences_and_along_the_second_of_im
     assert scores.shape == (2, 7, 5, 5)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
 def test_a_jax_function_counts_its_products_and_mistakes_in_it_are_one_line(tmp_path):
     model = made(tmp_path, JAX).model()
     assert (model.costs.forward_flops, model.costs.training_flops) == (24, 48)
@@ -292,7 +291,7 @@ def test_a_jax_function_counts_its_products_and_mistakes_in_it_are_one_line(tmp_
         made(tmp_path / "none", JAX.replace('return {"kernel"', 'return 3\n    return {"kernel"')).model()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+@needs_torch
 @pytest.mark.slow
 def test_a_pytorch_model_hides_no_layers_of_another_number_format(tmp_path):
     """A run of it failed here: its record was looked through for layers of Keras."""
@@ -307,7 +306,10 @@ def test_a_pytorch_model_hides_no_layers_of_another_number_format(tmp_path):
     [(LINEN, "flax", 6 * 8 + 8 + 16 + 8 + 1, 8), (EQUINOX, "equinox", 6 + 1 + 2, 5), (HAIKU, "jax", 6, 3)],
 )
 def test_a_module_trains_with_its_statistics_and_its_dropout(tmp_path, text, package, trained, moving):
-    jax, _ = pytest.importorskip("jax"), pytest.importorskip(package)
+    if package == "equinox":
+        require(package)
+    import jax
+
     from whichdevice.backends.jax_function import State, function_step
 
     workload = made(tmp_path, text)
@@ -324,7 +326,6 @@ def test_a_module_trains_with_its_statistics_and_its_dropout(tmp_path, text, pac
 
 
 def test_two_functions_are_no_model_of_jax(tmp_path):
-    pytest.importorskip("jax")
     text = LINEN.replace("return Net()", "return (lambda key, shape: None), (lambda parameters, x: x)")
     with pytest.raises(StudyError, match=r"returns two functions; return \(parameters, apply\)"):
         made(tmp_path, text).model()

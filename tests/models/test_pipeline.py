@@ -81,9 +81,9 @@ for loader in (
 """
 
 
+@pytest.mark.needs("torch")
 def test_a_loader_is_tried_with_several_workers_and_as_it_is_written() -> None:
     """In a process of its own: workers are forks. What gives a stream would give it twice to two workers."""
-    pytest.importorskip("torch")
     done = subprocess.run([sys.executable, "-c", LOADER], capture_output=True, text=True, check=True)
     several = str([(each, each == 0) for each in sorted({0, 1, CORES})])
     assert done.stdout.splitlines() == [several, "[(0, True)]", several, several]

@@ -6,6 +6,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+from needs import require
 
 from whichdevice.errors import StudyError
 from whichdevice.models import scripts
@@ -217,7 +218,7 @@ def in_one_folder(tmp_path_factory):
 
 def address_of(name: str):
     if name.startswith("torch"):
-        pytest.importorskip("torch")
+        require("torch")
     return read_address(f"{SCRIPTS}/{name}")
 
 
@@ -237,7 +238,8 @@ def test_a_script_shows_its_training(name):
 @pytest.mark.slow
 def test_words_are_looked_up_on_the_host_and_lengths_are_the_mean(monkeypatch):
     """Other processes read what was kept of the script, in their own number format, and do not run it."""
-    keras = pytest.importorskip("keras")
+    import keras
+
     address = address_of("keras_words.py")
     found = known(address) or probe(address)
     assert found.notes == (
@@ -279,7 +281,7 @@ def test_a_script_that_trains_on_tensorflow_alone_is_refused_with_its_line():
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_does_not_train_is_refused_in_one_line(text, tmp_path):
     if "torch" in text:
-        pytest.importorskip("torch")
+        require("torch")
     path = tmp_path / "train.py"
     path.write_text(text)
     assert is_script(path)
@@ -291,7 +293,9 @@ def test_what_does_not_train_is_refused_in_one_line(text, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["torch_loop.py", "torch_gan.py"])
 def test_a_pytorch_script_is_a_workload_whose_loss_is_the_scripts_own(name):
-    torch = pytest.importorskip("torch")
+    require("torch")
+    import torch
+
     address = address_of(name)
     found = known(address) or probe(address)
     workload = Model.read(address.text).workload(Options(batch_size=found.batch_size))
@@ -311,9 +315,9 @@ def test_a_pytorch_script_is_a_workload_whose_loss_is_the_scripts_own(name):
 def started(text: str, folder: Path):
     path = folder / FILE
     path.write_text(text)
-    for name in ("torch", "jax", "keras", "equinox"):
+    for name in ("torch", "equinox"):
         if f"import {name}" in text:
-            pytest.importorskip(name)
+            require(name)
     return scripts.start(path, [])
 
 
@@ -353,7 +357,6 @@ def test_an_autocast_for_gpus_counts_unless_a_variable_switches_it_off(use, prec
 @pytest.mark.parametrize("text", [KERAS_FILE, KERAS_OWN_LOSS])
 def test_a_model_file_that_looks_words_up_is_run_and_keeps_its_own_loss(text, tmp_path):
     """In a process of its own: words need TensorFlow, whichever backend Keras has here."""
-    pytest.importorskip("keras")
     (tmp_path / FILE).write_text(text)
     address = read_address(f"{tmp_path}/{FILE}")
     assert is_script(tmp_path / FILE)
@@ -383,9 +386,9 @@ step({"first": {"w": jnp.ones((8, 8))}, "last": {"w": jnp.zeros((8, 8))}}, jnp.o
 
 
 @pytest.mark.slow
+@pytest.mark.needs("torch")
 def test_frames_of_the_frameworks_show_what_a_call_is_given(tmp_path, monkeypatch):
     """No public way does. Where this fails after an update, `Tape.enter` or `jax_script._called` needs another one."""
-    pytest.importorskip("torch")
     from whichdevice.models import torch_script
 
     assert len(started(JAX_STEP, tmp_path).functions.data()) == 2, "JAX: local variables `args`, `kwargs`"

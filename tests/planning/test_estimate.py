@@ -16,7 +16,6 @@ FLOPS = 1e9  # of an example: a step of 256 at 1e12 a second takes 0.256 s
 def test_a_long_sequence_of_small_operations_is_slow_where_pytorch_starts_each_from_python(
     monkeypatch: pytest.MonkeyPatch, working_folder: object
 ) -> None:
-    pytest.importorskip("keras")
     costs = Costs(FLOPS / 3, FLOPS, 0.0, 1000, 1000, operations=20_000)
     monkeypatch.setattr(estimate, "model_costs", lambda *_, **__: costs)
     monkeypatch.setattr(estimate, "step_flops", lambda *_: 1e12)

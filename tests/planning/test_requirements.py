@@ -9,6 +9,7 @@ import pytest
 from whichdevice.__main__ import main
 from whichdevice.commands import study
 from whichdevice.errors import StudyError
+from whichdevice.forecast.targets import find_target
 from whichdevice.models.address import read_address
 from whichdevice.planning import requirements
 
@@ -38,8 +39,8 @@ def test_all_that_lacks_is_one_line_with_one_command(framework, lacks, words, wo
     assert " pip install " in str(error.value) and "--python PATH uses the packages of another" in str(error.value)
 
 
+@pytest.mark.needs("torch")
 def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
-    pytest.importorskip("torch")
     Path("own.py").write_text(
         'import torch, transformers\nnet = transformers.AutoModel.from_pretrained("meta-llama/Llama-3.1-8B",\n'
         "    quantization_config=transformers.BitsAndBytesConfig(load_in_4bit=True))\n"
@@ -55,18 +56,19 @@ def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
 @pytest.mark.parametrize(
     ("lacks", "devices", "words"),
     [
-        ("libtpu", "T4,L4", None),
-        ("libtpu", "T4,TPU v5e", r"resnet50 needs jax, .*'jax\[tpu\]==0.10"),
-        ("jax-cuda12-pjrt", "TPU v5e,v6e-2x2", None),
-        ("jax-cuda12-pjrt", "TPU v5e,T4", "resnet50 needs jax-cuda12-pjrt"),
-        ("jax-cuda12-pjrt", None, "resnet50 needs jax-cuda12-pjrt"),
+        ("libtpu", ["T4", "L4"], None),
+        ("libtpu", ["T4", "TPU v5e"], r"resnet50 needs jax, .*'jax\[tpu\]==0.10"),
+        ("libtpu", ["V100"], None),
+        ("jax-cuda12-pjrt", ["TPU v5e", "v6e-2x2"], None),
+        ("jax-cuda12-pjrt", ["TPU v5e", "T4"], "resnet50 needs jax-cuda12-pjrt"),
+        ("jax-cuda12-pjrt", ["V100"], "resnet50 needs jax-cuda12-pjrt"),
     ],
 )
 def test_compilers_are_needed_for_the_devices_that_are_asked_about(lacks, devices, words, monkeypatch):
     monkeypatch.setattr(requirements, "_installed", lambda package: package != lacks)
     monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
     with nullcontext() if words is None else pytest.raises(StudyError, match=words):
-        requirements.require(read_address("resnet50"), devices)
+        requirements.require(read_address("resnet50"), {find_target(name).kind for name in devices})
 
 
 def test_requirements_named_here_are_those_of_the_environments(project_root):
@@ -75,9 +77,9 @@ def test_requirements_named_here_are_those_of_the_environments(project_root):
     assert {*requirements.FORECASTS["keras"], *requirements.GPU, requirements.TPU} <= listed
 
 
+@pytest.mark.needs("torch")
 def test_another_python_answers_with_its_own_packages_first(tmp_path, working_folder, capfd):
     """It has none of ours, and a package that this environment lacks."""
-    pytest.importorskip("torch")
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
     [site] = (tmp_path / "env" / "lib").glob("python3*/site-packages")

@@ -224,11 +224,3 @@ def test_a_record_of_a_later_schema_is_refused_by_name_whatever_else_it_holds(ki
     with pytest.raises(StudyError, match=told) as caught:
         read(path)
     assert len(str(caught.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize("name", ["step_time", "throughput", "flops_per_second", "epoch_time", "seconds", "steps"])
-def test_a_number_that_its_windows_do_not_give_was_edited(name):
-    steady = synthetic.record_of(STUDY, study_runs(STUDY)[0]).steady
-    changed = steady.model_copy(update={name: getattr(steady, name) * 2})
-    with pytest.raises(StudyError, match=f"was edited: steady.{name} is .*, its windows give"):
-        foreign_record(content(steady=changed), RUN, NAME)

@@ -1,13 +1,15 @@
 """The page in a real browser: opens from the file system, is reachable and legible."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import synthetic
+from axe_playwright_python.sync_playwright import Axe
+from needs import BROWSER
+from playwright.sync_api import sync_playwright
 from report_page import write_page
 from synthetic_energy import metered
 
@@ -15,12 +17,7 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
 from whichdevice.records.schema import Record
 
-playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: make test-environment")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no browser: install Debian's chromium"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("browser")]
 LONG = pytest.mark.long  # but for one test of each kind
 PATIENCE = 120_000  # ms
 NASTY = "<script>alert(1)</script>"
@@ -54,8 +51,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with sync_playwright() as started:
+        found = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield found
         found.close()
 
@@ -121,8 +118,7 @@ def test_each_row_tells_how_to_measure_it_again(opened: Any, report: Path) -> No
     indirect=True,
 )
 def test_no_rule_of_accessibility_is_broken(opened: Any) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: make test-environment")
-    found = axe.Axe().run(opened)
+    found = Axe().run(opened)
     told = [
         f"{each['id']}: {node['target']} {node['failureSummary']}"
         for each in found.response["violations"]

@@ -11,6 +11,7 @@ import synthetic
 from report_page import page_of
 from synthetic_forecasts import compiled_for
 
+from whichdevice.answer import words
 from whichdevice.answer.table import study_text
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
@@ -53,8 +54,8 @@ def test_devices_within_five_per_cent_are_the_same_and_one_device_has_nothing_to
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"verdict": "crossover", "crossover": 512.3, "crossover_low": 490, "crossover_high": 530, "faster_above": "gpu",
-      "faster_below": "cpu"}, "gpu from about 512 [490 – 530], below cpu"),
+    ({"verdict": "crossover", "crossover": 512.3, "size_below": 256, "size_above": 1024, "faster_above": "gpu",
+      "faster_below": "cpu"}, "gpu from about 512 (measured at 256 and 1024), below cpu"),
     ({"verdict": "one device is faster at every size", "faster": "gpu"}, "gpu at every size, 64 to 1024"),
     ({"verdict": "only one size", "sizes": "64"}, "one size compared, 64"),
     ({"verdict": "same within 5 %"}, "same within 5 % at every size"),
@@ -120,7 +121,7 @@ def test_page_and_terminal_show_the_same_answer(tmp_path: Path) -> None:
     lines = answer_lines(str(tmp_path), 120)
     study = synthetic.StudyResults(tmp_path / "config.yaml", tmp_path / "tables")
     assert lines == study_text(study.answers, 120) and lines[0] in page.text
-    for line in study.answers[0].words:
+    for line in words.lines(study.answers[0]):
         assert line in re.sub(r"\s+", " ", page.text)
     assert max(map(len, answer_lines(str(tmp_path), 80))) <= 80
     assert answer_lines(str(tmp_path / "nowhere")) == []

@@ -9,21 +9,18 @@ from collections.abc import Iterator
 
 import pytest
 from slurm.cluster_studies import DEVICES, PLUGIN, RUN, Disturbed, Whole, command, write
-from slurm.throwaway_slurm import Job, missing_programs
+from slurm.throwaway_slurm import Job
 from workflow.conftest import Outcome, Project, copy_project
 
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 
-no_plugin = [] if PLUGIN.is_dir() else ["the plugin (sh envs/extra.sh slurm --apart)"]
-absent = [*missing_programs(), *no_plugin]
 pytestmark = pytest.mark.slow
 
 
 def on_a_cluster(test):
-    """Of a test that starts a Slurm: minutes, and only where it is installed."""
-    reason = f"no Slurm to start: {', '.join(absent)} not installed"
-    return pytest.mark.long(pytest.mark.skipif(bool(absent), reason=reason)(test))
+    """Mark a test that starts a Slurm, which takes minutes."""
+    return pytest.mark.long(pytest.mark.needs("slurm", "slurm plugin")(test))
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +57,7 @@ def measured_at(jobs: list[Job]) -> dict[str, tuple[str, str]]:
     }
 
 
-@pytest.mark.skipif(bool(no_plugin), reason=f"{no_plugin} not installed")
+@pytest.mark.needs("slurm plugin")
 def test_snakemake_takes_the_profile_and_plans_every_device_without_a_cluster(project):
     write(project, "planned")
     environment = {**os.environ, "PYTHONPATH": str(PLUGIN), "PYTHONDONTWRITEBYTECODE": "1"}

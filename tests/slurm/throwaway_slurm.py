@@ -18,16 +18,8 @@ from types import TracebackType
 import psutil
 from slurm.slurm_files import NODES, accounting_files, slurm_files
 
-PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "sbatch")
-FOR_ACCOUNTING = ("slurmdbd", "mariadbd", "mariadb-install-db")
 COMMANDS = ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "scontrol", "sacctmgr", "sshare")
 PATIENCE = 90  # seconds for a daemon to answer on a busy machine
-
-
-def missing_programs() -> list[str]:
-    """What of Slurm is not installed; Debian has it in slurm-wlm, slurmdbd, munge and mariadb-server."""
-    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-    return [program for program in PROGRAMS + FOR_ACCOUNTING if shutil.which(program, path=path) is None]
 
 
 @dataclass(frozen=True)

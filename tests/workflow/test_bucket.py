@@ -3,7 +3,6 @@
 import csv
 import re
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +15,7 @@ from whichdevice.records.store import read_record, write_record
 from whichdevice.remote.publish import publish
 from whichdevice.remote.transfer import open_place
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")]
+pytestmark = pytest.mark.slow
 
 STUDY = {
     "study": "tiny",

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,7 @@ from workflow.conftest import Outcome, Project
 
 from whichdevice.records.store import read_record
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix"),
-    pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed"),
-]
+pytestmark = pytest.mark.slow
 
 WAIT = 600  # seconds: another measurement on this host may have to end first
 STUDY = {

@@ -10,16 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from whichdevice.answer.decide import Amount, Answer, Option, Wants, amount_of, decide
+from whichdevice.answer.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
 from whichdevice.answer.rows import Row, Work, works
-from whichdevice.answer.words import lines
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.models.data import LEAST_BATCHES
 from whichdevice.models.loading import Model
 from whichdevice.models.pipeline import best_and_written
 from whichdevice.models.shapes import named
 
-__all__ = ["Amount", "Answer", "Option", "Row", "Wants", "Work", "answers"]
+__all__ = ["Amount", "Answer", "Option", "Reason", "Row", "RuledOut", "Wants", "Work", "answers"]
 
 
 def answers(
@@ -31,58 +30,58 @@ def answers(
     sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
     unmeasured: Row | None = None,
+    options: Mapping[str, Mapping[str, Any]] = {},
 ) -> list[Answer]:
-    """An answer for each piece of work of these tables, those that train first and single operations last.
+    """Return an answer for each piece of work of these tables, those that train first and single operations last.
 
-    `unmeasured` is the row of this machine where the tables have none.
-
+    `unmeasured` is the row of this machine where the tables have none; `options` are those of each workload's file.
     Raises StudyError where the size that is asked for does not suit the work.
     """
     wants = wants or Wants()
-    found = []
+    decided = []
     for work in works(summary, costs, forecasts, hardware, sheet, every_batch):
-        epochs, units = training_size(work)
+        model = Model.find(work.module)
+        epochs, units = training_size(work, model)
         if unmeasured is not None:
             work = replace(work, rows=(unmeasured, *work.rows))
-        work = replace(work, sequence_length=work.sequence_length or _tokens(work), **_pipeline(work))
-        decided = decide(work, wants, amount_of(work, wants, epochs, units))
-        found.append(replace(decided, words=tuple(lines(decided))))
-    return sorted(found, key=lambda answer: answer.work.mode == "operation")
+        work = replace(
+            work, tokens=_tokens(model), options=options.get(work.workload, {}), **_of_script(work, model),
+            tunable=model is not None and model.tunable,
+        )  # fmt: skip
+        decided.append(decide(work, wants, amount_of(work, wants, epochs, units)))
+    return sorted(decided, key=lambda answer: answer.work.mode == "operation")
 
 
-def training_size(work: Work) -> tuple[int | None, float | None]:
-    """Epochs of a training and the examples of one, as far as somebody chose them rather than this program."""
-    model = Model.find(work.module)
+def training_size(work: Work, model: Model | None) -> tuple[int | None, float | None]:
+    """Return epochs of a training and the examples of one, as far as somebody chose them rather than this program."""
     if model is None:
         return None, work.epoch_units
-    if (found := model.found) is not None:  # a script's training is what it is
-        return found.epochs, found.examples
+    if (script := model.found) is not None:  # a script's training is what it is
+        return script.epochs, script.examples
     recipe = model.recipe
     if recipe.steps_per_epoch:
         return recipe.epochs or 1, float(recipe.steps_per_epoch * recipe.batch_size)
     declared = model.declared
     stated = None if declared is None else declared.dataset_examples or declared.examples
-    own = model.has_own_data or stated is not None
+    chosen = model.has_own_data or stated is not None
     units = stated or work.epoch_units
-    if not own or not units or units < LEAST_BATCHES * work.batch:
+    if not chosen or not units or units < LEAST_BATCHES * work.batch:
         return recipe.epochs or None, None
     return recipe.epochs or 1, float(units)
 
 
-def _tokens(work: Work) -> int | None:
+def _tokens(model: Model | None) -> int | None:
     """Tokens of an example, where the file's input is a sequence of whole numbers with a fixed length."""
-    model = Model.find(work.module)
     declared = None if model is None else model.declared
     inputs = [] if declared is None else named(declared.input, "input").values()
-    whole = [each for each in inputs if len(each.shape) == 1 and each.below and each.dtype.startswith(("int", "uint"))]
-    return max((each.shape[0] or 0 for each in whole), default=0) or None
+    whole = [one for one in inputs if len(one.shape) == 1 and one.below and one.dtype.startswith(("int", "uint"))]
+    return max((one.shape[0] or 0 for one in whole), default=0) or None
 
 
-def _pipeline(work: Work) -> dict[str, Any]:
+def _of_script(work: Work, model: Any) -> dict[str, Any]:
     """The rates at which a script's pipeline gives examples here, and remarks on the script."""
-    model = Model.find(work.module)
-    found = None if model is None else model.found
-    if found is None or work.mode != "train":
+    script = None if model is None else model.found
+    if script is None or work.mode != "train":
         return {}
-    known = best_and_written(found.pipeline) if found.pipeline else {}
-    return known | {"remarks": (*work.remarks, *found.notes)}
+    known = best_and_written(script.pipeline) if script.pipeline else {}
+    return known | {"remarks": (*work.remarks, *script.notes)}

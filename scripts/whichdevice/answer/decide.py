@@ -8,12 +8,14 @@ is the least expected regret. It is never held back because intervals overlap.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from typing import Any, Literal
 
 import numpy as np
 
-from whichdevice.answer.rows import DOES_NOT_FIT, UNKNOWN, Row, Work
+from whichdevice.answer.rows import DOES_NOT_FIT, UNKNOWN, Price, Row, Work
+from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.forecast import joint
 
@@ -26,7 +28,9 @@ NEAR = 0.05  # another device is better where it is so by more than this share .
 NEAR_USD, NEAR_SECONDS = 0.05, 900.0  # ... and by more than this: less is not worth moving a training elsewhere
 IN_TIME = 0.5  # chance to end within the deadline that a pick needs
 SURE, LIKELY = 0.9, 0.7
+TOSS_UP = 0.5  # chance below which the pick is one of several
 AVOID_USD = 5.0
+DEAREST_HOUR, POINT = 1e4, 0.01  # USD an hour of waiting: the most that is tried; the error of a turning point
 QUANTILES = (0.1, 0.5, 0.9)
 By = Literal["cost", "time"]
 
@@ -40,7 +44,7 @@ class Wants:
     steps: float | None = None
     tokens: float | None = None
     by: By = "cost"
-    deadline: float = DAY
+    deadline: float = DEADLINE_HOURS * HOUR
     budget: float | None = None
     only_free: bool = False
     spot: bool = False  # also machines that may be taken away
@@ -48,14 +52,54 @@ class Wants:
     here_usd: float | None = None  # an hour of this machine; None: its electricity
 
 
+Counted = Literal["units", "steps", "tokens"]
+
+
 @dataclass(frozen=True)
 class Amount:
     """How much work is asked about."""
 
     units: float
-    words: str  # `60,000 images × 10 epochs`
-    given: bool  # False: nobody said it, so it is a million
+    given: bool = True  # False: nobody said it, so it is a million
     epochs: float = 1.0  # in which these units are the same ones again
+    counted: Counted = "units"  # how the user counts them ...
+    count: float | None = None  # ... and how many that are; None: units of one epoch
+
+    @property
+    def number(self) -> float:
+        """The number that the user would name."""
+        return self.units / self.epochs if self.count is None else self.count
+
+
+class Reason(StrEnum):
+    """Why a device is no choice."""
+
+    FITS = "fits"
+    TIGHT = "tight"
+    TIME = "time"
+    PRICE = "price"
+    SPOT = "spot"
+    FREE = "free"
+    BUDGET = "budget"
+    SESSION = "session"
+
+
+@dataclass(frozen=True)
+class RuledOut:
+    """Why a device is no choice, with the number that decides it."""
+
+    reason: Reason
+    usd: float | None = None  # the budget
+    hours: float | None = None  # of a session
+    detail: str = ""  # why there is no time, as a compiler or a process gives it
+
+
+@dataclass(frozen=True)
+class Turning:
+    """The price of an hour of waiting from which on another device is the pick."""
+
+    hour_usd: float
+    device: str
 
 
 @dataclass(frozen=True)
@@ -63,7 +107,7 @@ class Option:
     """A device for the whole work: seconds and USD at the median, with the ends of their 80 % intervals."""
 
     row: Row
-    ruled_out: str | None = None  # why it is no choice
+    ruled_out: RuledOut | None = None
     seconds: float | None = None
     seconds_low: float | None = None
     seconds_high: float | None = None
@@ -81,8 +125,18 @@ class Option:
 
     @property
     def device(self) -> str:
-        """Its name."""
+        """The row's name."""
         return self.row.device
+
+    @property
+    def why(self) -> Reason | None:
+        """The reason why it is no choice."""
+        return None if self.ruled_out is None else self.ruled_out.reason
+
+    @property
+    def timely(self) -> bool:
+        """Whether it is likely to end within the deadline."""
+        return (self.in_time or 0.0) >= IN_TIME
 
 
 @dataclass(frozen=True)
@@ -101,7 +155,34 @@ class Answer:
     cheapest: Option | None = None  # whatever the deadline
     rival: Option | None = None  # the other choice, where the pick is not sure
     avoid: Option | None = None
-    words: tuple[str, ...] = field(default=(), compare=False)
+    turning: tuple[Turning, ...] = ()  # the pick as an hour of waiting costs more
+
+    @property
+    def choices(self) -> tuple[Option, ...]:
+        """Options that are not ruled out."""
+        return tuple(option for option in self.options if option.ruled_out is None)
+
+    @property
+    def late(self) -> bool:
+        """Whether no choice ends within the deadline, so that time decides."""
+        return self.wants.by == "cost" and self.work.mode != "operation" and self.pick is not None and not any(
+            option.timely for option in self.choices
+        )
+
+    @property
+    def toss_up(self) -> tuple[Option, ...]:
+        """The choices that it is between, likeliest first, where none has an even chance; else empty."""
+        if self.pick is None or not self.matters or (self.pick.sure or 0.0) >= TOSS_UP:
+            return ()
+        others = [option for option in self.pool if option is not self.pick]
+        near = [option for option in others if (option.sure or 0.0) >= (self.pick.sure or 0.0) / 2]
+        return self.pick, *sorted(near, key=lambda option: -(option.sure or 0.0))[:3]
+
+    @property
+    def pool(self) -> tuple[Option, ...]:
+        """The choices that the pick is one of: where cost decides, those in time."""
+        timely = tuple(option for option in self.choices if option.timely)
+        return timely if self.by == "cost" and timely and self.work.mode != "operation" else self.choices
 
     @property
     def here(self) -> Option | None:
@@ -116,14 +197,16 @@ class Answer:
         return all(row.evidence == DOES_NOT_FIT for row in rows) and any(row.memory_needed for row in rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: seconds, USD, bytes; None where not known."""
-        names = {name: None if each is None else each.device for name, each in self._named().items()}
+        """Return the facts as plain data for JSON: seconds, USD, bytes; None where not known."""
+        names = {name: None if option is None else option.device for name, option in self._named().items()}
         work = {name: value for name, value in asdict(self.work).items() if name != "rows"}
-        options = [{**asdict(each.row), **_without_row(each)} for each in self.options]
-        return _finite({
+        options = [{"device": option.device, **asdict(option.row), **_without_row(option)} for option in self.options]
+        return finite({
             **work, "amount": asdict(self.amount), "wants": asdict(self.wants), "by": self.by, **names,
             "sure": self.pick.sure if self.pick else None, "matters": self.matters,
-            "regret_at_most": self.regret_at_most, "words": list(self.words), "rows": options,
+            "toss_up": [option.device for option in self.toss_up], "late": self.late,
+            "regret_at_most": self.regret_at_most, "turning": [asdict(point) for point in self.turning],
+            "rows": options,
         })  # fmt: skip
 
     def _named(self) -> dict[str, Option | None]:
@@ -131,54 +214,43 @@ class Answer:
 
 
 def _without_row(option: Option) -> dict[str, Any]:
-    return {name: value for name, value in vars(option).items() if name != "row"}
+    return {name: value for name, value in asdict(option).items() if name != "row"}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return plain data without what JSON lacks: None for a number that is not finite."""
     if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
+        return {name: finite(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def amount_of(work: Work, wants: Wants, epochs: int | None = None, units: float | None = None) -> Amount:
-    """The size of the work: as asked, else the data's examples and the file's epochs, else a million units.
+    """Return the size of the work: as asked, else the data's examples and the file's epochs, else a million units.
 
     `epochs` and `units` (of one epoch) are what the model's file says.
     """
-    plural = f"{work.unit}s"
     if wants.steps is not None:
-        return Amount(wants.steps * work.units_per_step, f"{wants.steps:,.0f} steps", True)
+        return Amount(wants.steps * work.units_per_step, counted="steps", count=wants.steps)
     if wants.tokens is not None:
-        return Amount(wants.tokens / tokens_of_unit(work), f"{_count(wants.tokens)} tokens", True)
+        return Amount(wants.tokens / tokens_of_unit(work), counted="tokens", count=wants.tokens)
     if wants.examples is not None:
         times = wants.epochs or (epochs if work.mode == "train" else None) or 1
-        return Amount(wants.examples * times, f"{_count(wants.examples)} {plural}{_epochs(times)}", True, times)
-    many = wants.epochs or epochs
-    if work.mode == "train" and units and many:
-        return Amount(units * many, f"{_count(units)} {plural}{_epochs(many)}", True, many)
-    return Amount(MILLION, f"a million {plural}", False)
+        return Amount(wants.examples * times, epochs=times)
+    repeats = wants.epochs or epochs
+    if work.mode == "train" and units and repeats:
+        return Amount(units * repeats, epochs=repeats)
+    return Amount(MILLION, given=False)
 
 
 def tokens_of_unit(work: Work) -> float:
     """Tokens in one unit; raises StudyError for work without sequences."""
     if work.unit == "token":
         return 1.0
-    if not work.sequence_length:
+    if not (tokens := work.sequence_length or work.tokens):
         raise StudyError(f"--tokens: {work.workload} has no sequences of tokens: use --examples")
-    return float(work.sequence_length)
-
-
-def _count(value: float) -> str:
-    for one, word in ((1e9, "billion"), (1e6, "million")):
-        if value >= one and (value / one * 100) % 1 == 0:
-            return f"{value / one:g} {word}"
-    return f"{value:,.0f}"
-
-
-def _epochs(many: float) -> str:
-    return "" if many == 1 else f" × {many:,.10g} epochs"
+    return float(tokens)
 
 
 def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray:
@@ -198,8 +270,8 @@ def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray
 
 
 def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
-    """The answer for one piece of work, still without words."""
-    rows = [_at_price(row, wants, work) for row in work.rows]
+    """Return the answer for one piece of work."""
+    rows = [_at_price(row, wants) for row in work.rows]
     steps = draws(rows, floor=work.floor)
     running = _whole(work, rows, steps, amount)
     seconds = _with_pauses(running, rows)
@@ -210,34 +282,72 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
         _option(row, steps[place], seconds[place], usd[place], None if here in (None, place) else steps[here], wants)
         for place, row in enumerate(rows)
     ]
-    options = [replace(each, ruled_out=_ruled_out(each, wants, work)) for each in options]
+    options = _judged(options, wants)
     chosen = [place for place, option in enumerate(options) if option.ruled_out is None]
-    value = usd + wants.hour_usd * seconds / HOUR
-    timely = [place for place in chosen if (options[place].in_time or 0.0) >= IN_TIME]
-    by: By = wants.by if timely or work.mode == "operation" else "time"
+    if not chosen:
+        ordered = tuple(_ordered(options, "time"))
+        return Answer(work, wants, amount, ordered, None, "time", True)
+    priced = any(options[place].usd is not None for place in chosen)
+    timely = [place for place in chosen if options[place].timely]
+    by: By = wants.by if priced and (timely or work.mode == "operation") else "time"
     pool = timely if by == "cost" and timely else chosen
-    if not pool:
-        return Answer(work, wants, amount, tuple(_ordered(options, by)), None, by, True)
+    value = usd + wants.hour_usd * seconds / HOUR
     pick = _pick(pool, rows, value, seconds, by)
     late = seconds > wants.deadline
     kept, saved = _chances(chosen, value, seconds, late, by)
     for number, place in enumerate(chosen):
         options[place] = replace(options[place], sure=float(kept[number].mean()), regret=float(saved[number].mean()))
-    options = [replace(each, on_front=_on_front(each, options)) for each in options]
+    options = [replace(option, on_front=_on_front(option, options)) for option in options]
     choices = [options[place] for place in chosen]
     best = options[pick]
     rivals = [options[place] for place in pool if place != pick]
-    rival = max(rivals, key=lambda each: each.sure or 0.0, default=None)
-    others_in_time = [options[place] for place in pool if not rows[place].is_here]
+    rival = max(rivals, key=lambda option: option.sure or 0.0, default=None)
+    elsewhere_in_time = [options[place] for place in pool if not rows[place].is_here]
     return Answer(
         work, wants, amount, tuple(_ordered(options, by, best)), best, by,
-        matters=any(_is_worse(each, best) for each in choices),
+        matters=any(_is_worse(option, best) for option in choices),
         regret_at_most=float(np.quantile(saved[chosen.index(pick)], 0.9)),
-        fastest=min(choices, key=lambda each: (each.seconds or math.inf, math.inf if each.usd is None else each.usd)),
-        cheapest=min((each for each in choices if each.usd is not None), key=lambda each: each.usd or 0, default=None),
+        fastest=min(choices, key=lambda option: (option.seconds, math.inf if option.usd is None else option.usd)),
+        cheapest=min(
+            (option for option in choices if option.usd is not None), key=lambda option: option.usd or 0, default=None
+        ),
         rival=rival if (best.sure or 0.0) < LIKELY else None,
-        avoid=_to_avoid(best, others_in_time),
+        avoid=_to_avoid(best, elsewhere_in_time),
+        turning=_turning(pool, rows, usd, seconds, wants.hour_usd) if by == "cost" else (),
     )  # fmt: skip
+
+
+def _judged(options: Sequence[Option], wants: Wants) -> list[Option]:
+    """Options with why they are no choice. What nobody rents out is one by its time where nothing else is left."""
+    judged = [replace(option, ruled_out=_ruled_out(option, wants)) for option in options]
+    if wants.budget is not None or any(option.ruled_out is None for option in judged):
+        return judged
+    return [replace(option, ruled_out=None) if option.why == Reason.PRICE else option for option in judged]
+
+
+def _turning(
+    pool: list[int], rows: Sequence[Row], usd: np.ndarray, seconds: np.ndarray, hour_usd: float
+) -> tuple[Turning, ...]:
+    """Where the pick changes as an hour of waiting costs more than `hour_usd`."""
+
+    def at(price: float) -> int:
+        return _pick(pool, rows, usd + price * seconds / HOUR, seconds, "cost")
+
+    points: list[Turning] = []
+
+    def look(low: float, high: float, first: int, last: int) -> None:
+        if first == last:
+            return
+        if high - low <= POINT * max(high, 1.0):
+            points.append(Turning(high, rows[last].device))
+            return
+        middle = (low + high) / 2 if high < 2 * max(low, 1.0) else math.sqrt(max(low, 0.1) * high)
+        between = at(middle)
+        look(low, middle, first, between)
+        look(middle, high, between, last)
+
+    look(hour_usd, DEAREST_HOUR, at(hour_usd), at(DEAREST_HOUR))
+    return tuple(points)
 
 
 def _is_worse(option: Option, best: Option) -> bool:
@@ -247,10 +357,10 @@ def _is_worse(option: Option, best: Option) -> bool:
     return longer or dearer
 
 
-def _at_price(row: Row, wants: Wants, work: Work) -> Row:
+def _at_price(row: Row, wants: Wants) -> Row:
     """This machine at the price that the user names."""
     asked = wants.here_usd is not None and row.is_here
-    return replace(row, usd_per_hour=wants.here_usd, price="--here-usd") if asked else row
+    return replace(row, usd_per_hour=wants.here_usd, price=Price("user")) if asked else row
 
 
 def _whole(work: Work, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -> np.ndarray:
@@ -285,34 +395,22 @@ def _ends(name: str, values: np.ndarray) -> dict[str, Any]:
     return dict(zip((f"{name}_low", name, f"{name}_high"), map(float, np.quantile(values, QUANTILES)), strict=True))
 
 
-RULED_OUT = {
-    "fits": "does not fit",
-    "tight": "may not fit",
-    "time": "no time is known",
-    "price": "no price is known",
-    "spot": "may be taken away",
-    "free": "is not free",
-    "budget": "costs more than {usd:g} USD",
-    "session": "a session ends after {hours:g} h",
-}
-
-
-def _ruled_out(option: Option, wants: Wants, work: Work) -> str | None:
+def _ruled_out(option: Option, wants: Wants) -> RuledOut | None:
     row = option.row
     if row.evidence == DOES_NOT_FIT:
-        return RULED_OUT["tight" if row.memory_tight else "fits"]
+        return RuledOut(Reason.TIGHT if row.memory_tight else Reason.FITS)
     if option.seconds is None:
-        return row.note or RULED_OUT["time"]
+        return RuledOut(Reason.TIME, detail=row.reason)
     if row.spot and not wants.spot:
-        return RULED_OUT["spot"]
+        return RuledOut(Reason.SPOT)
     if option.usd is None:
-        return RULED_OUT["price"] if wants.by == "cost" or wants.budget is not None else None
+        return RuledOut(Reason.PRICE) if wants.by == "cost" or wants.budget is not None else None
     if wants.only_free and option.usd > 0 and not row.is_here:
-        return RULED_OUT["free"]
+        return RuledOut(Reason.FREE)
     if wants.budget is not None and option.usd > wants.budget:
-        return RULED_OUT["budget"].format(usd=wants.budget)
+        return RuledOut(Reason.BUDGET, usd=wants.budget)
     if row.session_hours and option.seconds > row.session_hours * HOUR and not wants.only_free:
-        return RULED_OUT["session"].format(hours=row.session_hours)
+        return RuledOut(Reason.SESSION, hours=row.session_hours)
     return None
 
 
@@ -324,7 +422,8 @@ def _pick(pool: list[int], rows: Sequence[Row], value: np.ndarray, seconds: np.n
     mean = {place: float(value[place].mean()) for place in pool}
     long = {place: float(seconds[place].mean()) for place in pool}
     near = pool
-    for measure, slack in [(mean, NEAR_USD), (long, NEAR_SECONDS)][:: 1 if by == "cost" else -1]:
+    cost_first = [(mean, NEAR_USD), (long, NEAR_SECONDS)]
+    for measure, slack in cost_first if by == "cost" else reversed(cost_first):
         least = min((measure[place] for place in near if not math.isnan(measure[place])), default=0.0)
         near = [place for place in near if not measure[place] > max(least * (1 + NEAR), least + slack)] or near
     here = [place for place in near if rows[place].is_here]

@@ -4,36 +4,51 @@ A piece of work is a workload in one mode, sequence length and batch size. Times
 interval of an answer holds 80 % of true values: a forecast's as it is, a measured one's from its 95 % t-interval.
 """
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from scipy.special import stdtrit
 
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, cheapest
-from whichdevice.forecast.work import RECURRENT_NOTES
-from whichdevice.tables.base import CELL, device_name
+from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Offer, cheapest
+from whichdevice.config.tpus import devices_of
+from whichdevice.forecast.answer import Forecast
+from whichdevice.tables.base import CELL
+from whichdevice.tables.forecasts import read_forecasts
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
 
 MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no time"
 ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a step takes too long to be measured
 Z80 = 1.2816  # standard deviations on each side that hold 80 %
 WIDE = 3.0  # upper end / lower end from which on a number is rough
-ROUGH_LEAST, ROUGH_MOST = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
+ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
 PARTS = ("weights", "gradients", "optimizer", "activations", "context")  # of a GPU's memory, in a traced step
 WATTS = {"cpu": 100.0, "gpu": 400.0, "tpu": 300.0}  # of a whole machine at work, where no meter and no sheet says more
+
+
+PriceKind = Literal["on_demand", "spot", "free", "electricity", "study", "user", "unknown"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """Who asks what an hour of a device costs, and where that was read."""
+
+    kind: PriceKind
+    provider: str = ""
+    source: str = ""  # where it was read, and when; or why there is none
+    watts: float | None = None  # electricity: of the whole machine
+    metered: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
     """One device: what is known of a step there, and what an hour costs. None: not known."""
 
-    device: str
+    card: str  # the device, however it is offered; its name in tables
     kind: str  # cpu, gpu or tpu
     evidence: str
     software: str = ""  # that runs the step
@@ -60,10 +75,9 @@ class Row:
     devices: int = 1
     largest_batch: int | None = None
     usd_per_hour: float | None = None
-    price: str = ""  # where the price is from, or why there is none
-    provider: str = ""
+    price: Price = Price("unknown")
     rented: bool = False
-    spot: bool = False  # the cloud may take it away at any moment
+    target: str = ""  # the name by which it is rented
     session_hours: float | None = None  # after which a free machine ends
     week_hours: float | None = None  # that a free machine gives in a week
     start_time: float = 0.0  # until the work begins: renting, starting, compiling
@@ -72,7 +86,8 @@ class Row:
     forecast_time: float | None = None  # of a measured device
     contradicts: bool = False  # the measured time is outside its forecast's interval
     name: str = ""  # of the device, as its driver gives it
-    note: str = ""
+    reason: str = ""  # why there is no time, as a compiler or a process gives it
+    notes: tuple[str, ...] = ()  # in what the step is another than the one that the device would run
 
     @property
     def is_here(self) -> bool:
@@ -80,14 +95,29 @@ class Row:
         return not self.rented
 
     @property
-    def card(self) -> str:
-        """The device, however it is offered."""
-        return self.device.partition(", ")[0]
+    def device(self) -> str:
+        """The name of this row: the card, and how it is offered where that is not on demand."""
+        return f"{self.card}, {self.price.kind}" if self.price.kind in ("spot", "free") else self.card
+
+    @property
+    def provider(self) -> str:
+        """Who offers it."""
+        return self.price.provider
+
+    @property
+    def spot(self) -> bool:
+        """Whether the cloud may take it away at any moment."""
+        return self.price.kind == "spot"
 
     @property
     def spread(self) -> float:
         """Standard deviation of the logarithm of the step time."""
         return math.hypot(self.log_sd_shared, self.log_sd_own)
+
+    @property
+    def is_several(self) -> bool:
+        """Whether several GPUs share the batch."""
+        return self.devices > 1 and self.kind == "gpu"
 
 
 @dataclass(frozen=True)
@@ -109,7 +139,10 @@ class Work:
     pipeline_workers: int = 0  # ... with the best number of workers; 0: the training's own process
     written_rate: float | None = None  # with so many workers as the file has ...
     written_workers: int = 0  # ... which are these
-    remarks: tuple[str, ...] = ()  # sentences: how recurrent layers run, look-ups on the host, varying lengths
+    remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
+    tunable: bool = False  # whether its memory is changed by an option, as LoRA
+    tokens: int | None = None  # of an example, where its file says so and nobody asked for a length
 
     @property
     def floor(self) -> float:
@@ -124,6 +157,20 @@ class Work:
         return fastest or next((row for row in self.rows if row.is_here), None)
 
 
+@dataclass(frozen=True)
+class Expected:
+    """A forecast, of mode generate with the time of its prompts."""
+
+    forecast: Forecast
+    prefill_time: float | None = None
+
+    @property
+    def label(self) -> str:
+        """`T4`, `8 × T4`, or chips of a TPU: `4 × TPU v5e`."""
+        chips = (self.forecast.devices or 1) // devices_of(self.forecast.device)
+        return self.forecast.device if chips <= 1 else f"{chips} × {self.forecast.device}"
+
+
 def works(
     summary: pd.DataFrame,
     costs: pd.DataFrame,
@@ -132,98 +179,126 @@ def works(
     sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
 ) -> list[Work]:
-    """Every piece of work of the tables, in their order: at the batch size that most devices have, or `every_batch`.
+    """Return every piece of work of the tables, in their order.
 
-    `hardware` is the sheet's row of each measured device; `sheet` has the offers of each forecast device.
+    The batch size is the one that most devices have, or `every_batch`. `hardware` is the sheet's row of each measured
+    device; `sheet` has the offers of each forecast device.
     """
     prices = costs[[*CELL, "usd_per_hour", "price", "watts"]]
     tried = summary[summary["n_recorded"].fillna(0) > 0]
     measured = without_rehearsals(tried).merge(prices, on=CELL, how="left")
-    expected = _with_prompts(forecasts[forecasts["workload"].notna()])
-    keys = ["workload", "sequence_length"]
-    found = []
-    both = pd.concat([measured[[*keys, "batch_size", "device"]], expected[[*keys, "batch_size", "device"]]])
-    for key, group in both.groupby(keys, dropna=False, sort=False):
-        devices = group.drop_duplicates().groupby("batch_size").size()
-        sizes = sorted(devices.index) if every_batch else [devices[devices == devices.max()].index.max()]
+    expected = list(_with_prompts(read_forecasts(forecasts)))
+    pieces = []
+    for (workload, length), devices in _devices_by_size(measured, expected).items():
+        most = max(map(len, devices.values()))
+        sizes = sorted(devices) if every_batch else [max(size for size in devices if len(devices[size]) == most)]
         for size in sizes:
-            values = {"workload": key[0], "sequence_length": key[1], "batch_size": size}
-            own, other = _same(measured, values), _same(expected, values)
-            if (work := _work(own, other, hardware, sheet)) is not None:
-                found.append(work)
-    return found
+            cells = _same(measured, {"workload": workload, "sequence_length": length, "batch_size": size})
+            same = [one for one in expected if _piece(one.forecast) == (workload, length, size)]
+            pieces.append(_work(list(_chosen_cells(cells)), list(_one_a_device(same)), hardware, sheet))
+    return pieces
+
+
+Key = tuple[str, int | None]
+
+
+def _devices_by_size(measured: pd.DataFrame, expected: Sequence[Expected]) -> dict[Key, dict[int, set[str]]]:
+    """Devices by workload and sequence length, then by batch size."""
+    columns = measured[["workload", "sequence_length", "batch_size", "device"]]
+    pieces = [
+        (str(workload), None if pd.isna(length) else int(length), int(size), str(device))
+        for workload, length, size, device in columns.itertuples(index=False)
+    ]
+    pieces += [(*_piece(one.forecast), one.forecast.device) for one in expected]
+    groups: dict[Key, dict[int, set[str]]] = {}
+    for workload, length, size, device in pieces:
+        groups.setdefault((workload, length), {}).setdefault(size, set()).add(device)
+    return groups
+
+
+def _piece(forecast: Forecast) -> tuple[str, int | None, int]:
+    return forecast.workload or "", forecast.sequence_length, forecast.batch_size or 0
 
 
 def _same(table: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
     for name, value in values.items():
-        table = table[table[name].isna() if pd.isna(value) else (table[name] == value).fillna(False)]
+        table = table[table[name].isna() if value is None else (table[name] == value).fillna(False)]
     return table
 
 
-def _with_prompts(forecasts: pd.DataFrame) -> pd.DataFrame:
-    """Rows of decoding steps with the time of their prompts, `prefill_time`; both have to fit."""
-    same = ["device", "devices", "workload", "precision", "batch_size", "sequence_length"]
-    prompts = forecasts[forecasts["mode"] == "prefill"]
-    prompts = prompts[[*same, "step_time", "memory_needed", "fits"]].drop_duplicates(same)
-    names = {"step_time": "prefill_time", "memory_needed": "prefill_memory", "fits": "prefill_fits"}
-    rest = forecasts[(forecasts["mode"] != "prefill").fillna(True)]
-    joined = rest.merge(prompts.rename(columns=names), on=same, how="left")
-    joined["memory_needed"] = joined[["memory_needed", "prefill_memory"]].max(axis=1)
-    joined["fits"] = joined["fits"].mask((joined["prefill_fits"] == False).fillna(False), False)  # noqa: E712
-    return joined.assign(mode=joined["mode"].replace("decode", "generate"))
+def _with_prompts(forecasts: Sequence[Forecast]) -> Iterator[Expected]:
+    """Forecasts of a workload; a decoding step has the time of its prompts, and both have to fit."""
+
+    def key(forecast: Forecast) -> tuple[Any, ...]:
+        return forecast.device, forecast.devices, forecast.precision, *_piece(forecast)
+
+    prompts = {key(forecast): forecast for forecast in reversed(forecasts) if forecast.mode == "prefill"}
+    for forecast in forecasts:
+        if forecast.workload is None or forecast.mode == "prefill":
+            continue
+        if forecast.mode != "decode":
+            yield Expected(forecast)
+            continue
+        forecast = replace(forecast, mode="generate")
+        prompt = prompts.get(key(forecast))
+        if prompt is None:
+            yield Expected(forecast)
+            continue
+        needed = [nbytes for nbytes in (forecast.memory_needed, prompt.memory_needed) if nbytes is not None]
+        fits = False if prompt.fits is False else forecast.fits
+        yield Expected(replace(forecast, memory_needed=max(needed, default=None), fits=fits), prompt.step_time)
 
 
 def _work(
-    measured: pd.DataFrame,
-    forecasts: pd.DataFrame,
+    cells: Sequence[pd.Series],
+    expected: Sequence[Expected],
     hardware: Mapping[str, str | None],
     sheet: Mapping[str, HardwareRow],
-) -> Work | None:
-    cells = list(_chosen_cells(measured))
-    expected = list(_one_a_device(forecasts))
-    if not cells and not expected:
-        return None
-    first = cells[0] if cells else expected[0]
-    known = [row for row in [*cells, *expected] if pd.notna(row["step_time"]) and pd.notna(row["throughput"])]
-    unit = next((str(row["unit"]) for row in [*cells, *expected] if pd.notna(row["unit"])), "example")
-    rows = []
+) -> Work:
+    """Rows and facts of one piece of work; measured cells come first."""
+    rows, left = [], list(expected)
     for cell in cells:
         row = _measured(cell)
-        match = next((each for each in expected if _is_same_device(each, cell, hardware)), None)
+        match = next((one for one in left if _is_same_device(one.forecast, cell, hardware)), None)
         if match is not None:
-            expected = [each for each in expected if each is not match]
+            left = [one for one in left if one is not match]
             row = _beside(row, _forecast(match))
         rows.append(row)
-    for each in expected:
-        row = _with_card(_forecast(each), sheet.get(str(each["device"])))
-        rows += [row, *_offered(row, sheet.get(str(each["device"])))]
-    modes = [str(row["mode"]) for row in [*cells, *expected] if pd.notna(row["mode"])]
+    for one in left:
+        known = sheet.get(one.forecast.device)
+        row = _with_card(_forecast(one), known)
+        rows += [row, *_offered(row, known)]
+    facts = [*map(_facts_of_cell, cells), *(vars(one.forecast) for one in left)]
+    first = facts[0]
+    timed = [one for one in facts if one["step_time"] and one["throughput"]]
+    unit = next((str(one["unit"]) for one in facts if one["unit"]), "example")
+    modes = [str(one["mode"]) for one in facts if one["mode"]]
     operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
+    length = first["sequence_length"]
     prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
-    length = None if pd.isna(first["sequence_length"]) else int(first["sequence_length"])
     whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
     cold = [float(cells[0][name]) for name in COLD if pd.notna(cells[0][name])] if cells else []
     return Work(
         workload=str(first["workload"]),
-        module=str(next((row["module"] for row in [*cells, *expected] if pd.notna(row["module"])), first["workload"])),
+        module=str(next((one["module"] for one in facts if one["module"]), first["workload"])),
         mode="operation" if operation else modes[0],
         batch=int(first["batch_size"]),
         sequence_length=length,
         unit=unit,
-        units_per_step=float(known[0]["throughput"] * known[0]["step_time"]) if known else float(first["batch_size"]),
+        units_per_step=float(timed[0]["throughput"] * timed[0]["step_time"]) if timed else float(first["batch_size"]),
         prompt=next(iter(prompts), length // 2 if length and "generate" in modes else None),
         epoch_units=next(map(float, whole), None),
         rows=tuple(rows),
         cold_time=sum(cold) if cold else None,
-        remarks=_recurrent(expected),
         **_pipeline(cells),
     )
 
 
-def _recurrent(forecasts: Sequence[pd.Series]) -> tuple[str, ...]:
-    """How recurrent layers run in these forecasts, as a sentence."""
-    notes = " ".join(str(row["note"]) for row in forecasts if pd.notna(row["note"]))
-    return tuple(f"{note[0].upper()}{note[1:]}." for note in RECURRENT_NOTES if note in notes)[:1]
+def _facts_of_cell(cell: pd.Series) -> dict[str, Any]:
+    """A measured cell under a forecast's names, None where it lacks something."""
+    names = ("workload", "module", "mode", "batch_size", "sequence_length", "unit", "step_time", "throughput")
+    known = {name: None if pd.isna(cell[name]) else cell[name] for name in names}
+    return known | {"sequence_length": None if known["sequence_length"] is None else int(known["sequence_length"])}
 
 
 def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
@@ -250,15 +325,17 @@ def _chosen_cells(cells: pd.DataFrame) -> Iterator[pd.Series]:
         yield timed.sort_values("step_time", kind="stable").iloc[0]
 
 
-def _one_a_device(forecasts: pd.DataFrame) -> Iterator[pd.Series]:
+def _one_a_device(expected: Iterable[Expected]) -> Iterator[Expected]:
     """The fastest forecast of each device, of those that fit; else one that says why there is none."""
-    if forecasts.empty:
-        return
-    usable = forecasts["step_time"].where(forecasts["fits"].ne(False).fillna(True))
-    ordered = forecasts.assign(order=usable).sort_values("order", kind="stable", na_position="last")
-    names = [device_name(row) for _, row in ordered.iterrows()]
-    for _, row in ordered[~pd.Series(names, ordered.index).duplicated()].iterrows():
-        yield row
+
+    def time(one: Expected) -> float:
+        return one.forecast.step_time or math.inf if one.forecast.fits is not False else math.inf
+
+    shown = set()
+    for one in sorted(expected, key=time):
+        if one.label not in shown:
+            shown.add(one.label)
+            yield one
 
 
 def _measured(cell: pd.Series) -> Row:
@@ -266,9 +343,9 @@ def _measured(cell: pd.Series) -> Row:
     memory = cell["peak_host"] if kind == "cpu" else cell["peak_device"]
     known: dict[str, Any] = {}
     if pd.isna(cell["step_time"]):
-        unfit = any(word in str(cell["status"]) for word in ("out of memory", "refused"))
+        unfit = bool(cell["n_too_large"])
         evidence = DOES_NOT_FIT if unfit else UNKNOWN
-        known |= {"evidence": evidence, "fits": False if unfit else None, "note": str(cell["status"])}
+        known |= {"evidence": evidence, "fits": False if unfit else None, "reason": str(cell["status"])}
     else:
         disturbed = int(0 if pd.isna(cell["n_disturbed"]) else cell["n_disturbed"])
         sd, rough = measured_spread(cell["step_time_low"], cell["step_time_high"], int(cell["n_timed"]), disturbed)
@@ -281,13 +358,11 @@ def _measured(cell: pd.Series) -> Row:
     usd = _number(cell["usd_per_hour"])
     watts = _number(cell["watts"])
     if usd is None:
-        known["usd_per_hour"] = (watts or WATTS[kind]) / 1000 * USD_PER_KWH
-        used = f"{watts:.0f} W metered" if watts else f"about {WATTS[kind]:.0f} W"
-        known["price"] = f"electricity: {used} at {USD_PER_KWH:.2f} USD a kWh"
+        known |= _electricity(watts or WATTS[kind], watts is not None)
     else:
-        known |= {"usd_per_hour": usd, "price": str(cell["price"])}
+        known |= {"usd_per_hour": usd, "price": Price("study", source=str(cell["price"]))}
     return Row(**({
-        "device": str(cell["device"]).replace("_", " "),
+        "card": str(cell["device"]).replace("_", " "),
         "kind": kind,
         "evidence": MEASURED,
         "software": f"{cell['backend']}{', fit' if cell['loop'] == 'fit' else ''}",
@@ -299,20 +374,24 @@ def _measured(cell: pd.Series) -> Row:
     } | known))  # fmt: skip
 
 
+def _electricity(watts: float, metered: bool = False) -> dict[str, Any]:
+    """The price of a machine that is here."""
+    return {"usd_per_hour": watts / 1000 * USD_PER_KWH, "price": Price("electricity", watts=watts, metered=metered)}
+
+
 def estimated(device: str, step_time: float, needed: float, available: float) -> Row:
-    """This machine, a CPU, by a rough estimate in seconds, with the memory in bytes that a step takes of its own."""
-    price = f"electricity: about {WATTS['cpu']:.0f} W at {USD_PER_KWH:.2f} USD a kWh"
+    """Return this machine, a CPU, by a rough estimate in seconds, with the memory in bytes that a step takes."""
     return Row(
-        device, "cpu", ESTIMATED if needed <= available else DOES_NOT_FIT, precision="float32", log_sd_own=ROUGH_MOST,
+        device, "cpu", ESTIMATED if needed <= available else DOES_NOT_FIT, precision="float32", log_sd_own=ROUGH_MAX,
         step_time=step_time if needed <= available else None, chip=device, rough=True, fits=needed <= available,
         memory_needed=needed, memory_available=available, memory_tight=0.8 * available < needed <= available,
-        usd_per_hour=WATTS["cpu"] / 1000 * USD_PER_KWH, price=price,
+        **_electricity(WATTS["cpu"]),
     )  # fmt: skip
 
 
 def without_time(device: str, reason: str) -> Row:
-    """This machine, where the step cannot run for this reason."""
-    return Row(device, "cpu", UNKNOWN, precision="float32", chip=device, note=reason)
+    """Return this machine, where the step cannot run for this reason."""
+    return Row(device, "cpu", UNKNOWN, precision="float32", chip=device, reason=reason)
 
 
 def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[float, bool]:
@@ -321,52 +400,57 @@ def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[fl
     `low` and `high` are the ends of its 95 % t-interval, missing for one process.
     """
     if n < 2 or low is None or pd.isna(low):
-        return ROUGH_LEAST, True
+        return ROUGH_MIN, True
     half = math.log(high / low) / 2 / float(stdtrit(n - 1, 0.975)) * float(stdtrit(n - 1, 0.9))  # Student's t
     rough = bool(n - disturbed < FEW or high > WIDE * low)
-    return (min(max(half / Z80, ROUGH_LEAST), ROUGH_MOST) if rough else half / Z80), rough
+    return (min(max(half / Z80, ROUGH_MIN), ROUGH_MAX) if rough else half / Z80), rough
 
 
-def _forecast(row: pd.Series) -> Row:
-    fits = None if pd.isna(row["fits"]) else bool(row["fits"])
-    known = pd.notna(row["step_time"])
-    cloud = str(row["price"]) if pd.notna(row["price"]) else ""
-    found: dict[str, Any] = {
-        "device": str(row["device"]) if str(row["slice"]).endswith("-1x1") else device_name(row),
-        "kind": str(row["kind"]),
-        "evidence": DOES_NOT_FIT if fits is False else FORECAST if known else UNKNOWN,
-        "software": "" if pd.isna(row["software"]) else str(row["software"]),
-        "precision": "" if pd.isna(row["precision"]) else str(row["precision"]),
-        "chip": str(row["device"]) if pd.isna(row["chip"]) else str(row["chip"]),
-        "fits": fits,
-        "memory_needed": _number(row["memory_needed"]),
-        "memory_available": _number(row["memory_available"]),
-        "memory_tight": not pd.isna(row["memory_tight"]) and bool(row["memory_tight"]),
-        "memory_parts": {name: float(row[name]) for name in PARTS if pd.notna(row[name])},
-        "way": "" if pd.isna(row["way"]) else str(row["way"]),
-        "changes": () if pd.isna(row["changes"]) else tuple(json.loads(row["changes"])),
-        "devices": int(row["devices"]),
-        "largest_batch": None if pd.isna(row["largest_batch"]) else int(row["largest_batch"]),
-        "usd_per_hour": _number(row["usd_per_hour"]),
-        "price": cloud,
-        "provider": "" if pd.isna(row["usd_per_hour"]) else cloud.partition(" ")[0],
-        "rented": True,
-        "start_time": 60 * START_UP_MINUTES,
-        "known": bool(row["known_device"]) and bool(row["known_family"]) if known else True,
-        "note": "" if known and fits is not False else str(row["reason"]),
-    }
-    if known and fits is not False:
-        names = ("step_time", "device_time", "log_sd_shared", "log_sd_own")
-        found |= {name: float(row[name]) for name in names}
-        found["rough"] = bool(row["step_time_high"] > WIDE * row["step_time_low"])
-        found |= {name: _number(row[name]) or 0.0 for name in ("host_time", "host_log_sd")}
-        found |= {"prefill_time": _number(row["prefill_time"])}
-    return Row(**found)
+def _forecast(expected: Expected) -> Row:
+    forecast, known = expected.forecast, bool(expected.forecast.step_time)
+    priced = forecast.usd_per_hour is not None
+    row = Row(
+        card=expected.label,
+        target=forecast.slice or forecast.device,
+        kind=str(forecast.kind),
+        evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if known else UNKNOWN,
+        software=forecast.software or "",
+        precision=forecast.precision or "",
+        chip=forecast.chip or forecast.device,
+        fits=forecast.fits,
+        memory_needed=forecast.memory_needed,
+        memory_available=forecast.memory_available,
+        memory_tight=bool(forecast.memory_tight),
+        memory_parts={name: getattr(forecast, name) for name in PARTS if getattr(forecast, name) is not None},
+        way=forecast.way or "",
+        changes=forecast.changes,
+        devices=forecast.devices or 1,
+        largest_batch=forecast.largest_batch,
+        usd_per_hour=forecast.usd_per_hour,
+        price=Price("on_demand" if priced else "unknown", forecast.provider or "", forecast.price or ""),
+        rented=True,
+        start_time=60 * START_UP_MINUTES,
+        known=bool(forecast.known_device) and bool(forecast.known_family) if known else True,
+        notes=forecast.step_notes,
+    )
+    if not known or forecast.fits is False:
+        return replace(row, reason=forecast.reason or "")
+    return replace(
+        row,
+        step_time=forecast.step_time,
+        device_time=forecast.device_time,
+        log_sd_shared=forecast.log_sd_shared or 0.0,
+        log_sd_own=forecast.log_sd_own or 0.0,
+        rough=(forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0),
+        host_time=forecast.host_time or 0.0,
+        host_log_sd=forecast.host_log_sd or 0.0,
+        prefill_time=expected.prefill_time,
+    )
 
 
 def _with_card(row: Row, known: HardwareRow | None) -> Row:
     """What one card costs that people buy."""
-    if known is None or known.card is None or row.device != known.device:
+    if known is None or known.card is None or row.card != known.device:
         return row
     return replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
 
@@ -375,26 +459,30 @@ def _offered(row: Row, known: HardwareRow | None) -> Iterator[Row]:
     """The same device where somebody gives it for nothing, by the longest week, and where it may be taken away."""
     if known is None or not row.step_time:
         return
-    free = [offer for offer in known.offers if offer.offer == "free"]
+    free = [offer for offer in known.offers if offer.offer == "free" and _holds(offer, row)]
     spot = cheapest(known.offers, "spot")
-    if spot is not None and row.kind == "gpu" and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
+    if spot is not None and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
         yield replace(
-            row, device=f"{row.device}, spot", usd_per_hour=spot.usd_per_hour * row.devices, price=spot.words,
-            provider=spot.provider, spot=True,
+            row, usd_per_hour=spot.usd_per_hour * row.devices, price=Price("spot", spot.provider, spot.words)
         )  # fmt: skip
-    if free and row.device == free[0].device:
+    if free:
         best = max(free, key=lambda offer: offer.week_hours or 0.0)
         names = " or ".join(dict.fromkeys(offer.provider for offer in free))
         yield replace(
-            row, device=f"{row.device}, free", usd_per_hour=0.0, price=best.words, provider=names,
-            session_hours=best.session_hours, week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES,
+            row, usd_per_hour=0.0, price=Price("free", names, best.words), session_hours=best.session_hours,
+            week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES,
         )  # fmt: skip
 
 
-def _is_same_device(forecast: pd.Series, cell: pd.Series, hardware: Mapping[str, str | None]) -> bool:
+def _holds(offer: Offer, row: Row) -> bool:
+    """Whether a free machine is what the row is of: one GPU of it, or the whole slice of a TPU."""
+    return offer.count == row.devices or (row.kind == "gpu" and row.devices == 1)
+
+
+def _is_same_device(forecast: Forecast, cell: pd.Series, hardware: Mapping[str, str | None]) -> bool:
     mine = hardware.get(str(cell["device"]))
-    same = mine is not None and forecast["device"] == mine and forecast["devices"] == cell["replicas"]
-    return bool(same and forecast["precision"] == cell["precision"] and pd.notna(forecast["step_time"]))
+    same = mine is not None and forecast.device == mine and forecast.devices == cell["replicas"]
+    return bool(same and forecast.precision == cell["precision"] and forecast.step_time)
 
 
 def _beside(measured: Row, forecast: Row) -> Row:

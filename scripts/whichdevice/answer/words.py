@@ -1,41 +1,59 @@
-"""The words of an answer: for a terminal, the page, the report and a notebook, made here alone.
+"""The words of an answer: for a terminal, the page, the report and a notebook, made here alone, from facts.
 
-The first line is the decision. What stands above the table has at most eight lines.
+The first line is the decision. What is above the table has at most eight lines. Nothing reads what is written here.
 """
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from whichdevice.answer import facts
 from whichdevice.answer.decide import (
-    DAY,
     HOUR,
-    IN_TIME,
     NEAR,
     NEAR_SECONDS,
     NEAR_USD,
-    RULED_OUT,
     SURE,
     Answer,
     Option,
+    Reason,
+    RuledOut,
 )
-from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, Row, Work
-from whichdevice.config.prices import USD_PER_KWH
+from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
+from whichdevice.models.address import ARGUMENTS
 from whichdevice.numbers import between, counted, number, time_words, two, usd_words
 
-MOST_LINES = 8
+MAX_LINES = 8
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
 FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
-# Sentences that a live page makes anew while its reader types (report/live.js): named parts in braces.
+# Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
     "decision": "{use}: {time}{instead}{usd}.",
     "instead": " instead of {time} {where}",
+    "here_unfit": "; {where} it does not fit",
+    "here_untimed": "; {where} it has no time",
+    "here": "here",
+    "on": "on {device}",
+    "cost": ", USD {usd}",
+    "no_cost": ", no price known",
     "operation": "{use}: {rate}{hourly}; {amount}: {time}{usd}.",
+    "rate": "{number} {unit}s a second",
     "hourly": " at USD {usd} an hour",
     "electricity": " of electricity",
-    "alone": "Nothing else is left to choose from.",
+    "use_here": "Use {device}",
+    "use_unpriced": "Use {device}",
+    "use_free": "Use {device} ({provider})",
+    "use_spot": "Rent {device} ({provider})",
+    "use_rented": "Rent {device}",
+    "a_free": "a free {card}",
+    "free_cards": "free {card}",
+    "a_spot": "a spot {card}",
+    "spot_cards": "{card} as spot machines",
+    "alone": "It is the only choice.",
     "no_matter": "The choice hardly matters: none of {count} differs by more than {apart} and {more}.",
     "cheapest": "Cheapest",
     "near": "As good as the cheapest",
@@ -49,6 +67,7 @@ SENTENCES = {
     "nearly_sure": "{most}{among}; {chance} sure.",
     "late": "{most}{among}, and {chance} sure to do so.",
     "probably": "Probably {most}{among}: {chance} sure; another saves at most {saves} in 9 of 10 cases.",
+    "toss_up": "Too near to call{among}: {devices}; another saves at most {saves} in 9 of 10 cases.",
     "rival": "Or {device}: {apart}.",
     "takes": "it takes {time}",
     "costs": "costs USD {usd}",
@@ -56,10 +75,13 @@ SENTENCES = {
     "same": "the two are the same by forecast",
     "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
+    "turning": ", {device} from USD {usd}",
+    "waiting": "; if an hour of waiting costs you more: {devices}",
+    "turning_first": "{device} from USD {usd}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
-    "free": "Nobody is promised a free one{session}{paid}.",
+    "free": "Free GPUs are not guaranteed{session}{paid}.",
     "spot": "It may be taken away at any moment: keep checkpoints{session}{paid}.",
     "session": "; a session lasts up to {hours} h",
     "week": ", a week {hours} h",
@@ -69,64 +91,183 @@ SENTENCES = {
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
     "pipeline": "Your pipeline gives {rate} with {cores}{written}; {device} takes {takes}: it would wait {waits} of "
     "the time; about {feed} such cores feed it.",
+    "rate_of": "{number} {unit}s/s",
     "written": ", {rate} with {workers} as written",
     "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best} for {more}.",
+    "no_worker": "no worker process",
     "nothing": "No device is left for {workload}: {reasons}.",
+    "why": "{devices}: {why}",
+    "no_fits": "does not fit",
+    "no_tight": "may not fit",
+    "no_time": "no time is known",
+    "no_price": "no price known",
+    "no_spot": "may be taken away",
+    "no_free": "is not free",
+    "no_budget": "costs more than {usd} USD",
+    "no_session": "a session ends after {hours} h",
+    "left_out": "left out",
+    "measured": "measured",
+    "estimated": "estimated",
+    "forecast": "forecast",
+    "rough": "{known}, rough",
+    "disturbed": "{known}, disturbed",
+    "fits": "{needed} of {available}",
+    "fits_unknown": "{needed}",
+    "fits_tight": "tight: {memory}",
+    "fits_no": "no: {memory}",
+    "fits_not": "no",
+    "units": "{count} {unit}s",
+    "epochs": "{count} {unit}s × {epochs} epochs",
+    "steps": "{count} steps",
+    "tokens": "{count} tokens",
+    "a_million": "a million {unit}s",
+    "predictions": "predictions of {amount}",
+    "product_size": "N {batch}",
+    "batch_size": "batch {batch}",
+    "by_compile": "{format} by torch.compile",
+    "format_here": "{format} here",
+    "format_elsewhere": "{format} elsewhere",
+    "size": "For {amount}: name your own with --examples and --epochs, --steps or --tokens.",
+    "fits_nowhere": "{workload} fits none of these devices: it needs {needs} GB, {device} has {has}{do}.",
+    "try_gpus": "; try --gpus auto",
+    "try_change": "; with {name} {gb} GB",
+    "parts": "Memory{each}, GB: {parts}{context}.{way}",
+    "of_each": " of each",
+    "part_weights": "weights {gb}",
+    "part_gradients": "gradients {gb}",
+    "part_optimizer": "optimiser {gb}",
+    "part_activations": "activations {gb}",
+    "part_rest": "buffers and fragments {gb}",
+    "context": "; CUDA's context takes {gb} besides",
+    "way": " With {way}.",
+    "too_small": "{device} is too small ({gb} GB). What to change: {changes}.",
+    "tightly": "{device} may be too small ({gb} GB). What to change: {changes}.",
+    "change": "{name} {gb} GB ({time} times the time)",
+    "shared": "{count} GPUs (--gpus {count})",
+    "option": " Ask for it, e.g. --option method=lora.",
+    "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
+    "untested": "Untested by published times, so with a wider range: {devices}.",
+    "host": "The CPU limits {devices}: a faster device changes nothing.",
+    "host_everywhere": "The CPU limits all of them: a faster device changes nothing.",
+    "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
+    "estimate": "{time} a step here, not measured: --again measures it.",
+    "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
+    "start": "Times and prices include {minutes} min to start a rented machine.",
+    "without_data": "Not included: loading data, validation.",
+    "without_validation": "Not included: validation.",
+    "note": "Note: {note}.",
+    "note_of": "Note on {devices}: {note}.",
+    "several": "Several GPUs that share the batch may end in time: --gpus {counts}.",
+    "spot_offer": "Cheaper where it may be taken away at any moment: {device}, {time}, USD {usd} (--spot).",
+    "settling": "What would settle it: {command}",
+    "buying": "To buy one (about USD {usd}) is cheaper from {hours} h of use on.",
+    "more_names": "{count} more",
+    "and": "{first} and {last}",
+    "dearer": "Dearer and slower: {devices} (--all shows them).",
+    "smaller": "Too small: {devices}.",
+    "folded": "{devices}: {why}.",
+    "head_device": "device",
+    "head_fits": "fits, GB",
+    "head_step": "a step",
+    "head_token": "a token",
+    "head_whole": "whole training",
+    "head_source": "source",
+    "no_study": "Nothing was measured yet, and nothing was forecast.",
+    "uses": "{uses}.",
+    "for": "{use} for {workloads}",
+    "same_elsewhere": "All rented devices take about the same time and money for {workloads}.",
+    "hurry": "In a hurry: {workloads}.",
+    "hurried": "{workload} on {device}, {time}, USD {usd}{more}",
+    "brief": "{device}: {time}, USD {usd}",
+    "head_workload": "workload",
+    "head_for": "for",
+    "head_here": "here",
+    "head_pick": "pick",
+    "head_fastest": "fastest",
+    "head_stake": "at stake",
+    "stake": "up to {stakes}",
+    "stakes": "{first} or {last}",
+    "usd": "USD {usd}",
+    "little": "little",
 }
 
 
-def say(name: str, **values: object) -> str:
+def say(sentence: str, **values: object) -> str:
     """A sentence of SENTENCES with its parts."""
-    return SENTENCES[name].format(**values)
+    return SENTENCES[sentence].format(**values)
 
 
-def title(answer: Answer) -> str:
-    """What the answer is about: model, size of the work, batch, number formats."""
-    work = answer.work
-    what = f"N {work.batch:,}" if work.unit == "product" else f"batch {work.batch:,}"
-    doing = {"predict": "predictions of ", "generate": "", "train": "", "operation": ""}[work.mode]
-    return " · ".join(filter(None, [work.workload, f"{doing}{answer.amount.words}", what, _formats(work.rows)]))
+def title(answer: Answer, amount: str | None = None) -> str:
+    """Return what the answer is about: model, size of the work (or `amount` for it), batch, number formats."""
+    work, amount = answer.work, amount or amount_words(answer)
+    batch = say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
+    doing = say("predictions", amount=amount) if work.mode == "predict" else amount
+    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows)]))
 
 
-def _formats(rows: Sequence[Row]) -> str:
-    """Number formats; where those of measured devices differ from those of forecasts, which is which."""
+def amount_words(answer: Answer) -> str:
+    """Return the size of the work: `60,000 images × 10 epochs`."""
+    amount, unit = answer.amount, answer.work.unit
+    if not amount.given:
+        return say("a_million", unit=unit)
+    count = f"{amount.number:,.0f}" if amount.counted == "steps" else count_words(amount.number)
+    if amount.counted != "units":
+        return say(amount.counted, count=count)
+    if amount.epochs == 1:
+        return say("units", count=count, unit=unit)
+    return say("epochs", count=count, unit=unit, epochs=f"{amount.epochs:,.10g}")
+
+
+def count_words(value: float) -> str:
+    """Return a count: `60,000`, `1.1 billion`."""
+    for one, word in ((1e9, "billion"), (1e6, "million")):
+        hundredths = round(value / one * 100)
+        if value >= one and math.isclose(value, hundredths * one / 100, rel_tol=1e-9):
+            return f"{hundredths / 100:g} {word}"
+    return f"{value:,.0f}"
+
+
+def formats(rows: Sequence[Row]) -> str:
+    """Return number formats; where those of measured devices differ from those of forecasts, which is which."""
     timed = [row for row in rows if row.step_time and row.evidence != ESTIMATED]
-    known = timed or [row for row in rows if not row.is_here] or rows
-    here, there = (
-        dict.fromkeys(_format(row) for row in known if row.is_here == own and row.precision) for own in (1, 0)
+    known = timed or [row for row in rows if not row.is_here] or list(rows)
+    here = dict.fromkeys(_format(row) for row in known if row.is_here and row.precision)
+    elsewhere = dict.fromkeys(_format(row) for row in known if not row.is_here and row.precision)
+    if not here or not elsewhere or here == elsewhere:
+        return ", ".join(here | elsewhere)
+    return ", ".join(
+        [*(say("format_here", format=name) for name in here)]
+        + [say("format_elsewhere", format=name) for name in elsewhere]
     )
-    if not here or not there or here == there:
-        return ", ".join(here | there)
-    return ", ".join([*(f"{name} here" for name in here), *(f"{name} there" for name in there)])
 
 
 def _format(row: Row) -> str:
-    by = " by torch.compile" if row.software == "torch.compile" else ""
-    return f"{FORMATS.get(row.precision, row.precision)}{by}"
+    name = FORMATS.get(row.precision, row.precision)
+    return say("by_compile", format=name) if row.software == "torch.compile" else name
 
 
 def lines(answer: Answer) -> list[str]:
-    """What stands above the table; the first line is the decision."""
+    """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    found = [decision(answer), _why(answer), *_either(answer), *fastest_line(answer), *_with_more_time(answer)]
-    found += [*filter(None, [waiting(answer)]), *_tight(answer), *_free(answer), *_avoid(answer), *_size(answer)]
-    return found[:MOST_LINES]
+    above = [decision(answer), _why(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
+    above += [*filter(None, [waiting(answer)]), *_tight(answer), *_free(answer), *_avoid(answer), *_size(answer)]
+    return above[:MAX_LINES]
 
 
 def decision(answer: Answer) -> str:
-    """The pick with the hours and dollars of the whole work, in one sentence."""
+    """Return the pick with the hours and dollars of the whole work, in one sentence."""
     pick = answer.pick
     assert pick is not None and pick.seconds is not None
     row, here = pick.row, answer.here
     took = time_of(pick)
-    cost = "" if pick.usd is None else f", USD {usd_of(pick)}"
+    cost = say("no_cost") if pick.usd is None else say("cost", usd=usd_of(pick))
     if answer.work.mode == "operation" and row.step_time:
         hourly = "" if row.usd_per_hour is None else say("hourly", usd=usd_words(row.usd_per_hour))
-        rate, amount = rate_words(answer, row), answer.amount.words
+        rate, amount = rate_words(answer, row), amount_words(answer)
         return say("operation", use=name_words(pick), rate=rate, hourly=hourly, amount=amount, time=took, usd=cost)
-    if row.is_here:
-        cost += SENTENCES["electricity"] * row.price.startswith("electricity")
+    if row.price.kind == "electricity":
+        cost += say("electricity")
     instead = "" if row.is_here or here is None else without_time(here)
     if not row.is_here and here is not None and here.seconds is not None:
         instead = say("instead", time=time_of(here, interval=False), where=where(here.row))
@@ -134,41 +275,50 @@ def decision(answer: Answer) -> str:
 
 
 def rate_words(answer: Answer, row: Row) -> str:
-    """`128 products a second`."""
-    return f"{number(answer.work.units_per_step / (row.step_time or math.inf))} {answer.work.unit}s a second"
+    """Return `128 products a second`."""
+    rate = number(answer.work.units_per_step / (row.step_time or math.inf))
+    return say("rate", number=rate, unit=answer.work.unit)
 
 
 def without_time(here: Option) -> str:
-    """What is so of a measured machine that has no time."""
-    return f"; {where(here.row)} it {'does not fit' if here.row.evidence == DOES_NOT_FIT else 'has no time'}"
+    """Return why a measured machine has no time."""
+    return say("here_unfit" if here.row.evidence == DOES_NOT_FIT else "here_untimed", where=where(here.row))
 
 
 def name_words(option: Option) -> str:
-    """What to do: `Use this machine`, `Use a free T4 (Colab or Kaggle)`, `Rent an RTX 4090`."""
+    """Return what to do: `Use this machine`, `Use a free T4 (Colab or Kaggle)`, `Rent an RTX 4090`."""
     row = option.row
     if row.is_here:
-        return f"Use {row.device}"
-    plain = row.card
-    if row.usd_per_hour == 0:
-        return f"Use {'' if row.devices > 1 else 'a '}free {plain} ({row.provider})"
+        return say("use_here", device=row.device)
+    if row.price.kind == "free":
+        card = say("free_cards" if row.devices > 1 else "a_free", card=row.card)
+        return say("use_free", device=card, provider=row.provider)
     if row.spot:
-        what = f"{plain} as spot machines" if row.devices > 1 else f"a spot {plain}"
-        return f"Rent {what} ({row.provider})"
-    article = "" if plain[0].isdigit() else "an " if plain.startswith(VOWELS) else "a "
-    return f"Rent {article}{plain}"
+        card = say("spot_cards" if row.devices > 1 else "a_spot", card=row.card)
+        return say("use_spot", device=card, provider=row.provider)
+    card = row.card if row.devices > 1 and row.kind == "gpu" else f"{article(row.card)} {row.card}"
+    return say("use_unpriced" if row.price.kind == "unknown" else "use_rented", device=card)
 
 
-VOWELS = ("A", "H", "L", "M", "RTX")  # first sounds of names: an A100, an H100, an L4, an RTX 4090
+SPELT = "AEFHILMNORSX"  # letters whose names begin with a vowel: an H100, an RX 7900
+
+
+def article(name: str) -> str:
+    """Return `an` before a name that begins with a vowel when spoken, else `a`."""
+    first = name.split()[0]
+    vowels = SPELT if first.isupper() else "AEIO"
+    return "an" if first[0] in vowels else "a"
 
 
 def where(row: Row) -> str:
-    """`here`, or `on cpu` where a study gives the machine another name."""
-    return "here" if row.device == "this machine" else f"on {row.device}"
+    """Return `here`, or `on cpu` where a study gives the machine another name."""
+    return say("here") if row.device == "this machine" else say("on", device=row.device)
 
 
 def time_of(option: Option, interval: bool = True) -> str:
+    """Return the time of the whole work."""
     if option.seconds is None:
-        return "no time"
+        return "–"
     rough = option.row.rough
     written = partial(time_words, like=option.seconds)
     ends = "" if rough or not interval else between(option.seconds_low, option.seconds_high, written)
@@ -176,6 +326,7 @@ def time_of(option: Option, interval: bool = True) -> str:
 
 
 def usd_of(option: Option, interval: bool = True) -> str:
+    """Return the price of the whole work."""
     if option.usd is None:
         return "–"
     rough = option.row.rough
@@ -185,40 +336,63 @@ def usd_of(option: Option, interval: bool = True) -> str:
 
 def _why(answer: Answer) -> str:
     """Why this one, and how sure that is."""
-    pick, by = answer.pick, answer.by
+    pick, by, choices = answer.pick, answer.by, answer.choices
     assert pick is not None
-    choices = [option for option in answer.options if option.ruled_out is None]
     if len(choices) == 1:
-        return SENTENCES["alone"]
+        return say("alone")
     if not answer.matters:
         apart = "5 %" if (pick.seconds or 0) * NEAR > NEAR_SECONDS else f"{NEAR_SECONDS / 60:.0f} min"
-        more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else f"USD {NEAR_USD:.2f}"
+        more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
         return say("no_matter", count=len(choices), apart=apart, more=more)
-    least = answer.cheapest
-    near = by == "cost" and least is not None and (least.in_time or 0) >= IN_TIME and (least.usd or 0) < (pick.usd or 0)
-    timely = choices
-    if by == "cost" and answer.work.mode != "operation":
-        timely = [option for option in choices if (option.in_time or 0) >= IN_TIME]
-    only = len(timely) == 1
-    most = SENTENCES["only" if only else "near" if near else "cheapest" if by == "cost" else "fastest_of_all"]
-    among = say("among", count=len(choices if only else timely))
-    if answer.wants.by == "cost" and by == "time":
-        among += say("none_in_time", time=time_words(answer.wants.deadline))
-    elif by == "cost" and answer.work.mode != "operation":
-        among += say("ends_in_time" if only else "in_time", time=time_words(answer.wants.deadline))
-    sure = pick.sure or 0.0
+    among = _among(answer)
+    most, sure = say(_most(answer)), pick.sure or 0.0
     if sure >= SURE:
         return say("sure" if sure >= CERTAIN else "nearly_sure", most=most, among=among, chance=chance(sure))
-    saves = answer.regret_at_most
-    what = f"USD {usd_words(saves)}" if by == "cost" else time_words(saves)
+    saves = say("usd", usd=usd_words(answer.regret_at_most)) if by == "cost" else time_words(answer.regret_at_most)
     in_time = pick.in_time if pick.in_time is not None else 1.0
     if by == "cost" and in_time < SURE and in_time - sure < LATE:
         return say("late", most=most, among=among, chance=chance(in_time))
-    return say("probably", most=most.lower(), among=among, chance=chance(sure), saves=what)
+    if answer.toss_up:
+        devices = joined([option.device for option in answer.toss_up])
+        return say("toss_up", among=among, devices=devices, saves=saves)
+    return say("probably", most=most.lower(), among=among, chance=chance(sure), saves=saves)
+
+
+def _most(answer: Answer) -> str:
+    """The sentence that says what the pick is of its kind."""
+    pick, least = answer.pick, answer.cheapest
+    assert pick is not None
+    if _is_only(answer):
+        return "only"
+    if answer.by != "cost":
+        return "fastest_of_all"
+    near = least is not None and least.timely and (least.usd or 0) < (pick.usd or 0)
+    return "near" if near else "cheapest"
+
+
+def _timely(answer: Answer) -> Sequence[Option]:
+    if answer.by != "cost" or answer.work.mode == "operation":
+        return answer.choices
+    return [option for option in answer.choices if option.timely]
+
+
+def _is_only(answer: Answer) -> bool:
+    return len(_timely(answer)) == 1
+
+
+def _among(answer: Answer) -> str:
+    only = _is_only(answer)
+    among = say("among", count=len(answer.choices if only else _timely(answer)))
+    deadline = time_words(answer.wants.deadline)
+    if answer.late:
+        return among + say("none_in_time", time=deadline)
+    if answer.by == "cost" and answer.work.mode != "operation":
+        return among + say("ends_in_time" if only else "in_time", time=deadline)
+    return among
 
 
 def chance(share: float) -> str:
-    """A probability in per cent."""
+    """Return a probability in per cent."""
     return f"{math.floor(100 * share + 0.5)} %"  # as a browser rounds
 
 
@@ -235,102 +409,91 @@ def _either(answer: Answer) -> list[str]:
     mine, other = pick.row.memory_available, rival.row.memory_available
     if mine and other and abs(math.log(mine / other)) > 0.2:
         apart.append(say("memory", other=f"{other / 1e9:.0f}", mine=f"{mine / 1e9:.0f}"))
-    return [say("rival", device=rival.device, apart=", ".join(apart) or SENTENCES["same"])]
+    return [say("rival", device=rival.device, apart=", ".join(apart) or say("same"))]
 
 
-def fastest_line(answer: Answer) -> list[str]:
-    pick, fastest = answer.pick, answer.fastest
-    if pick is None or fastest is None or fastest is pick or not fastest.seconds or not pick.seconds:
+def _fastest(answer: Answer) -> list[str]:
+    """The fastest choice, and what an hour of waiting has to cost that it is worth it."""
+    fastest = facts.hurry(answer)
+    if fastest is None:
         return []
-    if pick.seconds < max(fastest.seconds * (1 + NEAR), fastest.seconds + NEAR_SECONDS):
-        return []
-    more = ""
-    if fastest.usd is not None and pick.usd is not None and fastest.usd > pick.usd:
-        hourly = (fastest.usd - pick.usd) / (pick.seconds - fastest.seconds) * HOUR
-        more = say("more", usd=usd_words(hourly))
-    device, usd = fastest.device, usd_of(fastest, interval=False)
-    return [say("fastest", device=device, time=time_of(fastest), usd=usd, more=more)]
+    usd = usd_of(fastest, interval=False)
+    return [say("fastest", device=fastest.device, time=time_of(fastest), usd=usd, more=turning_words(answer, fastest))]
+
+
+def turning_words(answer: Answer, fastest: Option) -> str:
+    """Return from which price of an hour of waiting on the fastest is the pick, and others on the way to it."""
+    points = [(point.device, hour_words(point.hour_usd)) for point in answer.turning]
+    if not points:
+        return ""
+    if points[-1][0] != fastest.device:
+        named = ", ".join(say("turning_first", device=device, usd=usd) for device, usd in points)
+        return say("waiting", devices=named)
+    *between_them, (_, usd) = points
+    return say("more", usd=usd) + "".join(say("turning", device=name, usd=price) for name, price in between_them)
+
+
+def hour_words(usd: float) -> str:
+    """Return the price of an hour rounded up, so that it is beyond the turning point: `0.15`, `1.30`, `14`."""
+    return f"{math.ceil(usd * 100 - 1e-6) / 100:.2f}" if usd < 10 else f"{math.ceil(usd):,}"
 
 
 def _with_more_time(answer: Answer) -> list[str]:
     """A choice that is cheaper and ends after the deadline."""
-    pick, cheapest = answer.pick, answer.cheapest
-    if pick is None or cheapest is None or cheapest is pick or answer.wants.by == "time":
+    later = facts.more_time(answer)
+    if later is None:
         return []
-    if (cheapest.in_time or 0) >= 0.5 or not cheapest.seconds or (pick.usd or 0) - (cheapest.usd or 0) < NEAR_USD:
-        return []
-    days = math.ceil((cheapest.seconds_high or cheapest.seconds) / DAY)
-    if days > 365:
-        return []
-    time, usd = time_of(cheapest, interval=False), usd_of(cheapest, interval=False)
-    return [say("more_time", device=cheapest.device, time=time, usd=usd, days=days)]
+    option, days = later
+    time, usd = time_of(option, interval=False), usd_of(option, interval=False)
+    return [say("more_time", device=option.device, time=time, usd=usd, days=days)]
 
 
 def waiting(answer: Answer) -> str:
-    """How long the pick, or else the fastest device, waits for the input pipeline; empty where it hardly does."""
-    work, fastest = answer.work, min((row for row in answer.work.rows if row.step_time), key=_step, default=None)
-    if not work.pipeline_rate or fastest is None:
+    """Return how long the pick, or else the fastest device, waits for the input pipeline; empty where it hardly does."""
+    work, limit = answer.work, facts.pipeline(answer)
+    if limit is None:
         return ""
-    asked = [answer.pick.row, fastest] if answer.pick else [fastest]
-    best, written = work.pipeline_rate, work.written_rate or work.pipeline_rate
-    better = written * (1 + NEAR) < best  # with more workers than the file has
-    for row in asked:
-        if _waits(row, work, best) > NEAR:
-            takes, cores = work.batch / _step(row), max(1, work.pipeline_workers)
-            as_written = say("written", rate=two(written), workers=_workers(work.written_workers)) if better else ""
-            return say(
-                "pipeline", rate=f"{two(best)} {work.unit}s/s", cores=counted(cores, "core"), written=as_written,
-                device=row.card, takes=two(takes), waits=chance(_waits(row, work, best)),
-                feed=two(math.ceil(takes / best * cores)),
-            )  # fmt: skip
-    for row in asked:
-        if better and _waits(row, work, written) > NEAR:
-            return say(
-                "workers", workers=_workers(work.written_workers), rate=f"{two(written)} {work.unit}s/s",
-                device=row.card, takes=two(work.batch / _step(row)), best=_workers(work.pipeline_workers),
-                more=two(best),
-            )  # fmt: skip
-    return ""
+    rate = say("rate_of", number=two(limit.rate), unit=work.unit)
+    takes, written = two(limit.takes), two(work.written_rate or 0.0)
+    if limit.as_written:
+        return say(
+            "workers", workers=_workers(work.written_workers), rate=rate, device=limit.card, takes=takes,
+            best=_workers(work.pipeline_workers), more=two(work.pipeline_rate or 0.0),
+        )  # fmt: skip
+    less = say("written", rate=written, workers=_workers(work.written_workers)) if facts.more_workers_help(work) else ""
+    cores = counted(max(1, work.pipeline_workers), "core")
+    return say(
+        "pipeline", rate=rate, cores=cores, written=less, device=limit.card, takes=takes, waits=chance(limit.waits),
+        feed=two(limit.feed),
+    )  # fmt: skip
 
 
 def _workers(count: int) -> str:
-    return counted(count, "worker") if count else "no worker process"
-
-
-def _step(row: Row) -> float:
-    return row.step_time or math.inf
-
-
-def _waits(row: Row, work: Work, rate: float) -> float:
-    """Share of the time in which a device waits for a pipeline of this rate, in examples per second."""
-    return 1 - _step(row) * rate / work.batch if row.step_time else 0.0
+    return counted(count, "worker") if count else say("no_worker")
 
 
 def _tight(answer: Answer) -> list[str]:
     """Where the pick may turn out to be too small, the best choice that is not."""
-    pick = answer.pick
-    if pick is None or not pick.row.memory_tight:
+    if answer.pick is None or not answer.pick.row.memory_tight:
         return []
-    others = [each for each in answer.options if each.ruled_out is None and not each.row.memory_tight]
-    timely = [each for each in others if (each.in_time or 0.0) >= IN_TIME] or others
-    other = min(timely, key=lambda each: math.inf if each.usd is None else each.usd, default=None)
+    other = facts.with_room(answer)
     room = ""
     if other is not None:
         room = say("room", device=other.device, time=time_of(other, False), usd=usd_of(other, False))
-    return [say("tight", memory=fits_words(pick.row).partition(": ")[2], room=room)]
+    return [say("tight", memory=memory_of(answer.pick.row), room=room)]
 
 
 def _free(answer: Answer) -> list[str]:
-    """Beside a pick that is free or spot the paid one, and whether a session is long enough."""
+    """The paid one of a pick that is free or spot, and whether a session is long enough."""
     pick = answer.pick
-    if pick is None or pick.row.is_here or not (pick.row.spot or pick.row.usd_per_hour == 0):
+    if pick is None or pick.row.price.kind not in ("free", "spot"):
         return []
     session, hours, week = "", pick.row.session_hours, pick.row.week_hours
     if hours:
         session = say("session", hours=f"{hours:g}")
         if (pick.seconds or 0.0) > hours * HOUR:
-            session += (say("week", hours=f"{week:g}") if week else "") + SENTENCES["keep"]
-    other = next((each for each in answer.options if each.device == pick.row.card), None)
+            session += (say("week", hours=f"{week:g}") if week else "") + say("keep")
+    other = facts.on_demand(answer)
     paid = ""
     if other is not None and other.usd is not None:
         way = "on_demand" if pick.row.spot else "paid"
@@ -348,218 +511,189 @@ def _avoid(answer: Answer) -> list[str]:
 def _size(answer: Answer) -> list[str]:
     if answer.amount.given or answer.work.mode == "operation":
         return []
-    return [f"For {answer.amount.words}: name your own with --examples and --epochs, --steps or --tokens."]
+    return [say("size", amount=amount_words(answer))]
 
 
 def _nothing(answer: Answer) -> list[str]:
     """Why there is no pick; where nothing fits what is missing and what to do, in the first line."""
-    reasons: dict[str, list[str]] = {}
-    for option in answer.options:
-        if option.ruled_out != RULED_OUT["spot"]:  # its card is there without that, too
-            reasons.setdefault(option.ruled_out or "", []).append(option.row.card)
-    rows = [option.row for option in answer.options if option.row.memory_needed and option.row.memory_available]
-    if not answer.fits_nowhere or not rows:
-        whole = "; ".join(f"{joined(names)}: {why}" for why, names in reasons.items() if why)
+    row = facts.largest_too_small(answer)
+    if row is None:
+        reasons: dict[RuledOut, list[str]] = {}
+        for option in answer.options:
+            if option.ruled_out is not None and option.why != Reason.SPOT:  # its card is there without that, too
+                reasons.setdefault(option.ruled_out, []).append(option.row.card)
+        whole = "; ".join(say("why", devices=joined(names), why=why_words(why)) for why, names in reasons.items())
         return [say("nothing", workload=answer.work.workload, reasons=whole)]
-    row = max(rows, key=lambda row: (row.memory_available or 0.0) * row.devices)
     needs, has = (two((value or 0.0) / 1e9) for value in (row.memory_needed, row.memory_available))
-    least = min((each for each in row.changes if _fits(each, row)), key=lambda each: each["time"], default=None)
-    do = "" if row.kind != "gpu" else "; try --gpus auto"
+    fit = [change for change in row.changes if facts.surely_fits(change, row)]
+    least = min(fit, key=lambda change: change["time"], default=None)
+    do = "" if row.kind != "gpu" else say("try_gpus")
     if least is not None:
-        do = f"; with {least['name']} {two(least['memory_needed'] / 1e9)} GB"
-    first = f"{answer.work.workload} fits none of these devices: it needs {needs} GB, {row.device} has {has}{do}."
+        do = say("try_change", name=least["name"], gb=two(least["memory_needed"] / 1e9))
+    first = say("fits_nowhere", workload=answer.work.workload, needs=needs, device=row.device, has=has, do=do)
     return [first, *filter(None, [parts_words(row), changes_words(row)])]
 
 
-def _fits(change: Mapping[str, Any], row: Row) -> bool:
-    return bool(change["memory_needed"] <= SURELY * _memory(row))
+def why_words(ruled_out: RuledOut) -> str:
+    """Return why a device is no choice."""
+    if ruled_out.reason == Reason.TIME and ruled_out.detail:
+        return ruled_out.detail
+    usd, hours = f"{ruled_out.usd or 0:g}", f"{ruled_out.hours or 0:g}"
+    return say(f"no_{ruled_out.reason}", usd=usd, hours=hours)
+
+
+def known_words(option: Option) -> str:
+    """Return how a row is known."""
+    row = option.row
+    known = say(row.evidence if row.evidence in (MEASURED, ESTIMATED) else "forecast")
+    known = say("rough", known=known) if row.rough else known
+    return say("disturbed", known=known) if row.disturbed else known
 
 
 def memory_words(answer: Answer) -> list[str]:
-    """What takes the memory of the pick, and what to change where a device that costs less an hour is too small."""
+    """Return what takes the memory of the pick, and what to change where a cheaper device is too small."""
     pick = answer.pick
     if pick is None:
         return []
     traced = [option.row for option in answer.options if option.row.memory_parts]
-    several = any(row.devices > 1 for row in traced)
-    shown = next((row for row in traced if row.device == pick.device), max(traced, key=_memory, default=None))
-    hourly = math.inf if pick.row.usd_per_hour is None or pick.row.is_here else pick.row.usd_per_hour
-    small = [row for row in traced if row.fits is False or row.memory_tight]
-    small = [row for row in small if (row.usd_per_hour or 0.0) < hourly or row.memory_tight]
-    cheaper = None if several else max(small, key=_memory, default=None)
+    largest = max(traced, key=facts.memory, default=None)
+    shown = next((row for row in traced if row.device == pick.device), largest)
+    cheaper = facts.to_enlarge(answer)
     change = changes_words(cheaper) if cheaper else ""
-    if change and answer.work.module.startswith("hf:"):
-        change += OPTIONS
+    if cheaper and facts.changes(cheaper) and answer.work.tunable and answer.work.mode == "train":
+        change += say("option")
     return [line for line in (parts_words(shown) if shown else "", change) if line]
 
 
-OPTIONS = " Ask for it, e.g. --option method=lora."
-
-
-def _memory(row: Row) -> float:
-    return row.memory_available or 0.0
-
-
-PART_NAMES = {"optimizer": "optimiser"}
-
-
 def parts_words(row: Row) -> str:
-    """What adds up to the memory needed, and CUDA's context, which the memory available is without; may be empty."""
-    parts = {name: each for name, each in row.memory_parts.items() if name != "context" and each}
+    """Return what adds up to the memory needed, and CUDA's context, which the memory available is without."""
+    parts = [say(f"part_{name}", gb=two(nbytes / 1e9)) for name, nbytes in facts.parts(row).items()]
     if not parts:
         return ""
-    rest = (row.memory_needed or 0.0) - sum(parts.values())
-    parts |= {"buffers and fragments": rest} if rest > 0.01 * (row.memory_needed or 0.0) else {}
-    found = [f"{PART_NAMES.get(name, name)} {two(each / 1e9)}" for name, each in parts.items()]
-    where = " of each" if row.devices > 1 else ""
-    context = row.memory_parts.get("context")
-    besides = f"; CUDA's context takes {two(context / 1e9)} besides" if context else ""
-    way = f" With {row.way}." if row.way else ""
-    return f"Memory{where}, GB: {', '.join(found)}{besides}.{way}"
+    each = say("of_each") if row.devices > 1 else ""
+    nbytes = row.memory_parts.get("context")
+    context = say("context", gb=two(nbytes / 1e9)) if nbytes else ""
+    way = say("way", way=row.way) if row.way else ""
+    return say("parts", each=each, parts=", ".join(parts), context=context, way=way)
 
 
 def changes_words(row: Row) -> str:
-    """What takes less memory on a device: all that fits, from the most memory to the least; else the smallest."""
-    fit = sorted((each for each in row.changes if _fits(each, row)), key=lambda each: -each["memory_needed"])
-    less = [each for each in row.changes if each["memory_needed"] < SAFE * (row.memory_needed or 0.0)]
-    chosen = fit[-MOST_CHANGES:] or sorted(less, key=lambda each: each["memory_needed"])[:1]
-    found = [
-        f"{each['name']} {two(each['memory_needed'] / 1e9)} GB ({two(each['time'])} times the time)" for each in chosen
+    """Return what takes less memory on a device, in words; empty where nothing does."""
+    changes = [
+        say("change", name=change["name"], gb=two(change["memory_needed"] / 1e9), time=two(change["time"]))
+        for change in facts.changes(row)
     ]
-    if row.devices == 1 and row.kind == "gpu" and (count := _gpus(row)):
-        found.append(f"{count} GPUs (--gpus {count})")
-    if not found:
+    if count := facts.gpus_that_hold(row):
+        changes.append(say("shared", count=count))
+    if not changes:
         return ""
-    tight = "may be too small" if row.memory_tight else "is too small"
-    return f"{row.device} {tight} ({two(_memory(row) / 1e9)} GB). What to change: {'; '.join(found)}."
-
-
-def _gpus(row: Row) -> int | None:
-    """How many of them hold the step by FSDP, which shares weights, gradients and the optimiser's state out."""
-    shared = sum(row.memory_parts.get(name, 0.0) for name in ("weights", "gradients", "optimizer"))
-    rest = (row.memory_needed or 0.0) - shared
-    return next((count for count in (2, 4, 8) if shared / count + rest <= SAFE * _memory(row)), None)
-
-
-MOST_CHANGES = 4
-SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
-SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
+    sentence = "tightly" if row.memory_tight else "too_small"
+    return say(sentence, device=row.device, gb=two(facts.memory(row) / 1e9), changes="; ".join(changes))
 
 
 def notes(answer: Answer) -> list[str]:
-    """What stands below the table: how to read it, and what limits it."""
-    own = [*_several(answer), *_taken_away(answer), *_settling(answer), *_buying(answer)]
-    return [*memory_words(answer), *lasting_notes(answer), *own]
+    """Return what is below the table: how to read it, and what limits it."""
+    passing = [*_several(answer), *_spot_offer(answer), *_settling(answer), *_buying(answer)]
+    return [*memory_words(answer), *lasting_notes(answer), *passing]
 
 
 def lasting_notes(answer: Answer) -> list[str]:
-    """Those that hold whatever is picked."""
-    found = [*answer.work.remarks]
-    rows = [option.row for option in answer.options]
+    """Return the notes that hold whatever is picked."""
+    rows, lasting = answer.work.rows, [*answer.work.remarks]
+    for note, cards in facts.step_notes(answer).items():
+        lasting.append(say("note_of", devices=joined(cards, 4), note=note) if cards else say("note", note=note))
     if any(option.seconds and not option.row.rough for option in answer.options):
-        found.append(
-            "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there."
-        )
-    unknown = [row.card for row in rows if row.step_time and not row.known and row.usd_per_hour != 0]
-    if unknown:
-        found.append(f"Nobody published times that test forecasts for {joined(unknown, 4)}: their intervals are wider.")
-    elsewhere = [option for option in answer.options if option.seconds and not option.row.is_here]
-    hosts = [option.row.card for option in elsewhere if option.host_decides]
+        lasting.append(say("intervals"))
+    if untested := facts.untested(answer):
+        lasting.append(say("untested", devices=joined(untested, 4)))
+    hosts, everywhere = facts.host_bound(answer)
     if hosts:
-        which = "on every one of them" if len(hosts) == len(elsewhere) > 1 else f"on {joined(hosts, 4)}"
-        found.append(f"The host decides {which}, not the device: a faster one changes nothing.")
-    for row in rows:
-        if row.contradicts and row.forecast_time and row.step_time:
-            times = number(row.step_time / row.forecast_time)
-            found.append(f"{row.device} contradicts its forecast: measured is {times} times as long; trust that.")
-        if row.evidence == ESTIMATED and row.step_time:
-            found.append(
-                f"{time_words(row.step_time, True).capitalize()} a step here, not measured: --again measures it."
-            )
-        if row.is_here and row.disturbed:
-            found.append(f"Other programs disturbed the measurement {where(row)}: measure again when it is quiet.")
-    if any(row.start_time and row.step_time for row in rows):
-        minutes = max(row.start_time for row in rows) / 60
-        found.append(f"A rented machine takes {minutes:.0f} min to start; they are in its time and price.")
+        lasting.append(say("host_everywhere") if everywhere else say("host", devices=joined(hosts, 4)))
+    lasting += contradiction_lines(answer)
+    lasting += [
+        say("estimate", time=time_words(row.step_time or 0.0, True).capitalize()) for row in facts.estimates(answer)
+    ]
+    lasting += [say("disturbed_here", where=where(row)) for row in rows if row.is_here and row.disturbed]
+    starts = [row.start_time for row in rows if row.start_time and row.step_time]
+    if starts:
+        lasting.append(say("start", minutes=f"{max(starts) / 60:.0f}"))
     if answer.work.mode == "train" and answer.pick is not None:
-        found.append("Not included: validation." if answer.work.floor else "Not included: loading data, validation.")
-    return found
+        lasting.append(say("without_validation" if answer.work.floor else "without_data"))
+    return lasting
 
 
-def _several(answer: Answer) -> list[str]:
-    """Where one GPU is too late, that several may not be; PyTorch's are asked about by themselves."""
-    late = answer.by != answer.wants.by and answer.work.mode == "train"
-    if not late or any(row.devices > 1 and row.kind == "gpu" for row in answer.work.rows):
-        return []
-    counts = [str(count) for count in (2, 4, 8) if answer.work.batch % count == 0]
-    return [f"Several GPUs that share the batch may end in time: --gpus {','.join(counts)}."] if counts else []
-
-
-def _taken_away(answer: Answer) -> list[str]:
-    """A spot machine that is not asked for, where it saves much."""
-    pick, wants = answer.pick, answer.wants
-    spot = [each for each in answer.options if each.ruled_out == RULED_OUT["spot"] and each.seconds]
-    best = min(
-        (each for each in spot if (each.in_time or 0.0) >= IN_TIME), key=lambda each: each.usd or 0.0, default=None
-    )
-    if best is None or pick is None or wants.only_free or answer.by != "cost":
-        return []
-    if (pick.usd or 0.0) - (best.usd or 0.0) < max(SPOT_SAVES * (pick.usd or 0.0), 1.0):
-        return []
-    what = f"{best.row.card}, {time_of(best, False)}, USD {usd_of(best, False)}"
-    return [f"Cheaper where it may be taken away at any moment: {what} (--spot)."]
-
-
-SPOT_SAVES = 0.2  # of the pick's price
-
-
-def _settling(answer: Answer) -> list[str]:
-    """How to measure the pick, where that costs much less than a wrong choice."""
-    pick = answer.pick
-    if (
-        pick is None
-        or pick.row.is_here
-        or not pick.row.usd_per_hour
-        or (pick.row.devices > 1 and pick.row.kind == "gpu")
-        or answer.by != "cost"
-    ):
-        return []
-    price = math.ceil(MEASURING_HOURS * pick.row.usd_per_hour)
-    if (pick.sure or 0.0) >= SURE or answer.regret_at_most < 2 * price:
-        return []
-    spot = " --spot" * pick.row.spot
+def contradiction_lines(answer: Answer) -> list[str]:
+    """Return a line for each measured device that contradicts its forecast."""
     return [
-        f'What would settle it: whichdevice rent {answer.work.module} --on "{pick.row.card}"{spot} --max-usd {price}'
+        say("contradicts", device=row.device, times=number((row.step_time or 0.0) / (row.forecast_time or 1.0)))
+        for row in facts.contradictions(answer)
     ]
 
 
-MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
+def _several(answer: Answer) -> list[str]:
+    counts = facts.several_in_time(answer)
+    return [say("several", counts=",".join(map(str, counts)))] if counts else []
+
+
+def _spot_offer(answer: Answer) -> list[str]:
+    best = facts.spot_offer(answer)
+    if best is None:
+        return []
+    return [say("spot_offer", device=best.row.card, time=time_of(best, False), usd=usd_of(best, False))]
+
+
+def _settling(answer: Answer) -> list[str]:
+    settle = facts.settling(answer)
+    return [] if settle is None else [say("settling", command=rent_command(answer.work, settle))]
+
+
+def rent_command(work: Work, settle: facts.Settling) -> str:
+    """Return the command that measures the same step on a rented device, as a shell takes it."""
+    model, _, script_arguments = work.module.partition(ARGUMENTS)
+    command = ["whichdevice", "rent", model, "--on", settle.device, *["--spot"] * settle.spot]
+    command += ["--max-usd", str(settle.max_usd), "--batch", str(work.batch), "--precision", settle.precision]
+    if work.mode != "train":
+        command += ["--mode", work.mode]
+    if work.sequence_length is not None:
+        command += ["--sequence-length", str(work.sequence_length)]
+    for name, value in work.options.items():
+        command += ["--option", f"{name}={json.dumps(value)}"]
+    return shlex.join(command) + (f"{ARGUMENTS}{script_arguments}" if script_arguments else "")
 
 
 def _buying(answer: Answer) -> list[str]:
-    """From how many hours of use on buying the card is cheaper than renting it, where that may matter."""
-    pick = answer.pick
-    if pick is None or pick.row.card_usd is None or not pick.row.usd_per_hour or not pick.seconds:
-        return []
-    saved = pick.row.usd_per_hour - pick.row.card_watts / 1000 * USD_PER_KWH
-    hours = pick.row.card_usd / saved if saved > 0 else math.inf
-    if not pick.seconds / HOUR > 0.1 * hours:
-        return []
-    return [f"To buy one (about USD {usd_words(pick.row.card_usd)}) is cheaper from {two(hours)} h of use on."]
+    buy = facts.buying(answer)
+    return [] if buy is None else [say("buying", usd=usd_words(buy.usd), hours=two(buy.hours))]
 
 
 def fits_words(row: Row) -> str:
-    """`3.5 of 25`, with `no` where it does not fit and `tight` where it may or may not."""
+    """Return `3.5 of 25`, with `no` where it does not fit and `tight` where it may or may not."""
     if row.memory_needed is None:
-        return "no" if row.fits is False else ""
-    available = f" of {two(row.memory_available / 1e9)}" if row.memory_available else ""
-    mark = "tight: " if row.memory_tight else "no: " if row.fits is False else ""
-    return f"{mark}{two(row.memory_needed / 1e9)}{available}"
+        return say("fits_not") if row.fits is False else ""
+    sentence = "fits_tight" if row.memory_tight else "fits_no" if row.fits is False else None
+    return say(sentence, memory=memory_of(row)) if sentence else memory_of(row)
+
+
+def memory_of(row: Row) -> str:
+    """Return `3.5 of 25`, in GB."""
+    needed = two((row.memory_needed or 0.0) / 1e9)
+    if not row.memory_available:
+        return say("fits_unknown", needed=needed)
+    return say("fits", needed=needed, available=two(row.memory_available / 1e9))
 
 
 def joined(names: Sequence[str], most: int = 99) -> str:
-    """`T4, L4 and A10G`; of many the first few."""
+    """Return `T4, L4 and A10G`; of many the first few."""
     names = list(dict.fromkeys(names))
     if len(names) > most:
-        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+        names = [*names[: most - 1], say("more_names", count=len(names) - most + 1)]
+    return say("and", first=", ".join(names[:-1]), last=names[-1]) if len(names) > 1 else names[0]
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """Return the facts of an answer as plain data, with its words beside them."""
+    plain: dict[str, Any] = facts.as_dict(answer)
+    for row, option in zip(plain["rows"], answer.options, strict=True):
+        row["why_not"] = None if option.ruled_out is None else why_words(option.ruled_out)
+    plain["amount"]["words"] = amount_words(answer)
+    return plain | {"words": lines(answer), "notes": notes(answer)}

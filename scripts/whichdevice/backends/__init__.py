@@ -30,12 +30,10 @@ def backend_module(name: str, framework: str = "keras") -> str:
 
 
 def _of(name: str, framework: str) -> Plugin:
-    found = _found(FOLDER)
-    return found.get((name, framework)) or found[name, "keras"]
+    plugins = _found(FOLDER)
+    return plugins.get((name, framework)) or plugins[name, "keras"]
 
 
 @cache
 def _found(folder: Path) -> dict[tuple[str, str], Plugin]:
-    return {
-        (each.arguments[0], each.arguments.get("framework", "keras")): each for each in decorated(folder, "backend")
-    }
+    return {(one.arguments[0], one.arguments.get("framework", "keras")): one for one in decorated(folder, "backend")}

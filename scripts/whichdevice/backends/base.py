@@ -65,13 +65,11 @@ class TrainingLoop(ABC):
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions for the validation examples `index`, as float32."""
 
-    @abstractmethod
-    def publish(self) -> None:
-        """Bring the trained values into the Keras model, so that callbacks and saving see them."""
+    def publish(self) -> None:  # noqa: B027
+        """Bring the trained values into the model, so that callbacks and saving see them; most loops train its own."""
 
-    @abstractmethod
-    def adopt(self) -> None:
-        """Go on from the values that the Keras model holds now, e.g. after loading weights."""
+    def adopt(self) -> None:  # noqa: B027
+        """Go on from the values that the model holds now, e.g. after loading weights; most loops train its own."""
 
 
 class Generator(ABC):
@@ -126,7 +124,7 @@ class Backend(ABC):
         """Take the devices, as many as replicas are asked for; raises StudyError where they are not there."""
 
     def scope(self) -> AbstractContextManager[Any]:
-        """What a model is built under, so that its variables lie on every replica."""
+        """Return the context that a model is built under, so that its variables are on every replica."""
         return nullcontext()
 
     @abstractmethod
@@ -139,14 +137,14 @@ class Backend(ABC):
 
     @abstractmethod
     def forward_pass(self, model: Any) -> Forward:
-        """What predicts a batch of the model's inputs, as the request's loop says; nothing is traced or compiled yet.
+        """Return what predicts a batch of inputs, as the request's loop says; nothing is traced or compiled yet.
 
         It takes and gives NumPy arrays, and so has waited for the device when it returns. Replicas share the batch;
         raises StudyError where the backend's replicas cannot.
         """
 
     def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
-        """What generates: the first half of `tokens` (int32 [batch, length]) is the prompt.
+        """Return the generator: the first half of `tokens` (int32 [batch, length]) is the prompt.
 
         Nothing is traced or compiled yet. Raises StudyError where the model or the backend does not generate.
         """
@@ -189,7 +187,7 @@ def huge_pages(request: Request) -> dict[str, str]:
     """The variable that must stand before the process starts, with the caller's own tunables."""
     if request.kind != "cpu" or request.loop != "epoch" or not sys.platform.startswith("linux"):
         return {}
-    others = [each for each in os.environ.get(VARIABLE, "").split(":") if each and "malloc.hugetlb" not in each]
+    others = [part for part in os.environ.get(VARIABLE, "").split(":") if part and "malloc.hugetlb" not in part]
     return {VARIABLE: ":".join([*others, HUGE_PAGES])}
 
 
@@ -197,23 +195,41 @@ def total_loss(loss: Any, own: Sequence[Any]) -> Any:
     """The loss with the model's own ones (regularisers, `add_loss`), added up as `fit` adds them."""
     from keras import ops
 
-    for each in own:
-        loss = ops.add(loss, ops.sum(each))
+    for added in own:
+        loss = ops.add(loss, ops.sum(added))
     return loss
 
 
-def check_own_step(model: Any, loop: str) -> None:
-    """Raise StudyError where the loop would not run the model's own step."""
-    own = [name for name in overridden(model) if name == "train_step"]
-    if loop == "epoch" and own:
+def built_optimizer(
+    request: Request, workload: TrainingWorkload, model: Any, scale: Callable[[Any], Any] | None = None
+) -> Any:
+    """Return the optimiser of a Keras model, built; in float16 it scales the loss, as Keras' `compile` would have it.
+
+    `scale` makes the one that scales, Keras' LossScaleOptimizer if not given. Raises StudyError where loop epoch would
+    not run the model's own step, which may take other optimisers, and builds them.
+    """
+    import keras
+
+    if not workload.own_step(model):
+        optimizer = workload.optimizer()
+        if request.precision == "mixed_float16":
+            optimizer = (scale or keras.optimizers.LossScaleOptimizer)(optimizer)
+        optimizer.build(model.trainable_variables)
+        return optimizer
+    replaced = "train_step" in overridden(model)
+    if request.loop == "epoch" and replaced:
         raise StudyError("the model has its own train_step, which loop epoch does not run: take loop: fit")
-    if loop == "epoch" and model.run_eagerly:
+    if request.loop == "epoch" and model.run_eagerly:
         raise StudyError("the model is compiled with run_eagerly, which loop epoch does not do: take loop: fit")
+    if not replaced:
+        model.optimizer.build(model.trainable_variables)
+    return model.optimizer
 
 
-def needs_optimizer(model: Any) -> bool:
-    """Whether `model.optimizer` trains it; an own train_step may take others, and builds what it takes."""
-    return "train_step" not in overridden(model)
+def means_of(values: Any, workload: TrainingWorkload) -> Means:
+    """Return loss and metric of two numbers, of which the second is none where the workload has no metric."""
+    loss, metric = values.tolist()
+    return Means(loss, None if workload.metric is None else metric)
 
 
 def loss_and_metric(logs: Mapping[str, Any], metric: str | None) -> tuple[Any, Any]:

@@ -28,7 +28,7 @@ class FitLoop(TrainingLoop):
         self._has_metric = workload.metric is not None
         self._own = workload.own_step(model)
         if self._own:  # compiled as its file says
-            self._initial = {id(each): keras.ops.convert_to_numpy(each) for each in _optimizer_variables(model)}
+            self._initial = {id(held): keras.ops.convert_to_numpy(held) for held in _optimizer_variables(model)}
             return
         metrics = [_named("quality", workload.quality)] if self._has_metric else []
         model.compile(optimizer=model.optimizer, loss=_vector_loss(workload), metrics=metrics)
@@ -38,12 +38,12 @@ class FitLoop(TrainingLoop):
         history = self._model.fit(self._feed(batches), epochs=1, shuffle=False, verbose=0).history
         if self._own:
             last = {name: values[-1] for name, values in history.items()}
-            loss, metric = (float(each) for each in loss_and_metric(last, self._workload.metric))
+            loss, metric = (float(value) for value in loss_and_metric(last, self._workload.metric))
             return Means(loss, metric if self._has_metric else None)
         return Means(float(history["loss"][-1]), float(history["quality"][-1]) if self._has_metric else None)
 
     def fed(self, batches: np.ndarray) -> Iterable[Any]:
-        """What `fit` is given."""
+        """Return what `fit` is given."""
         given = self._feed(batches)
         return given if hasattr(given, "__iter__") else (given[place] for place in range(len(given)))
 
@@ -52,35 +52,29 @@ class FitLoop(TrainingLoop):
         self._inner.reset()
         self._inner.publish()
         if self._own:  # its own optimisers, and what each built when it first ran
-            for each in _optimizer_variables(self._model):
-                each.assign(self._initial.get(id(each), np.zeros(each.shape)))
+            for variable in _optimizer_variables(self._model):
+                variable.assign(self._initial.get(id(variable), np.zeros(variable.shape)))
 
     def evaluate(self) -> Means | None:
-        """As the backend's own loop does; nothing of a model that has no call."""
+        """Evaluate as the backend's own loop does; None for a model that has no call."""
         if self._workload.outputs(self._model) is None:
             return None
         self._inner.adopt()
         return self._inner.evaluate()
 
     def predict(self, index: np.ndarray) -> np.ndarray:
-        """As the backend's own loop does; no numbers of a model that has no call."""
+        """Predict as the backend's own loop does; no numbers for a model that has no call."""
         if self._workload.outputs(self._model) is None:
             return np.zeros((len(index), 0), np.float32)
         self._inner.adopt()
         return self._inner.predict(index)
 
-    def publish(self) -> None:
-        """`fit` trains the Keras model itself: nothing to do."""
-
-    def adopt(self) -> None:
-        """`fit` trains the Keras model itself: nothing to do."""
-
 
 def _optimizer_variables(model: Any) -> list[Any]:
-    """Of every optimiser that the model holds: an own step may use several."""
+    """Return the variables of every optimiser that the model holds: an own step may use several."""
     import keras
 
-    held = [model.optimizer, *(each for each in vars(model).values() if isinstance(each, keras.optimizers.Optimizer))]
+    held = [model.optimizer, *(part for part in vars(model).values() if isinstance(part, keras.optimizers.Optimizer))]
     return [variable for optimizer in held if optimizer is not None for variable in optimizer.variables]
 
 

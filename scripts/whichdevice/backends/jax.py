@@ -18,13 +18,12 @@ from whichdevice.backends.base import (
     OperationLoop,
     TrainingLoop,
     backend,
-    check_own_step,
+    built_optimizer,
     huge_pages,
-    needs_optimizer,
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.jax_generation import JaxGenerator
-from whichdevice.backends.keras_on_jax import LOOP_STEPS, JaxTraining, StepPrograms, compiled_forward, types_of
+from whichdevice.backends.keras_on_jax import LOOP_STEPS, JaxTraining, StepPrograms, keras_forward, types_of
 from whichdevice.errors import StudyError, lacks_memory
 from whichdevice.machine import gpu, tpu
 from whichdevice.machine.gpu import cuda_variables
@@ -63,17 +62,17 @@ def device_variables(request: Request, threads: int) -> dict[str, str]:
 
 
 def take_devices(jax: Any, request: Request) -> list[Any]:
-    """As many devices as replicas; raises StudyError, in one line, where they are not there."""
+    """Return as many devices as replicas; raises StudyError, in one line, where they are not available."""
     try:
-        found = jax.devices(request.kind)
+        available = jax.devices(request.kind)
     except RuntimeError as error:
         raise StudyError(f"{request.device}: {_why_none(jax, request, str(error))}") from error
-    if len(found) < request.replicas:
+    if len(available) < request.replicas:
         what = {"cpu": "CPU devices", "gpu": "GPUs", "tpu": "TPU cores"}[request.kind]
         raise StudyError(
-            f"{request.device}: JAX {jax.__version__} finds {len(found)} {what}, {request.replicas} replicas asked"
+            f"{request.device}: JAX {jax.__version__} finds {len(available)} {what}, {request.replicas} replicas asked"
         )
-    return found[: request.replicas]
+    return available[: request.replicas]
 
 
 def _why_none(jax: Any, request: Request, message: str) -> str:
@@ -150,7 +149,7 @@ class Jax(Backend):
         keras.config.set_dtype_policy("float32" if self.request.precision == "tf32" else self.request.precision)
 
     def _matmul_precision(self) -> str | None:
-        """Of float32 factors; left to itself JAX multiplies them in TF32 on GPUs and in bfloat16 on TPUs."""
+        """Return the format of float32 factors: JAX takes TF32 on GPUs and bfloat16 on TPUs by itself."""
         precision = self.request.precision
         if self.request.kind == "tpu" and precision != "float32":
             return None  # mixed precision there is bfloat16 products everywhere
@@ -180,7 +179,7 @@ class Jax(Backend):
         size, replicas = self.request.batch_size, self.request.replicas
         if size % replicas:
             raise StudyError(f"batch_size {size} cannot be divided over {replicas} replicas")
-        model.optimizer = self._optimizer(workload, model)
+        model.optimizer = built_optimizer(self.request, workload, model)
         fit = self.request.loop == "fit"
         # XLA's CPU compiler leaves gradients of convolutions in a naive form inside loops: slower.
         loops = self.request.kind != "cpu"
@@ -191,25 +190,12 @@ class Jax(Backend):
     def forward_pass(self, model: Any) -> Forward:
         """`epoch`: one compiled program; `fit`: Keras' own, which it compiles the same way."""
         self._predicts = True
-        return model.predict_on_batch if self.request.loop == "fit" else compiled_forward(self._jax, self._mesh, model)
+        return model.predict_on_batch if self.request.loop == "fit" else keras_forward(self._jax, self._mesh, model)
 
     def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
         """Two compiled programs; replicas share the batch."""
         self._predicts = True
         return JaxGenerator(self._jax, self._mesh, workload, model, tokens)
-
-    def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
-        """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
-        if workload.own_step(model):
-            check_own_step(model, self.request.loop)
-            if needs_optimizer(model):
-                model.optimizer.build(model.trainable_variables)
-            return model.optimizer
-        optimizer = workload.optimizer()
-        if self.request.precision == "mixed_float16":
-            optimizer = self._keras.optimizers.LossScaleOptimizer(optimizer)
-        optimizer.build(model.trainable_variables)
-        return optimizer
 
     def _feed(self, workload: TrainingWorkload, train: Split) -> Callable[[np.ndarray], Any]:
         """Batches made by the host's processor, one after the other."""
@@ -235,7 +221,7 @@ class Jax(Backend):
         }
 
     def types(self) -> Types:
-        """Of the compiled step once there is one, until then as asked for."""
+        """Return the formats of the compiled step once there is one, until then as asked for."""
         texts = ("", "")
         if self._loop is not None:
             programs = self._loop.programs
@@ -254,7 +240,7 @@ class Jax(Backend):
         return lowered.as_text("hlo"), lowered.compile().as_text()
 
     def device(self) -> tuple[str | None, int]:
-        """By JAX's name; a CPU has the host's, and virtual devices are one CPU."""
+        """Return JAX's name of the device; a CPU has the host's, and virtual devices are one CPU."""
         if self.request.kind == "cpu":
             return None, 1
         return self._devices[0].device_kind, len(self._devices)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Means, TrainingLoop, backend
+from whichdevice.backends.base import Forward, Means, TrainingLoop, backend, means_of
 from whichdevice.backends.jax import Jax
-from whichdevice.backends.keras_on_jax import JaxTraining, State, types_of
+from whichdevice.backends.keras_on_jax import JaxTraining, State, compiled_forward, types_of
 from whichdevice.backends.number_formats import storage_format
 from whichdevice.errors import StudyError
 from whichdevice.models.jax_model import JaxFile, JaxModel
@@ -52,20 +52,11 @@ class JaxFunction(Jax):
 
     def forward_pass(self, model: Any) -> Forward:
         """One compiled program with the weights on every replica; `fit` calls the same."""
-        jax, self._predicts = self._jax, True
-        spec = jax.sharding.PartitionSpec
-        whole, rows = (jax.sharding.NamedSharding(self._mesh, spec(*axes)) for axes in ((), ("replica",)))
-        state = jax.device_put(as_stored(model), whole)
-        program = jax.jit(prediction(model))
-
-        def forward(inputs: Any) -> np.ndarray:
-            placed = inputs if self._mesh.size == 1 else jax.device_put(inputs, rows)
-            return np.asarray(program(state, placed))
-
-        return forward
+        self._predicts = True
+        return compiled_forward(self._jax, self._mesh, as_stored(model), prediction(model))
 
     def types(self) -> Types:
-        """Of the compiled step once there is one, until then as asked for."""
+        """Return the formats of the compiled step once there is one, until then as asked for."""
         texts = ("", "")
         if self._loop is not None and self._loop.programs.written:
             texts = self._loop.programs.written, self._loop.programs.executed
@@ -138,14 +129,14 @@ def gathered(workload: JaxFile, step: Callable[..., Any]) -> Callable[[State, Ar
     """The same step on the examples `index` of arrays."""
 
     def on_index(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
-        found: tuple[State, Any] = step(state, *workload.batch(arrays, index))
-        return found
+        stepped: tuple[State, Any] = step(state, *workload.batch(arrays, index))
+        return stepped
 
     return on_index
 
 
 class FunctionTraining(JaxTraining):
-    """As for a Keras model, around the function's own step."""
+    """The loop of a Keras model, around the function's own step."""
 
     _workload: JaxFile
 
@@ -197,4 +188,4 @@ class FedFromHost(FunctionTraining):
         for gathered_rows in self.fed(batches):
             self._state, means = self._one(self._state, self._jax.device_put(gathered_rows, self._whole), place)
             sums = sums + means
-        return self._read(np.asarray(sums) / len(batches))
+        return means_of(np.asarray(sums) / len(batches), self._workload)

@@ -20,6 +20,7 @@ from whichdevice.backends.base import (
     as_one_array,
     build_late_parts,
     loss_and_metric,
+    means_of,
     total_loss,
 )
 from whichdevice.backends.number_formats import emulated, product_format
@@ -79,10 +80,10 @@ def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Ste
         return own_training_step(workload, model)
 
     def scaled_loss(trainable: list[Any], state: State, inputs: Any, target: Any) -> tuple[Any, Any]:
-        prediction, non_trainable, own = model.stateless_call(
+        prediction, non_trainable, added = model.stateless_call(
             trainable, state.non_trainable, inputs, return_losses=True, **in_mode(model, True)
         )
-        loss = total_loss(workload.loss(target, prediction), own)
+        loss = total_loss(workload.loss(target, prediction), added)
         known = list(zip(optimizer.variables, state.optimizer, strict=True))
         with keras.StatelessScope(state_mapping=known):  # loss scaling of float16 reads the optimiser's scale
             scaled = optimizer.scale_loss(loss)
@@ -112,7 +113,7 @@ def own_training_step(workload: TrainingWorkload, model: Any) -> Step:
 
     def step(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
         logs, after = model.train_step(tuple(state), workload.batch(arrays, index))
-        means = jnp.stack([jnp.asarray(each, "float32") for each in loss_and_metric(logs, workload.metric)])
+        means = jnp.stack([jnp.asarray(mean, "float32") for mean in loss_and_metric(logs, workload.metric)])
         return State(*after), means
 
     return step
@@ -250,16 +251,13 @@ class JaxTraining(TrainingLoop):
             constants = (self._arrays, self._jax.device_put(block, self._rows))
             carry = self.programs.run(carry, constants, len(part))
         self._state, sums, _ = carry
-        return self._read(np.asarray(sums) / (1 if self._own else len(batches)))
-
-    def _read(self, means: np.ndarray) -> Means:
-        return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
+        return means_of(np.asarray(sums) / (1 if self._own else len(batches)), self._workload)
 
     def _judged(self, state: State, arrays: Any, index: Any) -> Any:
         """Loss and metric."""
         inputs, target = self._workload.batch(arrays, index)
-        prediction, own = self._inferred(state, inputs)
-        loss = total_loss(self._workload.loss(target, prediction), own)
+        prediction, added = self._inferred(state, inputs)
+        loss = total_loss(self._workload.loss(target, prediction), added)
         metric = 0.0 if self._workload.metric is None else self._workload.quality(target, prediction)
         jnp = self._jax.numpy
         return jnp.stack([jnp.asarray(mean, "float32") for mean in (loss, metric)])
@@ -269,7 +267,7 @@ class JaxTraining(TrainingLoop):
         held = (state.trainable, state.non_trainable, state.metrics)
         logs, after = self._model.test_step(held, self._workload.batch(arrays, index))
         jnp = self._jax.numpy
-        means = [jnp.asarray(each, "float32") for each in loss_and_metric(logs, self._workload.metric)]
+        means = [jnp.asarray(mean, "float32") for mean in loss_and_metric(logs, self._workload.metric)]
         return jnp.stack(means), after[2]
 
     def _predicted(self, state: State, arrays: Any, index: Any) -> Any:
@@ -277,10 +275,10 @@ class JaxTraining(TrainingLoop):
 
     def _inferred(self, state: State, inputs: Any) -> tuple[Any, list[Any]]:
         """Predictions, and the model's own losses."""
-        prediction, _, own = self._model.stateless_call(
+        prediction, _, added = self._model.stateless_call(
             state.trainable, state.non_trainable, inputs, return_losses=True, **in_mode(self._model, False)
         )
-        return prediction, own
+        return prediction, added
 
     def _shared(self, index: np.ndarray) -> Any:
         """Example numbers [batch], a share on each replica where it divides, else all on each."""
@@ -297,16 +295,17 @@ class JaxTraining(TrainingLoop):
             for part in parts:
                 last, metrics = self._test(state, self._held_out, self._shared(part))
                 state = state._replace(metrics=metrics)
-            return self._read(np.asarray(last))
+            return means_of(np.asarray(last), self._workload)
         judged = [self._judge(self._state, self._held_out, self._shared(part)) for part in parts]
-        return self._read(np.average(np.asarray(judged), axis=0, weights=[len(part) for part in parts]))
+        weights = [len(part) for part in parts]
+        return means_of(np.average(np.asarray(judged), axis=0, weights=weights), self._workload)
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""
         return np.asarray(self._foretell(self._state, self._held_out, self._shared(index)))
 
     def reset(self) -> None:
-        """What every weight, optimiser variable and random generator held at first."""
+        """Restore what every weight, optimiser variable and random generator held at first."""
         self._state = self._copy(self._initial)
 
     def publish(self) -> None:
@@ -324,27 +323,27 @@ class JaxTraining(TrainingLoop):
         return self._copy(self._jax.device_put(held, self._whole))
 
 
-def compiled_forward(jax: Any, mesh: Any, model: Any) -> Forward:
-    """The model's forward pass as one program with its weights on every replica; replicas share each batch."""
-    spec = jax.sharding.PartitionSpec
-    whole, rows = (jax.sharding.NamedSharding(mesh, spec(*axes)) for axes in ((), ("replica",)))
-    trainable, non_trainable = jax.device_put(
-        (
-            [variable.value for variable in model.trainable_variables],
-            [variable.value for variable in model.non_trainable_variables],
-        ),
-        whole,
-    )
+def keras_forward(jax: Any, mesh: Any, model: Any) -> Forward:
+    """The Keras model's forward pass as one program."""
+    variables = [variable.value for variable in model.trainable_variables]
+    others = [variable.value for variable in model.non_trainable_variables]
 
-    def predicted(trainable: Any, non_trainable: Any, inputs: Any) -> Any:
-        prediction, _ = model.stateless_call(trainable, non_trainable, inputs, **in_mode(model, False))
+    def predicted(state: Any, inputs: Any) -> Any:
+        prediction, _ = model.stateless_call(*state, inputs, **in_mode(model, False))
         return jax.tree.map(lambda leaf: jax.numpy.asarray(leaf, "float32"), prediction)
 
-    program = jax.jit(predicted)
+    return compiled_forward(jax, mesh, (variables, others), predicted)
+
+
+def compiled_forward(jax: Any, mesh: Any, state: Any, predicted: Callable[[Any, Any], Any]) -> Forward:
+    """`predicted(state, inputs)` as one program with the state on every replica; replicas share each batch."""
+    spec = jax.sharding.PartitionSpec
+    whole, rows = (jax.sharding.NamedSharding(mesh, spec(*axes)) for axes in ((), ("replica",)))
+    state, program = jax.device_put(state, whole), jax.jit(predicted)
 
     def forward(inputs: Any) -> Any:
         placed = inputs if mesh.size == 1 else jax.device_put(inputs, rows)
-        return jax.tree.map(np.asarray, program(trainable, non_trainable, placed))
+        return jax.tree.map(np.asarray, program(state, placed))
 
     return forward
 
@@ -353,8 +352,8 @@ def factor_formats(text: str) -> Counter[str]:
     """Formats of the factors that products take, by about how many multiplications each accounts for."""
     shapes = {}
     for line in text.splitlines():
-        if (found := DEFINED.match(line)) is not None:
-            shapes[found[1]] = (found[2], prod(int(size) for size in found[3].split(",") if size))
+        if (defined := DEFINED.match(line)) is not None:
+            shapes[defined[1]] = (defined[2], prod(int(size) for size in defined[3].split(",") if size))
     formats: Counter[str] = Counter()
     for line in text.splitlines():
         result, product = DEFINED.match(line), PRODUCT.search(line)
@@ -367,7 +366,7 @@ def factor_formats(text: str) -> Counter[str]:
 
 
 def types_of(precision: str, kind: str, storage: str, written: str, executed: str) -> Types:
-    """What a compiled step really does; before there is one (empty texts), what was asked for.
+    """Return what a compiled step really does; before there is one (empty texts), what was asked for.
 
     Products are named by what their factors are rounded to in the program as written. XLA may then widen them to a
     format that the device has: that is an emulation. It sums in float32 and rounds when stored.

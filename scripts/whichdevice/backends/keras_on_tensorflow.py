@@ -16,6 +16,7 @@ from whichdevice.backends.base import (
     as_one_array,
     build_late_parts,
     loss_and_metric,
+    means_of,
     total_loss,
 )
 from whichdevice.models.shapes import in_mode, mapped
@@ -93,8 +94,8 @@ class TensorFlowTraining(TrainingLoop):
         count = tf.shape(batches)[0]
 
         def body(step: Any, total: Any) -> tuple[Any, Any]:
-            found = self._one(batches[step])
-            return step + 1, found if self._own else total + found  # its own are means so far
+            means = self._one(batches[step])
+            return step + 1, means if self._own else total + means  # its own are means so far
 
         sums = tf.while_loop(lambda step, _: step < count, body, (0, tf.zeros(2)))[1]
         return sums if self._own else sums / tf.cast(count, tf.float32)
@@ -126,7 +127,7 @@ class TensorFlowTraining(TrainingLoop):
         return self._tf.stack([self._tf.cast(loss, "float32"), self._tf.cast(metric, "float32")])
 
     def _pair(self, logs: Any) -> Any:
-        return self._tf.stack([self._tf.cast(each, "float32") for each in loss_and_metric(logs, self._workload.metric)])
+        return self._tf.stack([self._tf.cast(mean, "float32") for mean in loss_and_metric(logs, self._workload.metric)])
 
     def _judged_on_all(self, index: Any) -> Any:
         """Mean over the replicas."""
@@ -146,9 +147,6 @@ class TensorFlowTraining(TrainingLoop):
         inputs = self._workload.batch(self._held_out, self._own_rows(index))[0]
         return as_one_array(self._model(inputs, **in_mode(self._model, False)))
 
-    def _read(self, means: np.ndarray) -> Means:
-        return Means(float(means[0]), None if self._workload.metric is None else float(means[1]))
-
     def _joined(self, predictions: Any) -> np.ndarray:
         return np.concatenate([part.numpy() for part in self._strategy.experimental_local_results(predictions)])
 
@@ -157,7 +155,7 @@ class TensorFlowTraining(TrainingLoop):
         if self._own:
             self._model.reset_metrics()
         shares = batches.reshape(len(batches), self._replicas, -1)
-        return self._read(self._steps(self._tf.constant(shares)).numpy())
+        return means_of(self._steps(self._tf.constant(shares)).numpy(), self._workload)
 
     def reset(self) -> None:
         """Write back what every variable held at first, random state included."""
@@ -172,32 +170,26 @@ class TensorFlowTraining(TrainingLoop):
             self._model.reset_metrics()
             for index, _ in shared_out(self._validation.examples, size, self._replicas):
                 sums = self._judge(self._tf.constant(index)).numpy()
-            return self._read(sums)
+            return means_of(sums, self._workload)
         for index, count in shared_out(self._validation.examples, size, self._replicas):
             sums += self._judge(self._tf.constant(index)).numpy() * count
-        return self._read(sums / self._validation.examples)
+        return means_of(sums / self._validation.examples, self._workload)
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""
-        each = -(-len(index) // self._replicas)
-        rows = np.resize(index, (self._replicas, each))  # repeats some where the replicas cannot share evenly
+        share = -(-len(index) // self._replicas)
+        rows = np.resize(index, (self._replicas, share))  # repeats some where the replicas cannot share evenly
         return self._joined(self._foretell(self._tf.constant(rows)))[: len(index)]
-
-    def publish(self) -> None:
-        """TensorFlow trains the Keras model's own variables: nothing to do."""
-
-    def adopt(self) -> None:
-        """TensorFlow trains the Keras model's own variables: nothing to do."""
 
 
 def shared_out(examples: int, size: int, replicas: int) -> Iterator[tuple[np.ndarray, int]]:
     """Every example once, as (int32 [replicas, up to `size`], how many); all replicas judge the few left at the end."""
     start = 0
     while start < examples:
-        each = min(size, (examples - start) // replicas)
-        count = each * replicas or examples - start
+        share = min(size, (examples - start) // replicas)
+        count = share * replicas or examples - start
         index = np.arange(start, start + count, dtype=np.int32)
-        yield (index.reshape(replicas, each) if each else np.tile(index, (replicas, 1))), count
+        yield (index.reshape(replicas, share) if share else np.tile(index, (replicas, 1))), count
         start += count
 
 

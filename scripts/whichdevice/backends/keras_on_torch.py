@@ -18,13 +18,13 @@ from whichdevice.backends.base import (
     TrainingLoop,
     as_one_array,
     build_late_parts,
-    check_own_step,
+    built_optimizer,
     loss_and_metric,
-    needs_optimizer,
+    means_of,
     total_loss,
 )
 from whichdevice.backends.fit_loop import FitLoop
-from whichdevice.backends.torch_devices import is_out_of_memory
+from whichdevice.backends.torch_devices import forward_pass, works_compiled
 from whichdevice.errors import StudyError
 from whichdevice.models.shapes import in_mode, mapped
 from whichdevice.records.schema import Request
@@ -40,7 +40,7 @@ def place(arrays: dict[str, np.ndarray], device: str) -> dict[str, Any]:
 
 
 class State:
-    """What a step changes, copied to the host: variables in Keras' order and PyTorch's random generators."""
+    """Everything that a step changes, copied to the host: variables in Keras' order and PyTorch's random generators."""
 
     def __init__(self, variables: list[Any], device: str) -> None:
         self._values = [variable.value.detach() for variable in variables]
@@ -107,7 +107,7 @@ class TorchTraining(TrainingLoop):
             self._model.reset_metrics()
         for index in placed:
             self._advance(index)
-        return self._read(self._sums if self._own else self._sums / len(batches))
+        return means_of(self._sums if self._own else self._sums / len(batches), self._workload)
 
     def _best_way(self, example: Any) -> Callable[[Any], None]:
         """Compiled where that is asked for and PyTorch can do it, else step by step."""
@@ -122,16 +122,9 @@ class TorchTraining(TrainingLoop):
             compiled(index)
 
         try:
-            advance(example)
-        except Exception as error:  # what a step does is the workload's; the eager one raises again what is wrong in it
-            if is_out_of_memory(error):
-                raise
-            self._report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
-            return self._step
+            return advance if works_compiled(lambda: advance(example), self._report_steps) else self._step
         finally:
             before.restore()
-        self._report_steps("torch.compile")
-        return advance
 
     def _step(self, index: Any) -> None:
         if self._own:
@@ -151,17 +144,13 @@ class TorchTraining(TrainingLoop):
 
     def _pair(self, logs: Any) -> Any:
         pair = loss_and_metric(logs, self._workload.metric)
-        return torch.stack([torch.as_tensor(each, device=self._device).detach().float() for each in pair])
+        return torch.stack([torch.as_tensor(mean, device=self._device).detach().float() for mean in pair])
 
     def _means(self, loss: Any, target: Any, prediction: Any) -> Any:
         with torch.no_grad():
             has_metric = self._workload.metric is not None
             metric = self._workload.quality(target, prediction) if has_metric else torch.zeros_like(loss)
             return torch.stack([loss.float(), metric.float()])
-
-    def _read(self, means: Any) -> Means:
-        loss, metric = means.tolist()
-        return Means(loss, None if self._workload.metric is None else metric)
 
     def reset(self) -> None:
         """Write back what every variable held at first, random state included."""
@@ -183,7 +172,7 @@ class TorchTraining(TrainingLoop):
             prediction, target = self._predicted(index)
             loss = total_loss(self._workload.loss(target, prediction), self._model.losses)
             sums += self._means(loss, target, prediction) * len(index)
-        return self._read(sums / examples)
+        return means_of(sums / examples, self._workload)
 
     @torch.no_grad()
     def predict(self, index: np.ndarray) -> np.ndarray:
@@ -195,12 +184,6 @@ class TorchTraining(TrainingLoop):
         inputs, target = self._workload.batch(self._held_out, index)
         return self._model(inputs, **in_mode(self._model, False)), target
 
-    def publish(self) -> None:
-        """Steps change the Keras model's own variables: nothing to do."""
-
-    def adopt(self) -> None:
-        """Steps change the Keras model's own variables: nothing to do."""
-
 
 def torch_forward(model: Any, device: str, compiles: bool, report_steps: Callable[[str], None]) -> Forward:
     """The model's forward pass without gradients: compiled if it `compiles` and PyTorch can do it, else eager."""
@@ -208,36 +191,8 @@ def torch_forward(model: Any, device: str, compiles: bool, report_steps: Callabl
     def predicted(inputs: Any) -> Any:
         return mapped(lambda leaf: leaf.float(), model(inputs, **in_mode(model, False)))
 
-    def compiled(inputs: Any) -> Any:
-        torch.compiler.cudagraph_mark_step_begin()
-        return program(inputs)
-
-    program = torch.compile(predicted, **COMPILER) if compiles else predicted
-    way: Callable[[Any], Any] | None = None
-
-    def best_way(example: Any) -> Callable[[Any], Any]:
-        if not compiles:
-            report_steps("eager")
-            return predicted
-        try:
-            compiled(example)
-        except Exception as error:  # the eager one raises again what is wrong in the model
-            if is_out_of_memory(error):
-                raise
-            report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
-            return predicted
-        report_steps("torch.compile")
-        return compiled
-
-    @torch.no_grad()
-    def forward(inputs: Any) -> Any:
-        nonlocal way
-        placed = mapped(lambda leaf: torch.from_numpy(leaf).to(device), inputs)
-        if way is None:
-            way = best_way(placed)
-        return mapped(lambda leaf: leaf.cpu().numpy(), way(placed))
-
-    return forward
+    program = torch.compile(predicted, **COMPILER) if compiles else None
+    return forward_pass(predicted, lambda leaf: leaf.to(device), program, report_steps)
 
 
 class Parallel(keras.Model):
@@ -266,7 +221,9 @@ def build_loop(
 ) -> TrainingLoop:
     """The epoch loop or `fit`; sets `model.optimizer`, built. On several ranks all must build it at the same time."""
     device = "cuda" if request.kind == "gpu" else "cpu"
-    model.optimizer = _optimizer(request, workload, model)
+    if request.replicas > 1 and workload.own_step(model):
+        raise StudyError(f"{request.device}: PyTorch trains a compiled Keras model on one replica, not on several")
+    model.optimizer = built_optimizer(request, workload, model)
     several, fit = request.replicas > 1, request.loop == "fit"
     parallel = _parallel(model, device) if several else model
     data = replace(train, arrays={}) if fit else train
@@ -283,22 +240,6 @@ def build_loop(
 def _parallel(model: Any, device: str) -> Any:
     """The model with gradients averaged over the ranks, as in Keras' guide; it begins with rank 0's weights."""
     return DistributedDataParallel(model, device_ids=[torch.cuda.current_device()] if device == "cuda" else None)
-
-
-def _optimizer(request: Request, workload: TrainingWorkload, model: Any) -> Any:
-    """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
-    if workload.own_step(model):
-        check_own_step(model, request.loop)
-        if request.replicas > 1:
-            raise StudyError(f"{request.device}: PyTorch trains a compiled Keras model on one replica, not on several")
-        if needs_optimizer(model):
-            model.optimizer.build(model.trainable_variables)
-        return model.optimizer
-    optimizer = workload.optimizer()
-    if request.precision == "mixed_float16":
-        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-    optimizer.build(model.trainable_variables)
-    return optimizer
 
 
 def _host_feed(workload: TrainingWorkload, train: Split) -> Callable[[np.ndarray], Any]:

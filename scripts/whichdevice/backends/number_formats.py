@@ -19,7 +19,7 @@ def storage_format(precision: str) -> str:
 
 
 def product_format(precision: str) -> str:
-    """What the factors of a product are rounded to: float32, tf32, bfloat16 or float16."""
+    """Return what the factors of a product are rounded to: float32, tf32, bfloat16 or float16."""
     return precision.removeprefix("mixed_")
 
 
@@ -36,7 +36,7 @@ def emulated(kind: str, product: str) -> str | None:
 
 
 def compute_capability() -> tuple[int, int] | None:
-    """Of the first GPU that this process may use, e.g. (9, 0); None where NVML does not say."""
+    """Return that of the first GPU that this process may use, e.g. (9, 0); None where NVML does not say."""
     try:
         nvml = open_nvml()
     except NvmlError:

@@ -6,6 +6,7 @@ Several replicas are a tf.distribute strategy: MirroredStrategy, or TPUStrategy 
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,8 @@ from whichdevice.backends.base import (
     OperationLoop,
     TrainingLoop,
     backend,
-    check_own_step,
+    built_optimizer,
     huge_pages,
-    needs_optimizer,
 )
 from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.backends.keras_on_tensorflow import TensorFlowTraining, place, traced_forward
@@ -92,7 +92,7 @@ class TensorFlow(Backend):
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
         """`epoch`: data on the device, one traced program for all steps; `fit`: fed by tf.data from the host."""
         with self._strategy.scope():
-            model.optimizer = self._optimizer(workload, model)
+            model.optimizer = built_optimizer(self.request, workload, model, partial(scaling_loss, self._tf))
             if self.request.loop == "epoch":
                 return self._loop(workload, model, train, validation)
             inner = self._loop(workload, model, Split({}, train.examples), validation)
@@ -109,19 +109,6 @@ class TensorFlow(Backend):
             return traced_forward(self._tf, self._strategy, model, jit)
         model.jit_compile = jit
         return model.predict_on_batch
-
-    def _optimizer(self, workload: TrainingWorkload, model: Any) -> Any:
-        """Built; in float16 it scales the loss, as Keras' `compile` would have it."""
-        if workload.own_step(model):
-            check_own_step(model, self.request.loop)
-            if needs_optimizer(model):
-                model.optimizer.build(model.trainable_variables)
-            return model.optimizer
-        optimizer = workload.optimizer()
-        if self.request.precision == "mixed_float16":
-            optimizer = scaling_loss(self._tf, optimizer)
-        optimizer.build(model.trainable_variables)
-        return optimizer
 
     def _loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TensorFlowTraining:
         kind = self.request.kind
@@ -168,7 +155,7 @@ class TensorFlow(Backend):
         return self._tf.config.experimental.tensor_float_32_execution_enabled()
 
     def types(self) -> Types:
-        """As Keras' policy and TensorFlow's switch stand; sums are float32 and rounded when stored."""
+        """Return the formats of Keras' policy and TensorFlow's switch; sums are float32 and rounded when stored."""
         policy = self._policy()
         product = "tf32" if policy.compute_dtype == "float32" and self._tf32() else policy.compute_dtype
         unavailable = emulated(self.request.kind, product_format(self.request.precision))
@@ -227,7 +214,7 @@ def deal(tf: Any, strategy: Any, pipeline: Callable[[np.ndarray], Any], batches:
     Keras would make one for all, whose iterators, tuning themselves, take up to seconds to close (TensorFlow 2.21).
     """
     shares = batches.reshape(len(batches), strategy.num_replicas_in_sync, -1)
-    each = tf.distribute.InputOptions(
+    input_options = tf.distribute.InputOptions(
         experimental_fetch_to_device=False,
         experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
     )
@@ -237,7 +224,7 @@ def deal(tf: Any, strategy: Any, pipeline: Callable[[np.ndarray], Any], batches:
         options.autotune.enabled = False
         return pipeline(shares[:, context.input_pipeline_id]).with_options(options)
 
-    return strategy.distribute_datasets_from_function(of_replica, each)
+    return strategy.distribute_datasets_from_function(of_replica, input_options)
 
 
 def _cpus(tf: Any, request: Request) -> list[str]:
@@ -250,10 +237,10 @@ def _cpus(tf: Any, request: Request) -> list[str]:
 
 
 def _gpus(tf: Any, request: Request) -> list[str]:
-    found = [device.name for device in tf.config.list_logical_devices("GPU")]
-    if len(found) < request.replicas:
-        raise StudyError(f"{request.device}: {_why_no_gpu(tf, request.replicas, len(found))}")
-    return found[: request.replicas]
+    names = [device.name for device in tf.config.list_logical_devices("GPU")]
+    if len(names) < request.replicas:
+        raise StudyError(f"{request.device}: {_why_no_gpu(tf, request.replicas, len(names))}")
+    return names[: request.replicas]
 
 
 def _why_no_gpu(tf: Any, replicas: int, found: int) -> str:

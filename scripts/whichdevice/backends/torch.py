@@ -73,7 +73,7 @@ class Torch(Backend):
         keras.config.set_dtype_policy("float32" if self.request.precision == "tf32" else self.request.precision)
 
     def _set_precision(self) -> None:
-        """What PyTorch makes of float32 products, and whether it looks for the best convolutions."""
+        """Set what PyTorch makes of float32 products, and whether it looks for the best convolutions."""
         torch = self._torch
         tf32 = self.request.precision == "tf32" and self.request.kind == "gpu"
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
@@ -139,7 +139,7 @@ class Torch(Backend):
         return torch_forward(model, "cuda" if on_gpu else "cpu", on_gpu, self._report_steps)
 
     def gap_share(self, run: Callable[[], object]) -> float | None:
-        """Where Python launches operations one by one and each ends before the next: eager steps on a CPU.
+        """Return the share where Python launches operations one by one and each ends before the next: eager, on a CPU.
 
         An upper bound: the profiler's own work falls mostly into the gaps.
         """
@@ -168,7 +168,7 @@ class Torch(Backend):
         }
 
     def types(self) -> Types:
-        """As Keras' policy and PyTorch's switches stand; sums are float32 and rounded when stored."""
+        """Return the formats of Keras' policy and PyTorch's switches; sums are float32 and rounded when stored."""
         import keras
 
         policy = keras.config.dtype_policy()
@@ -189,7 +189,7 @@ class Torch(Backend):
         return int(self._torch.cuda.max_memory_allocated()) if self.request.kind == "gpu" else None
 
     def peak_host_memory(self) -> int:
-        """Of all ranks, added up: pages that they share count in each."""
+        """Return the bytes of all ranks, added up: pages that they share count in each."""
         if self._team is None:
             return super().peak_host_memory()
         return sum(self._team.together("peak_host_memory", super().peak_host_memory))

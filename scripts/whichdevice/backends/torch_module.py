@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop, backend
+from whichdevice.backends.base import Forward, Generator, Means, TrainingLoop, backend, means_of
 from whichdevice.backends.number_formats import emulated, product_format, storage_format
 from whichdevice.backends.torch import Torch
 from whichdevice.errors import StudyError
@@ -70,7 +70,7 @@ class TorchModule(Torch):
         return TorchGenerator(model, place, tokens)
 
     def types(self) -> Types:
-        """As parameters, autocast and PyTorch's switches are set; sums are float32 and rounded when stored."""
+        """Return the formats of parameters and autocast; sums are float32 and rounded when stored."""
         precision = self.request.precision
         product = product_format(precision)
         return Types(
@@ -101,7 +101,7 @@ class DeviceFormats:
             model.module.to(self.whole)
 
     def precision(self) -> AbstractContextManager[Any]:
-        """What forward passes and losses run in."""
+        """Return the context that forward passes and losses run in."""
         import torch
 
         return nullcontext() if self._mixed is None else torch.autocast(self.device, self._mixed)
@@ -144,7 +144,7 @@ class ModuleTraining(TrainingLoop):
         """A copy of all that a step changes: values, statistics, optimiser, loss scale and random numbers."""
         import torch
 
-        held = [each.detach().clone() for each in self._values()]
+        held = [value.detach().clone() for value in self._values()]
         random = torch.get_rng_state(), torch.cuda.get_rng_state() if self._place.device == "cuda" else None
         return held, copy.deepcopy(self._optimizer.state_dict()), self._place.scaler.state_dict(), random
 
@@ -162,13 +162,13 @@ class ModuleTraining(TrainingLoop):
         self._sums.zero_()
         for index in rows:
             self._step(*self._fed(index), self._judged)
-        return self._read(self._sums / len(batches))
+        return means_of(self._sums / len(batches), self._workload)
 
     def fed(self, batches: np.ndarray) -> Iterable[Any] | None:
         """Batches gathered in host memory; None where the data are on the device."""
         import torch
 
-        return None if self._compiles else (self._workload.batch(self._train, each) for each in torch.tensor(batches))
+        return None if self._compiles else (self._workload.batch(self._train, index) for index in torch.tensor(batches))
 
     def _fed(self, index: Any) -> tuple[Any, Any]:
         """Inputs and targets on the device."""
@@ -189,7 +189,7 @@ class ModuleTraining(TrainingLoop):
         """Compiled where that is asked for and PyTorch can do it, else step by step."""
         import torch
 
-        from whichdevice.backends.torch_devices import is_out_of_memory
+        from whichdevice.backends.torch_devices import works_compiled
 
         if not self._compiles:
             self._report_steps("eager")
@@ -198,16 +198,10 @@ class ModuleTraining(TrainingLoop):
         torch.compiler.set_stance("default")  # where a script was run until its training, nothing is compiled
         compiled = torch.compile(self._means)
         try:
-            self._step(*self._fed(index), compiled)
-        except Exception as error:  # what a step does is the workload's; the eager one raises again what is wrong in it
-            if is_out_of_memory(error):
-                raise
-            self._report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
-            return self._means
+            works = works_compiled(lambda: self._step(*self._fed(index), compiled), self._report_steps)
+            return compiled if works else self._means
         finally:
             self._restore(before)
-        self._report_steps("torch.compile")
-        return compiled
 
     def _means(self, inputs: Any, target: Any) -> Any:
         """Loss and metric of a batch, float32 [2]; the loss alone has gradients."""
@@ -220,10 +214,6 @@ class ModuleTraining(TrainingLoop):
         with torch.no_grad():
             metric = self._workload.quality(target, output)
         return torch.stack([loss, metric])
-
-    def _read(self, means: Any) -> Means:
-        loss, metric = means.tolist()
-        return Means(loss, None if self._workload.metric is None else metric)
 
     def reset(self) -> None:
         """Write back what every value held at first, and start the optimiser anew."""
@@ -252,7 +242,7 @@ class ModuleTraining(TrainingLoop):
             for start in range(0, self._examples, self._size):
                 index = torch.arange(start, min(start + self._size, self._examples), device=self._place.device)
                 sums += self._means(*self._workload.batch(self._held_out, index)) * len(index)
-        return self._read(sums / self._examples)
+        return means_of(sums / self._examples, self._workload)
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the module as it is now."""
@@ -261,14 +251,8 @@ class ModuleTraining(TrainingLoop):
         self._model.module.eval()
         with torch.no_grad(), self._place.precision():
             inputs, _ = self._workload.batch(self._held_out, torch.tensor(index, device=self._place.device))
-            found = prediction_of(self._workload.forward(self._model.module, inputs))
-        return found.float().cpu().numpy()
-
-    def publish(self) -> None:
-        """Steps change the module itself: nothing to do."""
-
-    def adopt(self) -> None:
-        """Steps change the module itself: nothing to do."""
+            prediction = prediction_of(self._workload.forward(self._model.module, inputs))
+        return prediction.float().cpu().numpy()
 
 
 def module_forward(
@@ -277,7 +261,7 @@ def module_forward(
     """The forward pass without gradients, of NumPy inputs: compiled if it `compiles` and PyTorch can do it."""
     import torch
 
-    from whichdevice.backends.torch_devices import is_out_of_memory
+    from whichdevice.backends.torch_devices import forward_pass
 
     workload = model.workload
 
@@ -287,26 +271,8 @@ def module_forward(
 
     if compiles:
         torch.compiler.set_stance("default")  # as in a training loop
-    program = torch.compile(predicted) if compiles else predicted
-    known = False
-
-    @torch.no_grad()
-    def forward(inputs: Any) -> np.ndarray:
-        nonlocal program, known
-        placed = mapped(lambda each: workload.typed(torch.from_numpy(each).to(place.device)), inputs)
-        if not known:
-            known = True
-            report_steps("torch.compile" if compiles else "eager")
-            try:
-                program(placed)
-            except Exception as error:  # the eager one raises again what is wrong in the model
-                if is_out_of_memory(error) or not compiles:
-                    raise
-                report_steps(f"eager, as torch.compile failed: {str(error).strip().partition(chr(10))[0]}")
-                program = predicted
-        return program(placed).cpu().numpy()
-
-    return forward
+    program = torch.compile(predicted) if compiles else None
+    return forward_pass(predicted, lambda leaf: workload.typed(leaf.to(place.device)), program, report_steps)
 
 
 class TorchGenerator(Generator):
@@ -333,8 +299,8 @@ class TorchGenerator(Generator):
         width = getattr(config, "head_dim", None) or config.hidden_size // heads
         with place.precision():
             number = torch.matmul(*(torch.ones((1, 1), dtype=place.whole, device=place.device),) * 2)
-        each = number.element_size()  # keys are products, in the format of autocast
-        self.cache_bytes = 2 * config.num_hidden_layers * batch * self._length * kept * width * each
+        width_bytes = number.element_size()  # keys are products, in the format of autocast
+        self.cache_bytes = 2 * config.num_hidden_layers * batch * self._length * kept * width * width_bytes
 
     def prefill(self) -> None:
         """Fill a new cache."""

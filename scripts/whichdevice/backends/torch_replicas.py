@@ -32,7 +32,7 @@ class ReplicaError(RuntimeError):
 
 
 class Rank:
-    """What a rank other than 0 does; each method is called on all of them at the same time as rank 0's own part."""
+    """A rank other than 0; each method is called on all of them at the same time as rank 0's own part."""
 
     def __init__(self, request: Request, rank: int) -> None:
         self._request, self._rank = request, rank
@@ -94,9 +94,9 @@ class Team:
 
         def work() -> list[Any]:
             distributed.broadcast_object_list([(verb, arguments)], 0, self._control)
-            own, answers = own_part(), [None] * distributed.get_world_size()
+            answer, answers = own_part(), [None] * distributed.get_world_size()
             distributed.gather_object(None, answers, 0, self._control)
-            return [own, *answers[1:]]
+            return [answer, *answers[1:]]
 
         return self._watched(work)
 
@@ -122,7 +122,7 @@ def follow(place: int, request: Request, threads: int, folder: str) -> None:
     rank = place + 1
     take_device(request, rank, threads)
     _ = Model.read(request.module).kind  # a workload in a file is known by its name from now on
-    control, own = connect(request, rank, folder), Rank(request, rank)
+    control, member = connect(request, rank, folder), Rank(request, rank)
     while True:
         message: list[Any] = [None]
         try:
@@ -130,7 +130,7 @@ def follow(place: int, request: Request, threads: int, folder: str) -> None:
         except RuntimeError:  # rank 0 is gone
             os._exit(0)
         verb, arguments = message[0]
-        distributed.gather_object(getattr(own, verb)(*arguments), None, 0, control)
+        distributed.gather_object(getattr(member, verb)(*arguments), None, 0, control)
 
 
 def connect(request: Request, rank: int, folder: str) -> Any:
@@ -168,8 +168,8 @@ class ReplicatedTraining(TrainingLoop):
     def run(self, batches: np.ndarray) -> Means:
         """Train on all ranks and wait for all of them."""
         rate = None if self._scheduled else float(self._optimizer.learning_rate)  # callbacks change it between calls
-        own = share(batches, self._replicas, 0)
-        means = self._team.together("run", lambda: self._loop.run(own), batches, rate)
+        part = share(batches, self._replicas, 0)
+        means = self._team.together("run", lambda: self._loop.run(part), batches, rate)
         metrics = [mean.metric for mean in means if mean.metric is not None]
         return Means(float(np.mean([mean.loss for mean in means])), float(np.mean(metrics)) if metrics else None)
 
@@ -178,11 +178,11 @@ class ReplicatedTraining(TrainingLoop):
         self._team.together("reset", self._loop.reset)
 
     def evaluate(self) -> Means | None:
-        """On rank 0."""
+        """Evaluate on rank 0."""
         return self._loop.evaluate()
 
     def predict(self, index: np.ndarray) -> np.ndarray:
-        """On rank 0."""
+        """Predict on rank 0."""
         return self._loop.predict(index)
 
     def publish(self) -> None:

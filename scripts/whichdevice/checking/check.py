@@ -11,7 +11,7 @@ from typing import Any
 from whichdevice.backends import backend_class
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.forecast.answer import answer
+from whichdevice.forecast.answer import Forecast, forecast_of
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
@@ -125,7 +125,7 @@ def forecasts(
         )
         for target in targets
     ]
-    return [answer(record) for record in compile_programs(requests)]
+    return [forecast_of(record) for record in compile_programs(requests)]
 
 
 def try_everywhere(
@@ -204,7 +204,7 @@ FALLS = 0.001  # of the first loss, at least
 
 
 def findings(
-    model: str, tried: Mapping[str, Tried], forecasts: Sequence[Mapping[str, Any]], hints: tuple[str, ...]
+    model: str, tried: Mapping[str, Tried], forecasts: Sequence[Forecast], hints: tuple[str, ...]
 ) -> list[str]:
     """Lines: what the model is, how it did on each backend, and what other devices would make of it."""
     known = next((each.parts for each in tried.values() if "workload" in each.parts), None)
@@ -212,7 +212,7 @@ def findings(
     if known is not None:
         lines += _facts(known)
     lines += [_line(name, _of_backend(each)) for name, each in tried.items()]
-    lines += [_line("forecast", f"{row['device']}: {_of_device(row)}") for row in forecasts]
+    lines += [_line("forecast", f"{forecast.device}: {_of_device(forecast)}") for forecast in forecasts]
     doubts = known.get("model", {}).get("doubts", []) if known is not None else []
     return lines + [_line("hint", hint) for hint in (*doubts, *hints)]
 
@@ -265,10 +265,14 @@ def _of_backend(tried: Tried) -> str:
     return f"ok: {what}" if falls else f"ok, but the loss does not fall: {what}"
 
 
-def _of_device(row: Mapping[str, Any]) -> str:
-    if row["step_time"] is None:
-        return f"{row['status'].replace('_', ' ')}: {row['reason']}"
-    step, low, high = (row[name] * 1e3 for name in ("step_time", "step_time_low", "step_time_high"))
-    need = f"{row['memory_bytes'] / 1e9:.3g} of {row['memory_available_bytes'] / 1e9:.3g} GB"
-    fits = "fits" if row["fits"] else "does not fit"
-    return f"{fits}: {need}; a step of {row['batch']:,} in {step:.3g} ms ({low:.3g} to {high:.3g}; nobody ran it)"
+def _of_device(forecast: Forecast) -> str:
+    if forecast.step_time is None:
+        return f"{forecast.status.replace('_', ' ')}: {forecast.reason}"
+    ends = (forecast.step_time, forecast.step_time_low, forecast.step_time_high)
+    step, low, high = ((seconds or 0.0) * 1e3 for seconds in ends)
+    needed, available = ((nbytes or 0.0) / 1e9 for nbytes in (forecast.memory_needed, forecast.memory_available))
+    fits = "fits" if forecast.fits else "does not fit"
+    return (
+        f"{fits}: {needed:.3g} of {available:.3g} GB; a step of {forecast.batch_size:,} in {step:.3g} ms "
+        f"({low:.3g} to {high:.3g}; nobody ran it)"
+    )

@@ -14,12 +14,13 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.config.load import parse_yaml
-from whichdevice.config.model import FORECAST_DEVICES
+from whichdevice.config.model import DEADLINE_HOURS, FORECAST_DEVICES
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from whichdevice.config.hardware import Software
     from whichdevice.forecast.targets import Target
     from whichdevice.models.loading import Model
-    from whichdevice.planning.one_model import OneModel
+    from whichdevice.planning.one_model import OneModel, Question
 
 MODES = ("train", "predict", "generate")
 UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
@@ -43,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         size.add_argument(f"--{name}", type=float, metavar="N")
     wants = parser.add_argument_group("what you want")
     wants.add_argument("--by", choices=("cost", "time"), default="cost", help="cost: the cheapest within the deadline")
-    wants.add_argument("--deadline", default="24h", metavar="TIME", help="e.g. 8h, 30min, 3d; default: 24h")
+    usual = f"{DEADLINE_HOURS:g}h"
+    wants.add_argument("--deadline", default=usual, metavar="TIME", help=f"e.g. 8h, 30min, 3d; default: {usual}")
     wants.add_argument("--budget", type=float, metavar="USD", help="at most so much for the whole")
     wants.add_argument("--only", choices=("free",), help="only this machine and machines that cost nothing")
     wants.add_argument("--spot", action="store_true", help="also machines that the cloud may take away")
@@ -51,25 +53,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)
     add("--gpus", metavar="N", help=GPUS_HELP)
-    add("--mode", choices=MODES, default="train", help="training steps, forward passes, or tokens after a prompt")
-    add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
-    add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
-    add("--precision", choices=FORMATS, help="of the forecasts; default: the script's, else mixed: as people use each")
-    add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
+    add_step_arguments(parser)
     add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
+    add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
+
+
+def add_step_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say which step of a model is meant."""
+    add = parser.add_argument
+    add("--mode", choices=MODES, default="train", help="training steps, forward passes, or tokens after a prompt")
+    add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
+    add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
+    add("--precision", choices=FORMATS, help="number format; default: the script's, else mixed: as people use each")
+    add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
     parser.set_defaults(passed_on=[])
 
 
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
-DEVICES_HELP = 'names with commas, e.g. L4,T4,"A100 SXM 80GB", or all; default: ten common ones'
+DEVICES_HELP = 'names and groups with commas, e.g. L4,tpu,"A100 SXM 80GB"; groups: tpu, gpu, free, desktop, cloud, '
+DEVICES_HELP += "all; default: ten common GPUs, TPU v5e and v6e"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,80 +92,123 @@ def run(args: argparse.Namespace) -> int:
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
-    screen = Screen(args.all)
-    asked, found = answered(args, screen if screen.live and not args.json else None)
-    if args.html:
-        write_page(found, args.html, args.all)
-    if args.json:
-        plain = [answer.to_dict() for answer in found]
+    return show(question_of(args), args.html, args.json, args.all)
+
+
+def question_of(args: argparse.Namespace) -> "Question":
+    """Return the question of a command line; raises StudyError on a value that is none of its kind."""
+    from whichdevice.models.loading import Model
+    from whichdevice.planning.one_model import Question
+
+    return Question(
+        model=Model.read(args.model),
+        wants=wants_of(args),
+        devices=None if args.devices is None else tuple(filter(None, map(str.strip, args.devices.split(",")))),
+        gpus=None if args.gpus is None else gpu_counts(args.gpus),
+        mode=args.mode,
+        batch=at_least_one("--batch", args.batch),
+        sequence_length=at_least_one("--sequence-length", args.sequence_length),
+        precision=args.precision,
+        options=given_options(args.option),
+        backend=args.backend,
+        largest=args.largest,
+        exact=args.exact,
+        measuring=not args.no_measuring,
+        again=args.again,
+        script_arguments=tuple(args.passed_on),
+    )
+
+
+def show(question: "Question", page: Path | None, as_json: bool, everything: bool) -> int:
+    """Print the answer of a question, and write it as a page."""
+    from whichdevice.answer import words
+
+    screen = Screen(everything)
+    asked, answers = answered(question, screen if screen.live and not as_json else None)
+    if page is not None:
+        write_page(answers, page, everything)
+    if as_json:
+        plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
-    screen.show(found, list(filter(None, [kept, args.html and f"Page: {args.html}"])), asked.left.rows)
+    screen.show(answers, list(filter(None, [kept, page and f"Page: {page}"])), asked.left.rows)
     return 0
 
 
-def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple[OneModel, list[Answer]]":
-    """The question and its answers; a screen shows the first one, from forecasts alone. Raises StudyError as `run`."""
-    from whichdevice.forecast.study import usual_precision
+def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[OneModel, list[Answer]]":
+    """Return what was asked and its answers; a screen shows the first one, from forecasts alone.
+
+    Raises StudyError as `run`.
+    """
+    from whichdevice.answer.words import lines
     from whichdevice.forecast.targets import software_of
-    from whichdevice.models.loading import Model
+    from whichdevice.planning.one_model import OneModel
     from whichdevice.planning.requirements import require
 
-    model = Model.read(args.model)
-    require(model.address, args.devices)
-    software, counts = software_of(args.model), gpu_counts(args.gpus)
-    wants, targets = wants_of(args), targets_of(args.devices, counts, software)
-    args.model = looked_at(model, args.passed_on)
-    asked = one_model(args, targets, counts)
-    for target in targets:
-        if refusal := target.refusal(usual_precision(target, asked.precision or "mixed"), software):
-            print(refusal, file=sys.stderr)
+    software, counts = software_of(question.model.text), question.gpus or (1,)
+    targets = targets_of(question.devices, counts, software)
+    require(question.model.address, {target.kind for target in targets})
+    question = replace(question, model=looked_at(question.model, question.script_arguments))
+    asked = OneModel(question, targets, counts)
 
     def first(paths: Sequence[Path]) -> None:
-        found = asked.answers(wants, [], paths)
-        if screen is not None and found:
-            screen.show(found, [FIRST], asked.left.rows)
+        drafts = asked.answers([], paths)
+        if screen is not None and drafts:
+            screen.show(drafts, [FIRST], asked.left.rows)
 
-    compiled = asked.forecast(first if screen is not None else None, waits=not args.no_measuring)
-    if args.gpus is None and software == "eager" and args.mode == "train":
-        found = asked.answers(wants, [], compiled)
-        if several := gpus_needed(args, found):
-            left, small = asked.left, {row.device for each in found for row in too_small(each)}
-            # A card without bfloat16 needs traces in another number format: where it is too small, leave it out.
-            usual = [each for each in targets if each.device not in small or not each.refusal("bfloat16", software)]
-            names = [each.device for each in usual or targets]
-            clusters = [each for each in targets_of(",".join(names), several, software) if each.rented_together]
-            asked = one_model(args, clusters, several)
-            asked.left = left
-            compiled = asked.forecast(waits=not args.no_measuring)
+    compiled = asked.forecast(first if screen is not None else None)
+    if question.gpus is None and software == "eager" and question.mode == "train":
+        asked, compiled = with_more_gpus(asked, compiled, software)
     records: list[Path] = []
-    if not args.no_measuring:
+    if question.measuring:
         if screen is not None:
             first(compiled)
-        records = asked.measure(args.again, compiled)
-    found = asked.answers(wants, records, compiled)
-    if all(answer.pick is None and not answer.fits_nowhere for answer in found):
-        raise StudyError(found[0].words[0] if found else f"{args.model}: no device has an answer")
-    return asked, found
+        records = asked.measure(compiled)
+    answers = asked.answers(records, compiled)
+    if all(answer.pick is None and not answer.fits_nowhere for answer in answers):
+        raise StudyError(lines(answers[0])[0] if answers else f"{question.model}: no device has an answer")
+    return asked, answers
 
 
-def gpus_needed(args: argparse.Namespace, found: "Sequence[Answer]") -> list[int]:
-    """Numbers of GPUs to choose from where a PyTorch model is too large for half of the cards, or ends too late on all.
+def with_more_gpus(asked: "OneModel", compiled: list[Path], software: "Software") -> "tuple[OneModel, list[Path]]":
+    """Return the question about several GPUs and its records, where one is too small or too late; else the same."""
+    from whichdevice.planning.one_model import OneModel
+
+    answers = asked.answers([], compiled)
+    several = gpus_needed(asked.question, answers)
+    if not several:
+        return asked, compiled
+    small = {row.card for answer in answers for row in too_small(answer)}
+    # A card without bfloat16 needs traces in another number format: where it is too small, leave it out.
+    usual = [one for one in asked.targets if one.device not in small or not one.refusal("bfloat16", software)]
+    names = [one.device for one in usual or asked.targets]
+    clusters = [target for target in targets_of(names, several, software) if target.rented_together]
+    asked = OneModel(asked.question, clusters, several, left=asked.left)
+    return asked, asked.forecast()
+
+
+def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
+    """Return numbers of GPUs to choose from where a PyTorch model is too large for half of the cards, or too late.
 
     Empty otherwise. The GPUs share the batch evenly. An `hf:` model without --batch has one that grows with the GPUs.
     """
     from whichdevice.forecast.targets import GPU_COUNTS, NODES
 
-    late = [each for each in found if each.by != each.wants.by]
-    large = [each for each in found if 2 * len(too_small(each)) >= sum(row.rented for row in each.work.rows)]
-    known = any(row.fits is not None for each in found for row in each.work.rows if row.rented)
-    if not known or (not large and not late) or args.only == "free":
+    late = any(answer.late for answer in answers)
+    large = any(2 * len({row.card for row in too_small(answer)}) >= len(cards_of(answer)) for answer in answers)
+    known = any(row.fits is not None for answer in answers for row in answer.work.rows if row.rented)
+    if not known or not (large or late) or question.wants.only_free:
         return []
-    if args.batch is None and args.steps is None and args.model.address.kind == "hub":
-        return [*GPU_COUNTS, *(count for count in NODES if count <= MOST_GPUS)]
-    shared = [count for count in GPU_COUNTS if all(each.work.batch % count == 0 for each in found)]
+    if question.batch is None and question.wants.steps is None and question.model.address.kind == "hub":
+        return [*GPU_COUNTS, *(count for count in NODES if count <= MAX_GPUS)]
+    shared = [count for count in GPU_COUNTS if all(answer.work.batch % count == 0 for answer in answers)]
     return shared if len(shared) > 1 else []
+
+
+def cards_of(answer: "Answer") -> set[str]:
+    """Return the devices elsewhere, each once however it is offered."""
+    return {row.card for row in answer.work.rows if row.rented}
 
 
 def too_small(answer: "Answer") -> "list[Row]":
@@ -163,7 +216,7 @@ def too_small(answer: "Answer") -> "list[Row]":
     return [row for row in answer.work.rows if row.rented and row.fits is False]
 
 
-MOST_GPUS = 64  # that are tried without being asked for
+MAX_GPUS = 64  # that are tried without being asked for
 FIRST = "A first answer, from forecasts alone."
 
 
@@ -178,21 +231,6 @@ def without_option(arguments: Sequence[str], name: str) -> list[str]:
             kept.append(each)
         skip = each == name
     return kept
-
-
-def one_model(args: argparse.Namespace, targets: "Sequence[Target]", counts: Sequence[int]) -> "OneModel":
-    """The question; raises StudyError on a wrong file, batch, option or mode."""
-    from whichdevice.planning.one_model import OneModel
-
-    for name in ("batch", "sequence_length"):
-        if (value := getattr(args, name)) is not None and value < 1:
-            raise StudyError(f"--{name.replace('_', '-')} {value}: a number of at least 1 is needed")
-    asked = OneModel(
-        args.model, targets, args.mode, args.batch, args.sequence_length, args.precision, given_options(args.option),
-        args.backend, counts, args.largest,
-    )  # fmt: skip
-    assert asked.study
-    return asked
 
 
 def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
@@ -216,12 +254,12 @@ def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
     return model
 
 
-def write_page(found: "Sequence[Answer]", page: Path, everything: bool) -> None:
-    """Write the same answer as a page."""
+def write_page(answers: "Sequence[Answer]", page: Path, everything: bool) -> None:
+    """Write the same answers as a page."""
     from whichdevice.report.page import render
     from whichdevice.report.verdict import answer_parts
 
-    render("ask.html", page, answers=[answer_parts(answer, everything) for answer in found])
+    render("ask.html", page, answers=[answer_parts(answer, everything) for answer in answers])
 
 
 class Screen:
@@ -231,13 +269,13 @@ class Screen:
         self.live = sys.stdout.isatty()
         self._everything, self._drawn, self._rows = everything, 0, 0
 
-    def show(self, found: "Sequence[Answer]", more: Sequence[str], rows: int = 0) -> None:
+    def show(self, answers: "Sequence[Answer]", below: Sequence[str], rows: int = 0) -> None:
         """Print answers, and lines that go below them; `rows` of the terminal have other lines since the first."""
         from whichdevice.answer.table import text
 
         size = get_terminal_size((100, 40))
-        parts = [line for answer in found for line in [*text(answer, size.columns, self._everything), ""]]
-        lines = [*parts[:-1], *more]
+        parts = [line for answer in answers for line in [*text(answer, size.columns, self._everything), ""]]
+        lines = [*parts[:-1], *below]
         up = self._drawn + rows - self._rows
         if self._drawn and up < size.lines:
             sys.stdout.write(f"\033[{up}A\033[J")
@@ -246,63 +284,82 @@ class Screen:
 
 
 def wants_of(args: argparse.Namespace) -> "Wants":
-    """What the user wants; raises StudyError on a number that is none of its kind."""
+    """Return what the user wants; raises StudyError on a number that is none of its kind."""
     from whichdevice.answer import Wants
 
-    for name in ("examples", "epochs", "steps", "tokens", "budget"):
-        if (value := getattr(args, name)) is not None and not 0 < value < 1e18:
-            raise StudyError(f"--{name} {value:g}: a number above 0 is needed")
-    for name, price in (("here-usd", args.here_usd), ("hour-usd", args.hour_usd)):
-        if price is not None and not 0 <= price < 1e6:
-            raise StudyError(f"--{name} {price:g}: a price of 0 or more is needed")
-    found = re.fullmatch(r"([\d.]+)\s*(d|h|min|m|s)?", args.deadline.strip())
-    if found is None or found[1].count(".") > 1 or not 0 < float(found[1]) < 1e9:
-        raise StudyError(f"--deadline {args.deadline}: a time is needed, e.g. 8h, 30min or 3d")
+    above = {name: positive(f"--{name}", getattr(args, name)) for name in ("examples", "epochs", "steps", "tokens")}
     return Wants(
-        examples=args.examples, epochs=args.epochs, steps=args.steps, tokens=args.tokens, by=args.by,
-        deadline=float(found[1]) * UNITS[found[2] or "h"], budget=args.budget, only_free=args.only == "free",
-        spot=args.spot, hour_usd=args.hour_usd, here_usd=args.here_usd,
+        **above, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
+        only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
+        here_usd=usd("--here-usd", args.here_usd),
     )  # fmt: skip
 
 
-def gpu_counts(text: str | None) -> list[int]:
-    """The numbers of GPUs that `--gpus` asks for; raises StudyError."""
+def positive(name: str, value: float | None) -> float | None:
+    """Return a number above 0 or None; raises StudyError."""
+    if value is not None and not 0 < value < LARGEST:
+        raise StudyError(f"{name} {value:g}: a number above 0 is needed")
+    return value
+
+
+def usd(name: str, value: float | None) -> float | None:
+    """Return a price of 0 or more or None; raises StudyError."""
+    if value is not None and not 0 <= value < LARGEST_USD:
+        raise StudyError(f"{name} {value:g}: a price of 0 or more is needed")
+    return value
+
+
+def at_least_one(name: str, value: int | None) -> int | None:
+    """Return a count or None; raises StudyError."""
+    if value is not None and value < 1:
+        raise StudyError(f"{name} {value}: a number of at least 1 is needed")
+    return value
+
+
+LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
+TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(d|h|min|m|s)?")
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds of a time such as 8h, 30min or 3d; raises StudyError."""
+    time = TIME.fullmatch(text.strip())
+    if time is None or not 0 < float(time[1]) < LARGEST_TIME:
+        raise StudyError(f"--deadline {text}: a time is needed, e.g. 8h, 30min or 3d")
+    return float(time[1]) * UNITS[time[2] or "h"]
+
+
+def gpu_counts(text: str) -> tuple[int, ...]:
+    """Return the numbers of GPUs that `--gpus` asks for; raises StudyError."""
     from whichdevice.forecast.targets import GPU_COUNTS, NODES
 
-    if text is None:
-        return [1]
-    known = [*GPU_COUNTS, *NODES]
-    counts = known if text == "auto" else [int(each) for each in text.split(",") if each.strip().isdigit()]
-    if not counts or not set(counts) <= set(known):
-        raise StudyError(f"--gpus {text}: {', '.join(map(str, known))} are possible, several with commas, or auto")
-    return counts
+    known = {str(count): count for count in (*GPU_COUNTS, *NODES)}
+    names = list(known) if text == "auto" else [name.strip() for name in text.split(",")]
+    if not set(names) <= known.keys():
+        raise StudyError(f"--gpus {text}: {', '.join(known)} are possible, several with commas, or auto")
+    return tuple(known[name] for name in names)
 
 
-def targets_of(names: str | None, counts: Sequence[int] = (1,), software: "Software" = "xla") -> "list[Target]":
-    """The devices that a person lists: names with commas, or `all` that have this software; None: ten common ones.
+def targets_of(
+    names: Sequence[str] | None, counts: Sequence[int] = (1,), software: "Software" = "xla"
+) -> "list[Target]":
+    """Return the devices that a person lists, by names and groups, in these numbers; None stands for common ones."""
+    from whichdevice.forecast.targets import GROUPS, devices_in, find_target, other_targets, targets_in
 
-    Each in these numbers.
-    """
-    from whichdevice.forecast.study import targets_in
-    from whichdevice.forecast.targets import all_targets, find_target, other_targets
-
-    asked = list(FORECAST_DEVICES) if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    asked = FORECAST_DEVICES if names is None else names
     if not asked:
         raise StudyError("--devices: names of devices are needed, e.g. --devices L4,T4")
-    if [name.casefold() for name in asked] == ["all"]:
-        return [target for count in counts for target in all_targets(count, software)]
     for name in asked:
-        if others := other_targets(name):
+        if name.casefold() not in GROUPS and (others := other_targets(name)):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
-    return targets_in(asked, counts)
+    return targets_in(devices_in(asked, software), counts)
 
 
 def given_options(given: list[str]) -> dict[str, Any]:
-    """KEY=VALUE of the command line as the config's `options`; raises StudyError."""
+    """Return KEY=VALUE of the command line as the config's `options`; raises StudyError."""
     options = {}
-    for each in given:
-        key, equals, text = each.partition("=")
+    for pair in given:
+        key, equals, text = pair.partition("=")
         if not equals or not key:
-            raise StudyError(f"--option {each}: needs KEY=VALUE, e.g. layers=2")
-        options[key] = parse_yaml(text, f"--option {each}")
+            raise StudyError(f"--option {pair}: needs KEY=VALUE, e.g. layers=2")
+        options[key] = parse_yaml(text, f"--option {pair}")
     return options

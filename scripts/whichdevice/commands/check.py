@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.planning.checks import wrong_backend
     from whichdevice.terminal import LiveLine
 
-    devices = [] if args.devices == "none" else [target.device for target in targets_of(args.devices)]
+    devices = [] if args.devices == "none" else [target.device for target in targets_of(args.devices.split(","))]
     model = looked_at(Model.read(args.module), args.passed_on)
     hints: tuple[str, ...] = ()
     if model.declared is not None:

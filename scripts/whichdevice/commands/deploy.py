@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
         raise StudyError(f"deploy: {args.model} is no name of a model")
     if args.remove:
         with _vertex(args) as api:
-            found = [one.resource_name for one in _made(api, args.model)]
-            print("\n".join(found) or f"Nothing of {args.model} is in {args.region}.", flush=True)
-            if found:
+            names = [one.resource_name for one in _made(api, args.model)]
+            print("\n".join(names) or f"Nothing of {args.model} is in {args.region}.", flush=True)
+            if names:
                 agree("Remove it?", args.yes)
                 _remove(api, args)
         return 0
@@ -66,12 +66,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def price_line(machine_type: str, region: str) -> str:
-    """What an hour and a month cost by config/vertex_prices.csv, an estimate; says so where no price is known."""
+    """Return the price of an hour and a month by config/vertex_prices.csv, an estimate; says where none is known."""
     with PRICES.open(encoding="utf-8", newline="") as file:
-        found = [row for row in csv.DictReader(file) if row["machine_type"] == machine_type]
-    if not found:
+        rows = [row for row in csv.DictReader(file) if row["machine_type"] == machine_type]
+    if not rows:
         return f"Price: unknown for {machine_type}, see cloud.google.com/vertex-ai/pricing."
-    row = next((row for row in found if row["region"] == region), found[0])
+    row = next((row for row in rows if row["region"] == region), rows[0])
     usd = float(row["usd_per_hour"])
     cost = f"about {usd:.3f} USD an hour, {usd * 730:.0f} USD a month, used or not, until it is removed"
     return f"Price: {cost} (an estimate for {row['region']}: {row['source']})."
@@ -138,8 +138,8 @@ def _deploy(api: Any, args: argparse.Namespace, artefact: str) -> str:
 
 
 def _signals(handler: Any) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, handler)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handler)
 
 
 def _interrupt(number: int, frame: Any) -> None:
@@ -153,9 +153,9 @@ def _remove(api: Any, args: argparse.Namespace) -> None:
     quiet, wrong = 0, ""
     for _ in range(TRIES):
         try:
-            found = _made(api, args.model)
-            quiet = 0 if found else quiet + 1
-            for one in found:
+            resources = _made(api, args.model)
+            quiet = 0 if resources else quiet + 1
+            for one in resources:
                 one.delete(force=True) if isinstance(one, api.Endpoint) else one.delete()
         except Exception as error:  # such as a deployment that is going on; tried again
             quiet, wrong = 0, " ".join(str(error).split())

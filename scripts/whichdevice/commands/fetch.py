@@ -43,8 +43,8 @@ def fetch(address: str, allow: list[str]) -> list[str]:
         raise StudyError(f"fetch: no study was published at {place.address} (no {CONFIG} there)")
     study = resolved(_their_study(place.read(CONFIG).decode("utf-8", "replace"), f"{place.address}/{CONFIG}", allow))
     root = Path(study.root)
-    own = next((root / OWN).rglob(RECORD), None)
-    if own is not None or set(merged_sources(root)) - {root / MERGED / source_id(place)}:
+    own_record = next((root / OWN).rglob(RECORD), None)
+    if own_record is not None or set(merged_sources(root)) - {root / MERGED / source_id(place)}:
         raise StudyError(f"fetch: {root} holds other records; move it away, or bring both together with merge")
     lines = merge_folder(root, address, {}, fetched=True)
     compiled = {
@@ -62,8 +62,8 @@ def _their_study(text: str, where: str, allow: list[str]) -> Any:
     from whichdevice.study_cells import own_modules
 
     values = parse_yaml(text, where)
-    if isinstance(values, dict) and (more := [key for key in values if key not in Study.model_fields]):
-        raise StudyError(f"{where}: {brief(more[0])} is no key of a published study")
+    if isinstance(values, dict) and (unknown := [key for key in values if key not in Study.model_fields]):
+        raise StudyError(f"{where}: {brief(unknown[0])} is no key of a published study")
     call = load_study(values, where)
     for module, name in own_modules(call).items():
         if module not in allow:

@@ -49,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
 
 def renames(pairs: list[str]) -> dict[str, str]:
     """`THERE=HERE` pairs as a mapping; raises StudyError on anything else."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for pair in pairs:
         there, equals, here = pair.partition("=")
         if not equals or any(not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME for name in (there, here)):
             raise StudyError(f"merge: --rename {pair}: needs THERE=HERE, two names of a device, e.g. cpu=laptop")
-        found[there] = here
-    return found
+        names[there] = here
+    return names

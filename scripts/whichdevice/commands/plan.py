@@ -45,8 +45,8 @@ def configfile_option(args: argparse.Namespace) -> list[str]:
 
 def workflow_call(args: argparse.Namespace, target: str) -> str:
     """The call that makes a target with the config that this command was given."""
-    own = configfile_option(args)
-    return shlex.join(["whichdevice", "study", target, *own, *(["--config", *args.config] if args.config else [])])
+    options = configfile_option(args)
+    return shlex.join(["whichdevice", "study", target, *options, *(["--config", *args.config] if args.config else [])])
 
 
 def merged(values: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
         f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
     ]
     for place in dict.fromkeys(map(_place, going)):
-        own = [need for run, need in going.items() if _place(run) == place]
-        lines.append(f"{place[0]:10} {place[1]:20} {len(own):5} {_minutes(own):>8}")
+        times = [need for run, need in going.items() if _place(run) == place]
+        lines.append(f"{place[0]:10} {place[1]:20} {len(times):5} {_minutes(times):>8}")
     return lines + _left_out(plan, refused, needs, available, call)
 
 
@@ -152,10 +152,10 @@ def _left_out(
 def _not_wanted(plan: Any) -> dict[str, int]:
     """How many of the runs that this host could measure are left out, and which these are."""
     here = [run for run in plan.runs if run.cell.device not in plan.absent and plan.platform(run) not in plan.missing]
-    own = [run for run in here if run not in plan.merged_records]
+    runs_here = [run for run in here if run not in plan.merged_records]
     reach = len(plan.in_reach())
     return {
-        "that `only` does not select": len(own) - reach,
+        "that `only` does not select": len(runs_here) - reach,
         "that did not fail (retry=failed)": reach - len(plan.wanted()),
-        "whose records are merged": len(here) - len(own),
+        "whose records are merged": len(here) - len(runs_here),
     }

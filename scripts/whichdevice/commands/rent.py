@@ -18,22 +18,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from whichdevice.commands.ask import add_step_arguments, at_least_one, given_options, looked_at
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import check_yaml
+from whichdevice.config.tpus import CHIPS, TOPOLOGIES
 from whichdevice.errors import StudyError
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import read_record
 from whichdevice.remote.merge import merge_folder
 from whichdevice.terminal import agree
 
-# TPUs of one machine: the sheet's row, chips, replicas that a framework finds, runtime (cloud.google.com/tpu/docs).
+# TPUs of one machine: the sheet's row, chips, replicas that a framework finds, runtime.
 TPUS = {
-    **{f"tpu-v{n}-8": (f"TPU v{n}", 4, cores, "tpu-ubuntu2204-base") for n, cores in {2: 8, 3: 8, 4: 4}.items()},
-    "tpu-v5p-8": ("TPU v5p", 4, 4, "v2-alpha-tpuv5"),
-    **{f"tpu-v5litepod-{chips}": ("TPU v5e", chips, chips, "v2-alpha-tpuv5-lite") for chips in (1, 4, 8)},
-    **{f"tpu-v6e-{chips}": ("TPU v6e", chips, chips, "v2-alpha-tpuv6e") for chips in (1, 4, 8)},
+    f"tpu-{topology.accelerator}": (chip.device, topology.chips, topology.devices, chip.runtime)
+    for topology in TOPOLOGIES.values()
+    for chip in [CHIPS[topology.chip]]
+    if chip.runtime and topology.chips in chip.machines
 }
 ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "jax-tpu"}, "gpu": dict(tensorflow="gpu", jax="gpu", torch="torch")}
 ON_THE_MACHINE = "envs/rented.sh"  # of the checkout: it installs and measures there
@@ -60,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-hours", type=_hours, default=4, metavar="N", help="its longest life, 1 to 72; default: 4"
     )
+    add_step_arguments(parser)
     add_config(parser)
     parser.add_argument("--dry-run", action="store_true", help="print SkyPilot's task, and the price; rent nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -106,27 +109,32 @@ def run(args: argparse.Namespace) -> int:
 
 
 def model_study(args: argparse.Namespace) -> dict[str, Any]:
-    """The config that measures one model on a rented device, in the number format that people use there."""
-    from whichdevice.commands.ask import looked_at
+    """Return the config that measures one model's step on a rented device, unless asked in the usual number format."""
     from whichdevice.forecast.study import usual_precision
     from whichdevice.forecast.targets import find_target
     from whichdevice.models.loading import Model
-    from whichdevice.planning.one_model import config_name
+    from whichdevice.planning.one_model import Question, check_mode, config_name, script_precision, step_settings
 
     if not args.on:
         raise StudyError(f'rent: {args.model} on which device? --on "RTX 4090"')
     target = find_target(args.on)
-    model = looked_at(Model.read(args.model))
-    found = model.found
-    precision = usual_precision(target, found.precision if found is not None else "mixed")
-    name = config_name(model)
+    question = Question(
+        model=looked_at(Model.read(args.model), args.passed_on),
+        mode=args.mode,
+        batch=at_least_one("--batch", args.batch),
+        sequence_length=at_least_one("--sequence-length", args.sequence_length),
+        options=given_options(args.option),
+    )
+    check_mode(question.model, question.mode)
+    precision = usual_precision(target, args.precision or script_precision(question.model))
+    name = config_name(question.model)
     return {
         "study": f"rent_{name}",
         "devices": {target.kind: {"kind": target.kind, "replicas": target.devices, "hardware": target.device}},
         "train": {"epochs": 0},
         "data": {"source": "standin"},
         "forecast": {"devices": []},
-        "workloads": {name: {"module": model.text, "precision": [precision]}},
+        "workloads": {name: step_settings(question) | {"precision": [precision]}},
     }
 
 

@@ -80,8 +80,8 @@ def merge_others(values: dict[str, Any], sources: Sequence[str]) -> None:
     study = load_study(values)
     for source in sources:
         shipped = WORKFLOW / source
-        found = shipped if not Path(source).exists() and shipped.is_dir() else source
-        print(*merge_folder(Path(study.root), found, {}, study), sep="\n")
+        folder = shipped if not Path(source).exists() and shipped.is_dir() else source
+        print(*merge_folder(Path(study.root), folder, {}, study), sep="\n")
 
 
 def targets() -> list[str]:

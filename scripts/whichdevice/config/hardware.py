@@ -81,10 +81,8 @@ class HardwareRow(BaseModel):
 
     @property
     def software(self) -> tuple[Software, ...]:
-        """What a forecast for it can be of: AMD's GPUs have no compiler here, and PyTorch's traces need none."""
-        if self.compiler == "libtpu":
-            return ("xla",)
-        if self.compiler == "cuda":
+        """The software that a forecast can be of: AMD's GPUs have no compiler here, and PyTorch's traces need none."""
+        if self.compiler:
             return ("xla", "eager", "torch.compile")
         return ("eager", "torch.compile") if (self.compute_capability or "").startswith("gfx") else ()
 
@@ -116,10 +114,10 @@ def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str
 
 
 def _of_known_devices(sheet: Path, kind: type[_Priced], rows: dict[str, HardwareRow], path: Path) -> Iterator[_Priced]:
-    for where, each in _read(sheet, kind):
-        if each.device not in rows:
-            raise StudyError(f"{where}: {each.device!r} is not in {path.name}{did_you_mean(each.device, list(rows))}")
-        yield each
+    for where, offer in _read(sheet, kind):
+        if offer.device not in rows:
+            raise StudyError(f"{where}: {offer.device!r} is not in {path.name}{did_you_mean(offer.device, list(rows))}")
+        yield offer
 
 
 def _read(path: Path, kind: type[_Row]) -> Iterator[tuple[str, _Row]]:

@@ -125,7 +125,7 @@ def _parse(text: str, path: Path) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """What a YAML text holds; raises StudyError with `where` and the line, also where it would hold far too much."""
+    """Return the values of a YAML text; raises StudyError with `where` and the line, also where it holds too much."""
     try:
         return yaml.load(text, Loader=_Loader)  # nosec B506  # a SafeLoader
     except yaml.MarkedYAMLError as error:
@@ -218,8 +218,8 @@ def config_error(error: ValidationError, model: type[BaseModel], where: str) -> 
         if place not in faults or isinstance(detail["input"], list):  # a list is no `auto`: what is wrong inside it?
             faults[place] = _message(detail, place, model)
     shown = [" ".join(fault.split()) for fault in faults.values()]
-    more = f"; and {len(shown) - MOST_FAULTS} more" if len(shown) > MOST_FAULTS else ""
-    return StudyError(f"{where}: {'; '.join(shown[:MOST_FAULTS])}{more}")
+    rest = f"; and {len(shown) - MOST_FAULTS} more" if len(shown) > MOST_FAULTS else ""
+    return StudyError(f"{where}: {'; '.join(shown[:MOST_FAULTS])}{rest}")
 
 
 def _place(loc: Sequence[int | str], model: type[BaseModel]) -> str:

@@ -32,7 +32,7 @@ def from_text(value: Any) -> Any:
 
 
 def plain_from_text(value: Any) -> Any:
-    """As `from_text` where text may be meant: what no one writes for a number, such as 00123 or 1_000, stays."""
+    """Read as `from_text` does, but leave what no one writes for a number, such as 00123 or 1_000."""
     plain = not isinstance(value, str) or value.lower() in TRUTH or PLAIN.fullmatch(value)
     return from_text(value) if plain else value
 
@@ -43,7 +43,7 @@ def whole_from_text(value: Any) -> Any:
 
 
 def text(value: Any) -> Any:
-    """What YAML or the command line took for a number, as text again."""
+    """Return what YAML or the command line took for a number, as text again."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -134,7 +134,7 @@ class Device(Section):
 
 
 class Data(Section):
-    """Where the datasets come from."""
+    """The sources of the datasets."""
 
     source: Literal["auto", "tfds", "files", "standin"] = Field(
         "auto",
@@ -237,10 +237,12 @@ class SelfCheck(Section):
     slowdown: Share = Field(0.05, description="how much slower the planted one is")
 
 
+DEADLINE_HOURS = 24.0  # in which a training has to end, unless the question names another time
 # What people can have today, from free or cheap to dear: offered by several clouds or at home in many rooms. No TPU:
 # its compiler takes minutes for a large model, where these ten need six programs of some seconds.
 FORECAST_DEVICES = (
     "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200",
+    "TPU v5e", "v5e-2x4", "TPU v6e",
 )  # fmt: skip
 
 
@@ -249,7 +251,8 @@ class Forecast(Section):
 
     devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
         list(FORECAST_DEVICES),
-        description='GPUs and TPUs of config/hardware.csv, e.g. "A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
+        description='GPUs, TPUs and groups (tpu, gpu, free, desktop, cloud, all) of config/hardware.csv, e.g. '
+        '"A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
     )
     gpus: Values[PositiveInt] = Field(
         [1],
@@ -265,6 +268,9 @@ class Forecast(Section):
         None, description="batch sizes over all devices; empty takes each workload's largest"
     )
     largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
+    exact: Bool = Field(
+        False, description="programs of TPUs by their own compiler, minutes each, in place of estimates from a GPU's"
+    )
     timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
 
 
@@ -337,7 +343,7 @@ class Study(Section):
 
 
 class Storage(Section):
-    """Where datasets and results go beside this machine. It changes no number, and no result names it."""
+    """The place of datasets and results beside this machine. It changes no number, and no result names it."""
 
     bucket: str | None = Field(
         None, description="gs://name/prefix, or another address or folder; empty keeps everything on this machine"
@@ -345,7 +351,7 @@ class Storage(Section):
 
 
 class StudyFile(Study):
-    """What a config file may say: the study, and where its results go, which no result names."""
+    """The content of a config file: the study, and where its results go, which no result names."""
 
     storage: Storage = Field(
         default_factory=Storage, description="a bucket for datasets and results: docs/how-to/merge.md"

@@ -1,4 +1,4 @@
-"""What devices cost: offers of clouds by the hour, free ones with their limits, cards to buy, electricity, start-up.
+"""Prices of devices: offers of clouds by the hour, free ones with their limits, cards to buy, electricity, start-up.
 
 config/prices.csv has a row for each offer. The price of one device is the instance's divided by its number of devices;
 `devices.<name>.usd_per_hour` in a study wins over it. config/cards.csv has what cards cost that people buy.
@@ -73,7 +73,7 @@ class Offer(BaseModel):
 
 
 class Card(BaseModel):
-    """What a card costs that people buy, in US dollars."""
+    """The price of a card that people buy, in US dollars."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -119,8 +119,8 @@ def _scalar(value: Any) -> str:
 def _comment(text: str, indent: str = "") -> Iterator[str]:
     """Comment lines no wider than the page; further lines of a long one stand deeper than the first."""
     for line in text.splitlines():
-        own = line[: len(line) - len(line.lstrip())]
-        wrapped = textwrap.wrap(line, WIDTH - len(indent) - 2, subsequent_indent=own and own + "    ")
+        indentation = line[: len(line) - len(line.lstrip())]
+        wrapped = textwrap.wrap(line, WIDTH - len(indent) - 2, subsequent_indent=indentation and indentation + "    ")
         yield from (f"{indent}# {part}".rstrip() for part in wrapped or [""])
 
 

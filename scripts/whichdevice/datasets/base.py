@@ -109,7 +109,7 @@ class ArchiveInfo(Part):
 
 
 class DatasetFacts(Part):
-    """What is known of a dataset before its arrays are written."""
+    """The facts of a dataset before its arrays are written."""
 
     name: str
     source: Literal["tfds", "files", "standin"]

@@ -43,7 +43,7 @@ def has_archives(name: str, data: Data) -> bool:
 
 
 def standin_notes(data: Data, sources: Mapping[str, Source]) -> list[str]:
-    """In one line, the datasets that `auto` took from `sources` as stand-ins; a line each for missing archives."""
+    """Return a line of datasets that `auto` took from `sources` as stand-ins, and a line for each missing archive."""
     if data.source != "auto":
         return []
     real = "data.source: tfds downloads the real data"
@@ -59,8 +59,8 @@ def standin_notes(data: Data, sources: Mapping[str, Source]) -> list[str]:
 
 def _missing(name: str, data: Data) -> str | None:
     """The dataset's first archive that `data.dir` lacks; None where it lacks none or is not set."""
-    found = None if data.folder is None else first_missing(data.folder / name, get_dataset(name))
-    return None if found is None else found.name
+    archive = None if data.folder is None else first_missing(data.folder / name, get_dataset(name))
+    return None if archive is None else archive.name
 
 
 def check_folder(data: Data) -> None:
@@ -123,7 +123,7 @@ def prepare_dataset(name: str, source: Source, data_dir: str | None, seed: int, 
 
 
 def sound_dataset(name: str, source: Source, data_dir: str | None, folder: Path) -> DatasetInfo:
-    """What is known of a prepared dataset whose every byte is as it was prepared; a damaged one is prepared anew.
+    """Return the facts of a prepared dataset whose every byte is as prepared; a damaged one is prepared anew.
 
     So is a missing one, in a job that its files do not reach. Raises StudyError where that cannot be done, or gives
     other data.

@@ -1,13 +1,11 @@
 """Export one workload's trained model: everything between the records of its runs and export.json. No framework here.
 
 The folder is written aside and takes the old one's place whole. A failed export is an export.json that says why, or
-failed.json beside an earlier export that succeeded.
+failed.json in the folder of an earlier export that succeeded.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,47 +14,23 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.exporting.process import Job
-from whichdevice.files import checksum
+from whichdevice.files import checksum, write_atomically
 from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import OF_BACKEND, installed_versions
 from whichdevice.measuring.request import build_request, content_key, dataset_folder, run_key
 from whichdevice.measuring.supervisor import Finish, end_from_inside, supervise_module
 from whichdevice.models.loading import Model
-from whichdevice.records.products import EXPORT_RECORD, FAILED, ExportedFile, ExportRecord, read_export
+from whichdevice.records.products import EXPORT_RECORD, FAILED, ExportCheck, ExportedFile, ExportRecord, read_export
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.study_cells import model_of, study_runs
 
 FOLDER = "models"
-TIMEOUT = 1800.0  # seconds for each of the two processes
+TIMEOUT = 1800.0  # seconds
 ENVIRONMENT = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
 NEEDED = ("tensorflow", "keras")
 PROCESS = "whichdevice.exporting.process"
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder beside `folder`, which takes its place at the end; where the work fails the old one stays.
-
-    What a killed process left aside goes first, or comes back where it is the only one.
-    """
-    new, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if old.exists() and not folder.exists():
-        old.rename(folder)
-    for leftover in (new, old):
-        shutil.rmtree(leftover, ignore_errors=True)
-    new.mkdir()
-    try:
-        yield new
-        if folder.exists():
-            folder.rename(old)
-        new.rename(folder)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        if folder.exists():
-            shutil.rmtree(old, ignore_errors=True)
 
 
 class Learned(NamedTuple):
@@ -87,17 +61,17 @@ def best_learned(workload: str, record_paths: Iterable[Path]) -> Learned:
 
     Raises StudyError where none learned and kept its weights.
     """
-    found: list[Learned] = []
+    candidates: list[Learned] = []
     for path in sorted(record_paths):
         try:
             record = read_record(path)
         except StudyError:
             continue  # it stands as unreadable in table runs
         if record.status == "ok" and record.epochs and "weights" in record.artefacts:
-            found.append(Learned(record, path.parent))
-    if not found:
+            candidates.append(Learned(record, path.parent))
+    if not candidates:
         raise StudyError(f"no run of {workload} has learned and kept its weights; see train.epochs and table runs")
-    return max(found, key=_worth)
+    return max(candidates, key=_worth)
 
 
 def _worth(learned: Learned) -> tuple[float, int, float]:
@@ -128,7 +102,7 @@ def learning_runs(study: Study, workload: str) -> list[Run]:
 
 
 def export_path(study: Study, workload: str) -> Path:
-    """Where the export's record is or will be, relative to the working directory.
+    """Return where the export's record is or will be, relative to the working directory.
 
     Its folder is named by a hash of the code and of the runs whose best model it holds.
     """
@@ -154,17 +128,24 @@ def export_model(study: Study, workload: str, record_paths: Iterable[Path], log:
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
     home = export_path(study, workload)
-    with new_folder(home.parent) as folder:
+    folder = home.parent.with_name(f".{home.parent.name}.new")
+    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+    folder.mkdir(parents=True)
+    try:
         try:
             record = _exported(draft, study, best_learned(workload, record_paths), folder, log)
         except StudyError as error:
             record = draft.model_copy(update={"reason": str(error)})
-        name = EXPORT_RECORD
         if record.status == "failed" and _succeeded(home):
             record = record.model_copy(update={"reason": f"{record.reason}; the earlier export stays"})
-            name = FAILED
-            _put_back(home.parent, folder)
-        (folder / name).write_text(record.model_dump_json(indent=1), encoding="utf-8")
+            write_atomically(record.model_dump_json(indent=1), home.with_name(FAILED))
+            home.touch()
+            return record
+        (folder / EXPORT_RECORD).write_text(record.model_dump_json(indent=1), encoding="utf-8")
+        shutil.rmtree(home.parent, ignore_errors=True)
+        folder.rename(home.parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return record
 
 
@@ -173,12 +154,6 @@ def _succeeded(home: Path) -> bool:
         return read_export(home).status != "failed"
     except StudyError:
         return False
-
-
-def _put_back(earlier: Path, folder: Path) -> None:
-    """The files of the earlier export in place of what the failed one left."""
-    shutil.rmtree(folder)
-    shutil.copytree(earlier, folder)
 
 
 def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path, log: Path) -> ExportRecord:
@@ -199,19 +174,16 @@ def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path,
         dataset=dataset_folder(study, dataset) if dataset is not None else None,
         folder=folder,
     )
-    parts: dict[str, Any] = {}
+    sent: dict[str, Any] = {}
     with beside_no_measurement(f"export of {draft.workload}"):
-        for part in ("write", "check"):
-            finish = end_from_inside(partial(_run, part, job, log, parts), log, folder)
-            if finish.status != "ok":
-                break
-    found = {**parts.pop("signature", {}), **parts, "files": _files(folder)}
-    record = ExportRecord.model_validate({**draft.model_dump(mode="json"), **found})
+        finish = end_from_inside(lambda: _run(job, log, sent), log, folder)
+    record = draft.model_copy(update={"files": _files(folder)})
     if finish.status != "ok":
         return record.model_copy(update={"reason": finish.reason})
-    difference = _difference(record)
+    check = ExportCheck.model_validate(sent["check"])
+    difference = _difference(check)
     status = "ok" if difference is None else "different"
-    return record.model_copy(update={"status": status, "reason": difference})
+    return record.model_copy(update={"status": status, "reason": difference, "check": check})
 
 
 def _facts(learned: Learned) -> dict[str, Any]:
@@ -228,15 +200,14 @@ def _facts(learned: Learned) -> dict[str, Any]:
     }
 
 
-def _run(part: str, job: Job, log: Path, parts: dict[str, Any]) -> Finish:
-    """One process; what it sends is merged into `parts`."""
+def _run(job: Job, log: Path, sent: dict[str, Any]) -> Finish:
+    """The process's end; what it sends is added to `sent`."""
 
     def on_message(message: dict[str, Any]) -> None:
         if message["event"] == "part":
-            parts.setdefault(message["place"], {}).update(message["value"])
+            sent[message["place"]] = message["value"]
 
     variables = {**thread_environment(usable_cores()), **ENVIRONMENT}
-    job = job.model_copy(update={"part": part})
     finish = supervise_module(PROCESS, job.model_dump_json(), variables, log, TIMEOUT, on_message)
     if finish.status == "timed_out":
         return Finish("timed_out", f"still exporting after {TIMEOUT:g} s; killed", finish.peak_memory)
@@ -245,24 +216,17 @@ def _run(part: str, job: Job, log: Path, parts: dict[str, Any]) -> Finish:
 
 def _files(folder: Path) -> dict[str, ExportedFile]:
     """Every file below the folder, by its path there."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            found[path.relative_to(folder).as_posix()] = ExportedFile(sha256=checksum(path), size=path.stat().st_size)
-    return found
+    return {
+        path.relative_to(folder).as_posix(): ExportedFile(sha256=checksum(path), size=path.stat().st_size)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
-def _difference(record: ExportRecord) -> str | None:
-    """What a reloaded model does otherwise than the run did, in one line; None where nothing is."""
-    check = record.check
-    if check is None:
-        return "the check sent no result"
-    if not check.weights_equal:
-        return "the .keras file does not hold the weights that the run saved"
-    if not check.examples:
+def _difference(check: ExportCheck) -> str | None:
+    """Return, in one line, what the SavedModel predicts otherwise than the run did; None where nothing is."""
+    difference = check.saved_model
+    if not check.examples or (difference is not None and difference <= check.tolerance):
         return None
-    for name, difference in (("the .keras file", check.keras), ("the SavedModel", check.saved_model)):
-        if difference is None or not difference <= check.tolerance:
-            found = "numbers that are not finite" if difference is None else f"up to {difference:.3g} beside the run"
-            return f"{name} predicts {found}; tolerance {check.tolerance:.3g}"
-    return None
+    what = "numbers that are not finite" if difference is None else f"up to {difference:.3g} away from the run"
+    return f"the SavedModel predicts {what}; tolerance {check.tolerance:.3g}"

@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent
 
 
 class Facts(NamedTuple):
-    """What a figure says about itself."""
+    """The facts that a figure states about itself."""
 
     title: str
     caption: str
@@ -60,14 +60,14 @@ def _where(name: str) -> tuple[str, Facts]:
 
 @cache
 def _found() -> dict[str, tuple[str, Facts]]:
-    """For each figure the file that holds it, and its facts."""
+    """Return, for each figure, the file that holds it, and its facts."""
     return {
-        each.name.removeprefix("draw_"): (
-            each.module,
-            Facts(each.arguments[0], each.arguments["caption"], each.arguments["category"]),
+        plugin.name.removeprefix("draw_"): (
+            plugin.module,
+            Facts(plugin.arguments[0], plugin.arguments["caption"], plugin.arguments["category"]),
         )
-        for each in decorated(FOLDER, "draws")
-        if each.name.startswith("draw_")
+        for plugin in decorated(FOLDER, "draws")
+        if plugin.name.startswith("draw_")
     }
 
 

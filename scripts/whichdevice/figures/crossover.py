@@ -3,19 +3,17 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whichdevice.figures import draws, style
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, share_words
-from whichdevice.tables.batch_sizes import OWN_BEST, DevicePair, crossings, device_pairs, ratios_between
+from whichdevice.tables.batch_sizes import OWN_BEST, DevicePair, crossings, device_pairs
 from whichdevice.tables.decision_rule import SAME
 
 MOST_PANELS = 6
 MOST_LINES = 6
-SHARES = np.linspace(0, 1, 17)
 
 
 class Line(NamedTuple):
@@ -31,10 +29,9 @@ class Line(NamedTuple):
     category="Which device",
     caption=(
         "Ratio of the throughputs (of TFLOP/s for matrix products) of two devices at every batch size that both ran, "
-        "from paired repeats: geometric means, with the 95 % t-interval as a band, between measured sizes along "
-        "straight lines on logarithmic axes. Above 1 the device named first is faster. Diamonds: where the faster "
-        "device changes, and its 95 % interval. Nothing is drawn beyond measured sizes. With several backends or "
-        "loops, each device's fastest."
+        "from paired repeats: geometric means, with the 95 % t-interval as a band, joined by straight lines on "
+        "logarithmic axes. Above 1 the device named first is faster. Diamonds: where the faster device changes. "
+        "Nothing is drawn beyond measured sizes. With several backends or loops, each device's fastest."
     ),
 )
 def draw_crossover(study: StudyResults) -> Figure:
@@ -62,10 +59,10 @@ def draw_crossover(study: StudyResults) -> Figure:
         panel.set_title(workload, parse_math=False)
     panels[0].set_ylabel("ratio of speeds (logarithmic)")
     counts = style.runs_note(n for line in lines for n in line.pair.ratios["n"]).replace("processes", "pairs")
-    notes = [counts.replace("bars:", "bands and diamonds:")]
+    notes = [counts.replace("bars:", "bands:")]
     if len(by_workload) > len(shown):
         notes.append(f"{len(by_workload) - len(shown)} more workloads in the tables")
-    if any(len(found) > MOST_LINES for found in by_workload.values()):
+    if any(len(lines_of_workload) > MOST_LINES for lines_of_workload in by_workload.values()):
         notes.append("some pairs left to the tables")
     figure.supxlabel("; ".join(notes))
     return figure
@@ -78,8 +75,8 @@ def _crossovers_shown(pairs: Sequence[DevicePair]) -> list[DevicePair]:
     for pair in pairs:
         largest[_work(pair)] = max(largest.get(_work(pair), 0), pair.work["fraction"])
     pairs = [pair for pair in pairs if pair.work["fraction"] == largest[_work(pair)]]
-    own = {_work(pair) for pair in pairs if pair.comparison == OWN_BEST}
-    return [pair for pair in pairs if pair.comparison == OWN_BEST or _work(pair) not in own]
+    with_best = {_work(pair) for pair in pairs if pair.comparison == OWN_BEST}
+    return [pair for pair in pairs if pair.comparison == OWN_BEST or _work(pair) not in with_best]
 
 
 def _work(pair: DevicePair) -> tuple[str, ...]:
@@ -94,16 +91,16 @@ def _crossover_lines(pairs: Sequence[DevicePair], study: StudyResults) -> list[L
     others = list(dict.fromkeys((pair.first, pair.second) for pair in pairs if pair.first != base))
     named = list(dict.fromkeys((pair.first, pair.second) for pair in pairs))
     kinds: dict[str, dict[tuple[str, ...], int]] = {}
-    found = []
+    lines = []
     for pair in pairs:
-        own = kinds.setdefault(pair.work["workload"], {})
-        turn = own.setdefault(_work(pair)[1:4], len(own))
+        kinds_of_workload = kinds.setdefault(pair.work["workload"], {})
+        turn = kinds_of_workload.setdefault(_work(pair)[1:4], len(kinds_of_workload))
         place = others.index((pair.first, pair.second)) if pair.first != base else 0
         colour = colours[pair.second] if pair.first == base else spare[place % len(spare)]
         marker = style.MARKERS[(named.index((pair.first, pair.second)) + 3 * turn) % len(style.MARKERS)]
         look = {"color": colour, "ls": ["-", "--", ":", "-."][turn % 4], "marker": marker}
-        found.append(Line(pair, f"{style.shortened(_label(pair, pairs), 56)}: {_outcome(pair)}", look))
-    return found
+        lines.append(Line(pair, f"{style.shortened(_label(pair, pairs), 56)}: {_outcome(pair)}", look))
+    return lines
 
 
 def _label(pair: DevicePair, pairs: Sequence[DevicePair]) -> str:
@@ -127,17 +124,11 @@ def _crossover_panel(axes: Axes, lines: Sequence[Line]) -> None:
         (drawn,) = axes.plot(ratios.index.to_numpy(float), ratios["ratio"], label=label, **look)
         if ratios["ratio_low"].isna().any():
             drawn.set_markerfacecolor("white")
-        for segment in range(len(ratios) - 1):
-            band = ratios_between(pair.logs, segment, SHARES)
-            axes.fill_between(band["size"], band["low"], band["high"], color=look["color"], alpha=0.18, lw=0)
-            extent += [*band["low"], *band["high"]]
-        extent += [*ratios["ratio"]]
-        for at in crossings(pair.logs, pair.signs):
-            ends = [[at.size - at.low], [at.high - at.size]]
-            axes.errorbar(
-                at.size, 1, xerr=ends, fmt="D", color=look["color"], ecolor=style.BLACK, mec=style.BLACK,
-                markersize=5, capsize=4, elinewidth=2, zorder=5,
-            )  # fmt: skip
+        sizes = ratios.index.to_numpy(float)
+        axes.fill_between(sizes, ratios["ratio_low"], ratios["ratio_high"], color=look["color"], alpha=0.18, lw=0)
+        extent += [*ratios["ratio"], *ratios["ratio_low"].dropna(), *ratios["ratio_high"].dropna()]
+        for crossing in crossings(pair.logs, pair.signs):
+            axes.plot(crossing.size, 1, "D", color=look["color"], mec=style.BLACK, ms=5, zorder=5)
     style.batch_axis(axes, [size for line in lines for size in line.pair.logs.columns])
     style.log_axis(axes, "y", extent)
     axes.set_xlabel("N" if lines[0].pair.quantity == "tflops" else "batch size")
@@ -145,10 +136,9 @@ def _crossover_panel(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _outcome(pair: DevicePair) -> str:
-    found = crossings(pair.logs, pair.signs)
-    if found:
-        number = style.number
-        return ", ".join(f"equal at {number(one.size)} [{number(one.low)} – {number(one.high)}]" for one in found)
+    passed = crossings(pair.logs, pair.signs)
+    if passed:
+        return ", ".join(f"equal at {style.number(one.size)} ({one.below} – {one.above})" for one in passed)
     decided = set(pair.signs)
     if decided in ({1}, {-1}):
         return f"{pair.second if decided == {1} else pair.first} faster throughout"

@@ -1,4 +1,4 @@
-"""What bounds a step: the roofline."""
+"""The roofline: the bounds of a step."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -58,25 +58,25 @@ def draw_roofline(study: StudyResults) -> Figure:
         panel.set_ylabel("TFLOP/s, measured" if panel in panels[::across] else "")
     formats = set(best["product"]) | set(limits["product"])
     figure.legend(handles=[*_legend(looks, formats)], loc="outside right center", fontsize=7.5)
-    more = f"; {len(devices) - len(shown)} more devices in the tables" if len(devices) > len(shown) else ""
-    figure.supxlabel(style.runs_note(best["n"]) + more)
+    rest = f"; {len(devices) - len(shown)} more devices in the tables" if len(devices) > len(shown) else ""
+    figure.supxlabel(style.runs_note(best["n"]) + rest)
     return figure
 
 
 def _one_each(cells: pd.DataFrame, study: StudyResults) -> pd.DataFrame:
-    """Of the cells with enough good repeats the fastest of each workload file in each number format on each device."""
+    """Return the fastest cell of each workload file, number format and device among those with enough good repeats."""
     named = study.study.workloads
     modules = cells["workload"].map({name: workload.module or name for name, workload in named.items()})
     cells = cells.assign(module=modules.fillna(cells["workload"]))
-    own = ["device", "module", "product"]
-    cells = cells[enough_repeats(cells["n"], [cells[name] for name in own])]
-    return cells.loc[cells.groupby(own, sort=False)["tflops"].idxmax()]
+    one_point = ["device", "module", "product"]
+    cells = cells[enough_repeats(cells["n"], [cells[name] for name in one_point])]
+    return cells.loc[cells.groupby(one_point, sort=False)["tflops"].idxmax()]
 
 
 def _roofline_panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks: dict[str, Look]) -> None:
     roofs = limits.drop_duplicates("product").sort_values("device_peak_tflops")
-    ridges, found = roofs["ridge"].to_numpy(float), cells["intensity"].to_numpy(float)
-    span = np.array([min([*ridges, *found]) / 4, max([*ridges, *found]) * 25])
+    ridges, intensities = roofs["ridge"].to_numpy(float), cells["intensity"].to_numpy(float)
+    span = np.array([min([*ridges, *intensities]) / 4, max([*ridges, *intensities]) * 25])
     for _, roof in roofs.iterrows():
         colour = FORMATS.get(str(roof["product"]), style.BLACK)
         _roof(axes, span, roof["device_peak_tflops"], roof["device_bandwidth_gbs"], colour, "-")
@@ -129,7 +129,7 @@ def _roofline_points(axes: Axes, cells: pd.DataFrame, looks: dict[str, Look]) ->
 
 
 def _across(axes: Axes, x: float) -> float:
-    """Where x lies between the left and the right of a logarithmic axis."""
+    """Return the place of x between the left and the right of a logarithmic axis."""
     low, high = axes.get_xlim()
     return float(np.log(x / low) / np.log(high / low))
 

@@ -105,9 +105,9 @@ def device_colours(study: StudyResults) -> dict[str, str]:
     names = [*study.study.devices, *(name for name in study.devices if name not in study.study.devices)]
     colours: dict[str, str] = {}
     for name in names:
-        own = KIND_COLOURS[study.kind(name)]
+        usual = KIND_COLOURS[study.kind(name)]
         spare = SPARE_COLOURS[sum(colour in SPARE_COLOURS for colour in colours.values()) % len(SPARE_COLOURS)]
-        colours[name] = spare if own in colours.values() else own
+        colours[name] = spare if usual in colours.values() else usual
     return colours
 
 
@@ -144,7 +144,7 @@ def finish(figure: Figure, title: str, study: StudyResults) -> None:
 
 
 def data_note(study: StudyResults) -> str:
-    """Where the data came from, stand-ins named as such."""
+    """Return where the data came from, stand-ins named as such."""
     names = {"standin": "stand-in (generated)", "files": "original files", "tfds": "TFDS"}
     words = [names.get(source, source) for source in study.sources]
     if len(words) > 1:
@@ -174,7 +174,7 @@ class PlainTicks(LogLocator):
     """1, 2 and 5 of each power of ten, or its 1 alone; in a view that has too few of them, a few round numbers."""
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
-        """Where the labels are."""
+        """Return the places of the labels."""
         if 0 < vmax < 5 * vmin:
             return MaxNLocator(nbins=4, steps=[1, 2, 5, 10]).tick_values(vmin, vmax)
         return super().tick_values(vmin, vmax)
@@ -182,24 +182,24 @@ class PlainTicks(LogLocator):
 
 def log_axis(axes: Axes, which: str, values: Iterable[float]) -> None:
     """A logarithmic axis with plain numbers; few labels where the range is wide, more where it is narrow."""
-    found = [value for value in values if value == value and value > 0]
+    positive = [value for value in values if value == value and value > 0]
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    spread = max(found) / min(found) if found else 1
+    spread = max(positive) / min(positive) if positive else 1
     axis.set_major_locator(PlainTicks(subs=(1, 2, 5) if spread < 120 else (1,), numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     axis.set_minor_formatter(NullFormatter())
-    if found and spread < 1.3:  # a single point, or nearly: give it room
-        (axes.set_xlim if which == "x" else axes.set_ylim)(min(found) / 2.2, max(found) * 2.2)
+    if positive and spread < 1.3:  # a single point, or nearly: give it room
+        (axes.set_xlim if which == "x" else axes.set_ylim)(min(positive) / 2.2, max(positive) * 2.2)
 
 
 def runs_note(counts: Iterable[float]) -> str:
     """How many runs stand behind each point."""
-    found = sorted({int(count) for count in counts if count == count})
-    if not found:
+    numbers = sorted({int(count) for count in counts if count == count})
+    if not numbers:
         return ""
-    n = f"n = {found[0]}" if len(found) == 1 else f"n = {found[0]} to {found[-1]}"
-    return f"{n} processes per point" + ("; bars: 95 % t-interval" if found[-1] > 1 else "; no interval from one")
+    n = f"n = {numbers[0]}" if len(numbers) == 1 else f"n = {numbers[0]} to {numbers[-1]}"
+    return f"{n} processes per point" + ("; bars: 95 % t-interval" if numbers[-1] > 1 else "; no interval from one")
 
 
 def shortened(text: str, length: int = 40) -> str:
@@ -209,19 +209,19 @@ def shortened(text: str, length: int = 40) -> str:
 
 def whole_data(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells with the largest share of the training data of each workload, sequence length and device."""
-    own = ["workload", "sequence_length", "device"]
-    largest = cells.groupby(own, dropna=False)["fraction"].transform("max")
+    one_curve = ["workload", "sequence_length", "device"]
+    largest = cells.groupby(one_curve, dropna=False)["fraction"].transform("max")
     return cells[cells["fraction"] == largest]
 
 
 def batch_axis(axes: Axes, sizes: Any) -> None:
     """A logarithmic axis labelled with the batch sizes themselves."""
-    found = sorted({int(size) for size in sizes})
+    ticks = sorted({int(size) for size in sizes})
     axes.set_xscale("log", base=2)
-    axes.set_xticks(found if len(found) <= 8 else found[:: len(found) // 6], minor=False)
+    axes.set_xticks(ticks if len(ticks) <= 8 else ticks[:: len(ticks) // 6], minor=False)
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
-    axes.set_xlim(found[0] / 1.35, found[-1] * 1.35)
+    axes.set_xlim(ticks[0] / 1.35, ticks[-1] * 1.35)
 
 
 def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]:

@@ -8,7 +8,7 @@ cooled well or not) and the rest are parts of one device. Every part is a random
 published times has an offset, shrunk to zero the more the fewer they are, and the uncertainty that is left. Family,
 question, source and rest have a variance for each software; a family whose models were missed by more than that, when
 they were left out, has a wider shared part. `make forecasts` fits offsets and variances to published
-times (benchmarks/forecasts/residuals.py); config/forecast_constants.json keeps them.
+times (fit/residuals.py); scripts/whichdevice/forecast/constants.json keeps them.
 
     found = residual(constants, "eager", "convolutions", "RTX 4090", "desktop")
     low, middle, high = interval(0.1, found.sd, host_time=0.02, host_log_sd=0.3)
@@ -28,9 +28,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from whichdevice.files import CONFIG
-
-SCORECARD = CONFIG / "forecast_scorecard.json"
+SCORECARD = Path(__file__).with_name("scorecard.json")
 INTERVAL = 0.8  # share of true times that an interval is meant to hold
 
 
@@ -81,9 +79,10 @@ def draws(rows: Sequence[Mapping[str, Any]], n: int, seed: int = 0) -> np.ndarra
     draws depend on its own values and the seed alone.
     """
 
+    values = normal_values(n)
+
     def normal(*key: object) -> np.ndarray:
-        order = np.random.default_rng([seed, zlib.crc32(repr(key).encode())]).permutation(-(-n // 2))
-        half = ndtri((order + 0.5) / len(order))  # a Latin hypercube: few draws have right quantiles
+        half = values[normal_order(n, seed, *key)]
         return np.concatenate([half, -half])[:n]  # each with its mirror image, so that medians are exact
 
     times = np.empty((len(rows), n))
@@ -96,6 +95,17 @@ def draws(rows: Sequence[Mapping[str, Any]], n: int, seed: int = 0) -> np.ndarra
             spread = row.get("host_log_sd") or 0.0
             times[place] = np.maximum(times[place], host * np.exp(spread * normal("host", row["software"])))
     return times
+
+
+def normal_values(n: int) -> np.ndarray:
+    """Return the first half of n normal numbers, sorted: a Latin hypercube, as few draws have right quantiles then."""
+    half = -(-n // 2)
+    return np.asarray(ndtri((np.arange(half) + 0.5) / half))
+
+
+def normal_order(n: int, seed: int, *key: object) -> np.ndarray:
+    """Return the order of these numbers for a part of the error, such as ("own", "xla", "T4")."""
+    return np.random.default_rng([seed, zlib.crc32(repr(key).encode())]).permutation(-(-n // 2))
 
 
 Card = dict[str, dict[str, dict[str, float]]]  # by software and what was left out

@@ -50,19 +50,19 @@ class Calibration:
         return min(self.one_core) / min(before.one_core)
 
 
-def calibrate(answered: Callable[[Calibration], bool] = lambda found: found.settled) -> Calibration:
+def calibrate(answered: Callable[[Calibration], bool] = lambda calibration: calibration.settled) -> Calibration:
     """Four bursts over a quarter of a second, and more for up to three seconds while `answered` says no."""
     products = _Products()
-    found = Calibration()
+    calibration = Calibration()
     for number in range(BURSTS):
         time.sleep(GAP_SECONDS if number else 0)
-        products.burst(found)
+        products.burst(calibration)
     for _ in range(MORE_BURSTS):
-        if answered(found):
+        if answered(calibration):
             break
         time.sleep(MORE_GAP_SECONDS)
-        products.burst(found)
-    return found
+        products.burst(calibration)
+    return calibration
 
 
 def host_flops() -> float:
@@ -100,7 +100,7 @@ class _Products:
             return max(threads.map(work, range(len(self._cores))))
 
     def _fastest(self, place: int, end: float) -> float:
-        """Of the products before `end`; none counts that ended later, when other cores may have been at rest."""
+        """Return the shortest product before `end`; later ones do not count, when other cores may have been at rest."""
         best = first = self._time(place)
         while True:
             taken = self._time(place)
@@ -128,7 +128,7 @@ def _cores_alike(turns: list[list[int]]) -> int:
 
 
 def _places(turns: list[list[int]], most: int) -> list[int]:
-    """At most so many logical processors, no two of one physical core while others have none; evenly spread."""
+    """Return at most that many logical processors, evenly spread, no two of one core while others have none."""
     places: list[int] = []
     for processors in turns:
         places += _spread(processors, most - len(places))
@@ -136,6 +136,6 @@ def _places(turns: list[list[int]], most: int) -> list[int]:
 
 
 def _spread(cores: list[int], most: int) -> list[int]:
-    """At most so many of them, evenly."""
+    """Return at most that many of them, evenly."""
     count = min(most, len(cores))
     return [cores[place * len(cores) // count] for place in range(count)]

@@ -151,7 +151,7 @@ def total_memory(root: Path = ROOT) -> int:
 
 
 def available_memory(root: Path = ROOT) -> int:
-    """What can still be taken without swapping: free for the host and below every control group's limit.
+    """Return the bytes that can be taken without swapping: free for the host and below every control group's limit.
 
     File cache that a group could give back counts as free, as it does for the host.
     """
@@ -190,8 +190,8 @@ def _read_count(name: str, path: Path) -> int:
 
 
 def _memory_limits(root: Path) -> list[tuple[Path, int]]:
-    found = group_limits("memory", "memory.max", "memory.limit_in_bytes", root)
-    return [(path, int(text)) for path, text in found if text.isdigit()]  # "max" or a huge number: no limit
+    limits = group_limits("memory", "memory.max", "memory.limit_in_bytes", root)
+    return [(path, int(text)) for path, text in limits if text.isdigit()]  # "max" or a huge number: no limit
 
 
 def _used_memory(limit: Path) -> int:

@@ -60,7 +60,7 @@ def kind(name: str) -> DeviceKind:
 
 
 def detect(devices: "dict[str, Device]") -> dict[str, str | None]:
-    """For each configured device: None if this host has it with all its replicas, otherwise why not."""
+    """Return, for each configured device, None if this host has it with all its replicas, otherwise why not."""
     return {name: kind(device.kind).absent_reason(device.replicas) for name, device in devices.items()}
 
 
@@ -73,14 +73,14 @@ def absent_devices(study: "Study", elsewhere: Mapping[str, str] = MappingProxyTy
     away = dict(elsewhere)
     if study.run_on == "all":
         return away
-    own = {name: device for name, device in study.devices.items() if name not in away}
+    configured = {name: device for name, device in study.devices.items() if name not in away}
     if study.run_on == "auto":
-        return away | {name: reason for name, reason in detect(own).items() if reason is not None}
+        return away | {name: reason for name, reason in detect(configured).items() if reason is not None}
     for name in study.run_on:
-        reason = away[name] if name in away else detect({name: own[name]})[name]
+        reason = away[name] if name in away else detect({name: configured[name]})[name]
         if reason is not None:
             raise StudyError(_elsewhere(name, reason))
-    return away | {name: "not named in run_on" for name in own if name not in study.run_on}
+    return away | {name: "not named in run_on" for name in configured if name not in study.run_on}
 
 
 def require_kind(study: "Study", kind: str, absent: Mapping[str, str]) -> list[str]:

@@ -124,7 +124,7 @@ Finders = Mapping[str, Callable[[], Counters]]
 
 
 def counters_of(kind: str, replicas: int = 1) -> Finders:
-    """What looks for each counter that matters to a run on the first `replicas` devices of a kind."""
+    """Return what looks for each counter that matters to a run on the first `replicas` devices of a kind."""
     if kind == "cpu":
         return {DEVICE: package_counters, "memory": memory_counters}
     device = no_tpu_counters if kind == "tpu" else lambda: nvml_counters(replicas)
@@ -149,7 +149,7 @@ class EnergyMeter:
                 tally.start()
 
     def enter(self, part: str | None) -> None:
-        """What follows belongs to this part, or to none; a part may be entered again."""
+        """Count what follows to this part, or to none; a part may be entered again."""
         with self._lock:
             for tally in self._tallies.values():
                 tally.sample()
@@ -183,7 +183,7 @@ class EnergyMeter:
 
 
 class _Tally:
-    """What one set of counters gained, altogether and in each part."""
+    """The gain of one set of counters, altogether and in each part."""
 
     def __init__(self, find: Callable[[], Counters]) -> None:
         self._counters: Counters | None = None
@@ -229,9 +229,9 @@ class _Tally:
         self._values, self._time = values, now
 
     def add_up(self, part: str | None, of: list[str]) -> None:
-        found = [self._parts.pop(name) for name in of if name in self._parts]
-        if found and part is not None:
-            joules, seconds = sum(each.joules for each in found), sum(each.seconds for each in found)
+        metered = [self._parts.pop(name) for name in of if name in self._parts]
+        if metered and part is not None:
+            joules, seconds = sum(entered.joules for entered in metered), sum(each.seconds for each in metered)
             self._parts[part] = MeteredPart(joules=joules, seconds=seconds)
 
     def energy(self) -> Energy:

@@ -75,7 +75,7 @@ def describe_machine(kind: str, threads: int | None = None) -> Machine:
 
 
 def this_machine() -> Machine:
-    """What tells this machine from others, and nothing of its devices."""
+    """Return what tells this machine from others, and nothing of its devices."""
     return Machine(
         cpu=cpu_model(),
         memory=total_memory(),
@@ -100,18 +100,18 @@ def describe_software(backend: str) -> Software:
 
     `code_hash` and `flags` are left to the caller.
     """
-    own = {"whichdevice": whichdevice.__version__}
-    versions = own | installed_versions((*COMMON, *OF_BACKEND.get(backend, ()), *CUDA))
+    packages = {"whichdevice": whichdevice.__version__}
+    versions = packages | installed_versions((*COMMON, *OF_BACKEND.get(backend, ()), *CUDA))
     return Software(python=platform.python_version(), versions=versions, git_commit=git_commit())
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
-    """Of these distributions, as far as they are installed here."""
-    found = {}
+    """Return the versions of these distributions, as far as they are installed here."""
+    versions = {}
     for name in names:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 def git_commit(folder: Path = SCRIPTS) -> str | None:

@@ -36,7 +36,7 @@ def open_nvml(patience: float = PATIENCE) -> Any:
 
 
 def answer_within(patience: float, ask: Callable[[], Answer]) -> Answer:
-    """What `ask` answers or raises; raises NvmlError where it hangs.
+    """Return what `ask` answers, or raise what it raises; raises NvmlError where it hangs.
 
     A driver that lost its GPU can hang in the kernel, so a separate thread asks and may stay behind.
     """
@@ -126,9 +126,9 @@ def handle(pynvml: Any, gpu: int | str) -> Any:
         return pynvml.nvmlDeviceGetHandleByIndex(gpu)
     if gpu.startswith("GPU-"):
         for index in range(pynvml.nvmlDeviceGetCount()):
-            found = pynvml.nvmlDeviceGetHandleByIndex(index)
-            if text(pynvml.nvmlDeviceGetUUID(found)).startswith(gpu):
-                return found
+            gpu_handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            if text(pynvml.nvmlDeviceGetUUID(gpu_handle)).startswith(gpu):
+                return gpu_handle
     return pynvml.nvmlDeviceGetHandleByUUID(gpu)
 
 
@@ -172,7 +172,7 @@ def clock_now() -> float | None:
 
 
 def _ask(ask: Callable[[Any], Answer]) -> Answer:
-    """What NVML answers; raises NvmlError where it is missing, fails or hangs: supervisors and Snakemake ask it."""
+    """Return what NVML answers; raises NvmlError where it is missing, fails or hangs."""
     nvml = open_nvml()
     try:
         return answer_within(WAKING, lambda: ask(nvml))

@@ -74,7 +74,7 @@ class ClockWatch:
         threading.Thread(target=self._watch, name="clocks", daemon=True).start()
 
     def stop(self) -> Clocks:
-        """What was seen."""
+        """Return what was seen."""
         self._ended.set()
         clocks = [reading.clock for reading in self._gpu if reading.clock is not None]
         bits = [reading.throttling for reading in self._gpu if reading.throttling is not None]
@@ -158,11 +158,11 @@ class ProcessorTime:
 def processor_time() -> ProcessorTime:
     """A snapshot; children that still run are looked up, which takes milliseconds."""
     processors = _own_processors()
-    busy = sum(getattr(each, name, 0.0) for each in processors for name in ("user", "nice", "system", "irq", "softirq"))
-    steal = sum(each.steal for each in processors) if hasattr(processors[0], "steal") else None
-    total = busy + sum(each.idle + getattr(each, "iowait", 0.0) for each in processors) + (steal or 0.0)
-    own = sum(os.times()[:4]) + _running_children()
-    return ProcessorTime(time.monotonic(), total, busy, own, steal, throttled_seconds())
+    busy = sum(getattr(core, name, 0.0) for core in processors for name in ("user", "nice", "system", "irq", "softirq"))
+    steal = sum(core.steal for core in processors) if hasattr(processors[0], "steal") else None
+    total = busy + sum(core.idle + getattr(core, "iowait", 0.0) for core in processors) + (steal or 0.0)
+    own_seconds = sum(os.times()[:4]) + _running_children()
+    return ProcessorTime(time.monotonic(), total, busy, own_seconds, steal, throttled_seconds())
 
 
 def _own_processors() -> list[Any]:
@@ -170,16 +170,16 @@ def _own_processors() -> list[Any]:
     times = psutil.cpu_times(percpu=True)
     if not hasattr(os, "sched_getaffinity"):
         return times
-    own, numbers = os.sched_getaffinity(0), _listed_processors()
-    if len(numbers) != len(times) or not own.issubset(numbers):
+    usable, numbers = os.sched_getaffinity(0), _listed_processors()
+    if len(numbers) != len(times) or not usable.issubset(numbers):
         return times
-    return [each for number, each in zip(numbers, times, strict=True) if number in own]
+    return [core for number, core in zip(numbers, times, strict=True) if number in usable]
 
 
 def _listed_processors() -> list[int]:
     """Numbers of the processors whose times the system lists, in its order; offline ones are left out."""
     with contextlib.suppress(OSError):
-        return [int(found[1]) for found in re.finditer(r"^cpu(\d+) ", STAT.read_text(encoding="ascii"), re.MULTILINE)]
+        return [int(line[1]) for line in re.finditer(r"^cpu(\d+) ", STAT.read_text(encoding="ascii"), re.MULTILINE)]
     return []
 
 
@@ -228,7 +228,7 @@ class Finding:
 
     @property
     def reason(self) -> str | None:
-        """In words, where it is beyond its bound."""
+        """Return the words for a sign beyond its bound; None within it."""
         return self.text.format(value=self.value, bound=self.bound) if self.value > self.bound else None
 
 

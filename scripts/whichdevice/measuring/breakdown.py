@@ -90,7 +90,7 @@ class OneWeight(OnOneBatch):
         return Split({"inputs": one, "targets": one}, train.examples, train.batch_size)
 
     def own_step(self, model: Any) -> bool:
-        """Of the loop around it alone."""
+        """Return False: this is the loop around the step alone."""
         return False
 
     def model(self) -> Any:
@@ -157,25 +157,25 @@ def explain_step(
     emit.progress("breaking a step down")
     try:
         if request.replicas > 1:
-            found = Breakdown(reason="several replicas: not broken down")
+            breakdown = Breakdown(reason="several replicas: not broken down")
         elif isinstance(model, NativeModel):
-            found = Breakdown(reason="a model without Keras: not broken down")
+            breakdown = Breakdown(reason="a model without Keras: not broken down")
         elif least_seconds(step_time) > LONGEST * request.seconds:
-            found = Breakdown(reason=f"a step takes {step_time:.2g} s, too long to break down in a run this short")
+            breakdown = Breakdown(reason=f"a step takes {step_time:.2g} s, too long to break down in a run this short")
         else:
-            found = broken_down()
+            breakdown = broken_down()
     except Exception as error:
-        found = Breakdown(reason="no memory left for it" if backend.is_out_of_memory(error) else reason_line(error))
-    emit.part("breakdown", found)
+        breakdown = Breakdown(reason="no memory left for it" if backend.is_out_of_memory(error) else reason_line(error))
+    emit.part("breakdown", breakdown)
 
 
 def least_seconds(step_time: float) -> float:
-    """What the least rounds take where a step is long: each variant traced and compiled by 3 steps, then timed by 2."""
+    """Return the least that rounds of long steps take: each variant compiled by 3 steps, then timed by 2."""
     return step_time * 2 * (3 + 2 * LEAST_ROUNDS)
 
 
 def steps_at_once(loop: TrainingLoop, request: Request, step_time: float) -> int:
-    """As many as a timed window of this run has, at least two; the windows of `fit` are longer than a second."""
+    """Return the steps of a timed window of this run, at least two; the windows of `fit` are longer than a second."""
     window = min(window_seconds(request.seconds, loop.window_seconds), LONGEST_WINDOW)
     return max(2, window_steps(step_time, window))
 
@@ -190,10 +190,10 @@ def _rounds(variants: Mapping[str, TrainingLoop], order: BatchOrder, steps: int,
 
     while len(rounds) < LEAST_ROUNDS or spent < budget:
         counts = {name: max(steps, STEPS_OF_ONE_WEIGHT) if name == ONE_WEIGHT else steps for name in variants}
-        found = {name: (counts[name], seconds(loop, counts[name])) for name, loop in variants.items()}
-        found[ONE_STEP] = (1, seconds(variants[ONE_WEIGHT], 1))
-        rounds.append(found)
-        spent += sum(took for _, took in found.values())
+        timings = {name: (counts[name], seconds(loop, counts[name])) for name, loop in variants.items()}
+        timings[ONE_STEP] = (1, seconds(variants[ONE_WEIGHT], 1))
+        rounds.append(timings)
+        spent += sum(took for _, took in timings.values())
     return rounds
 
 
@@ -204,7 +204,7 @@ def split_up(rounds: list[Round], gap_share: float | None = None) -> Breakdown:
     noise makes negative is 0, with a note; compute takes what is left.
     """
     steps = rounds[0][AS_TIMED][0]
-    seconds = {name: float(np.median([found[name][1] for found in rounds])) for name in rounds[0]}
+    seconds = {name: float(np.median([timings[name][1] for timings in rounds])) for name in rounds[0]}
     step_time = seconds[AS_TIMED] / steps
     each_step = (seconds[ONE_WEIGHT] - seconds[ONE_STEP]) / (rounds[0][ONE_WEIGHT][0] - 1)
     notes: list[str] = []

@@ -13,12 +13,12 @@ SLACK = 1.1  # allocator and scratch buffers
 
 
 def activation_bytes(precision: str) -> int:
-    """Of one number that a layer gives."""
+    """Return the bytes of one number that a layer gives."""
     return 4 if product_format(precision) in ("float32", "tf32") else 2
 
 
 def weight_bytes(precision: str) -> int:
-    """Of one weight, its gradient or what an optimiser keeps of it; mixed formats keep them in float32."""
+    """Return the bytes of one weight, its gradient or what an optimiser keeps of it; float32 in mixed formats."""
     return 4 if storage_format(precision) == "float32" else 2
 
 

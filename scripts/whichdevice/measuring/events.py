@@ -144,7 +144,7 @@ class Emitter:
         self._send({"event": "append", "place": place, "value": value.model_dump(mode="json")})
 
     def progress(self, phase: str, **values: float | int | None) -> None:
-        """Where the run is, for the person who waits: epoch, epochs, step_time, seconds_left, loss, metric."""
+        """Report where the run is, for the person who waits: epoch, epochs, step_time, seconds_left, loss, metric."""
         self._send({"event": "progress", "phase": phase, "value": values})
 
     def energy_part(self, part: str | None) -> None:

@@ -43,7 +43,7 @@ def run_generation(job: Job) -> None:
 
 
 def generation_facts(forward: WorkloadFacts, generator: Generator, request: Request) -> WorkloadFacts:
-    """For the record: of one decoding step, from those of the forward pass over whole sequences."""
+    """Return the facts of one decoding step, from those of the forward pass over whole sequences."""
     flops, length = forward.flops_per_step, forward.input_shape[1]
     on_host = generator.cache_bytes if request.kind == "cpu" else 0
     return forward.model_copy(
@@ -73,12 +73,12 @@ def timed_prefill(generator: Generator, request: Request, shape: tuple[int, ...]
     emit.progress("compiling the prompt's program")
     first = timed(prepare, 1)
     emit.progress("timing the prompt")
-    found = find_steady_state(planted(prepare, request.slowdown), Budget(request.seconds, request.min_steps))
+    state = find_steady_state(planted(prepare, request.slowdown), Budget(request.seconds, request.min_steps))
     return Generated(
         prompt=prompt,
         length=length,
         cache_bytes=generator.cache_bytes,
         first_prefill=first,
-        warm_up=found.warm_up,
-        prefill=steady_of(found, batch * prompt, None, 0),
+        warm_up=state.warm_up,
+        prefill=steady_of(state, batch * prompt, None, 0),
     )

@@ -57,10 +57,10 @@ def inference_facts(
     validation: Split,
     counts: Path | None = None,
 ) -> WorkloadFacts:
-    """For the record, at the request's batch size: operations of the forward pass alone."""
+    """Return the facts of the forward pass alone, at the request's batch size."""
     example = workload.example(model)
     costs = model_costs(model, example=example, workload=workload, kept=counts)
-    data_bytes = sum(each.nbytes for split in (train, validation) for each in split.arrays.values())
+    data_bytes = sum(data.nbytes for split in (train, validation) for data in split.arrays.values())
     width = activation_bytes(request.precision)
     return WorkloadFacts(
         unit=PREDICTION,
@@ -73,7 +73,7 @@ def inference_facts(
         bytes_per_step=costs.parameters * weight_bytes(request.precision) * request.replicas
         + costs.activations * request.batch_size * width,
         estimated_memory=inference_memory(costs, request, data_bytes),
-        remarks=[own] if (own := own_formats(model, request.precision)) is not None else [],
+        remarks=[remark] if (remark := own_formats(model, request.precision)) is not None else [],
     )
 
 
@@ -111,7 +111,7 @@ class Calls:
         self._seconds = array("d")
 
     def prepare(self, steps: int) -> Callable[[], None]:
-        """What runs the next `steps` calls. Raises StudyError where the first one predicts what is no number."""
+        """Return what runs the next `steps` calls. Raises StudyError where the first one predicts what is no number."""
 
         def run() -> None:
             for _ in range(steps):
@@ -130,7 +130,7 @@ class Calls:
         return predictions
 
     def latencies(self, steady_steps: int, seconds: float) -> np.ndarray:
-        """Of each call of steady state, the last so many; for `seconds` at most, more are added up to LEAST_CALLS."""
+        """Return the seconds of each call of steady state; for `seconds` at most, more are added up to MIN_CALLS."""
         first, end = len(self._seconds) - steady_steps, time.perf_counter() + seconds
         while len(self._seconds) - first < LEAST_CALLS and time.perf_counter() < end:
             self._call()

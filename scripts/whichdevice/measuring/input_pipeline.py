@@ -32,18 +32,18 @@ def send_pipeline(
 
     Nothing is sent where it fails by itself, as a generator does that has ended: the run is measured already.
     """
-    found = getattr(workload, "found", None)  # of a script, whose rates are known
-    own: list[Rate] = [] if found is None else list(found.pipeline)
-    if getattr(workload, "has_pipeline", False) and found is None:
+    script = getattr(workload, "found", None)  # of a script, whose rates are known
+    file_rates: list[Rate] = [] if script is None else list(script.pipeline)
+    if getattr(workload, "has_pipeline", False) and script is None:
         emit.progress("timing the input pipeline")
-        own = _of_file(request)
-    timed = own
+        file_rates = _of_file(request)
+    timed = file_rates
     with suppress(Exception):
-        fed = None if own or request.replicas > 1 else loop.fed(order.take(MOST_BATCHES))
-        timed = own if fed is None else [rate_of(fed, request.batch_size)]
+        fed = None if file_rates or request.replicas > 1 else loop.fed(order.take(MOST_BATCHES))
+        timed = file_rates if fed is None else [rate_of(fed, request.batch_size)]
     if timed:
         kept = [PipelineRate(**rate._asdict()) for rate in timed]
-        emit.part("pipeline", Pipeline(origin="own" if own else "fit", rates=kept))
+        emit.part("pipeline", Pipeline(origin="own" if file_rates else "fit", rates=kept))
 
 
 def _of_file(request: Request) -> list[Rate]:
@@ -53,7 +53,7 @@ def _of_file(request: Request) -> list[Rate]:
             command, env=os.environ | HOST_ALONE | package_first(), stdin=subprocess.DEVNULL, capture_output=True,
             text=True, timeout=FILE_SECONDS, check=True,
         )  # fmt: skip
-        return [Rate(*each) for each in json.loads(done.stdout.splitlines()[-1])]
+        return [Rate(*fields) for fields in json.loads(done.stdout.splitlines()[-1])]
     return []
 
 

@@ -1,4 +1,4 @@
-"""What every run of a model does first in the measured process: data, model, facts, and a check that it fits."""
+"""The first steps of every run of a model in the measured process: data, model, facts, and a check that it fits."""
 
 import hashlib
 import time
@@ -60,7 +60,7 @@ class Job:
 
 
 def timed_call(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What the call returns, and its seconds."""
+    """Return what the call returns, and its seconds."""
     began = time.perf_counter()
     value = call()
     return value, time.perf_counter() - began

@@ -244,7 +244,7 @@ def _with_timing_of(energy: Energy, other: Energy) -> Energy:
     """The energy of one process with the timed parts of another."""
     parts = {name: part for name, part in energy.parts.items() if name not in TIMED_PARTS}
     parts |= {name: other.parts[name] for name in TIMED_PARTS if name in other.parts}
-    beside = {name: _with_timing_of(own, other.beside.get(name, Energy())) for name, own in energy.beside.items()}
+    beside = {name: _with_timing_of(part, other.beside.get(name, Energy())) for name, part in energy.beside.items()}
     return energy.model_copy(update={"parts": parts, "beside": beside})
 
 
@@ -261,7 +261,7 @@ def _fresh_folder(parent: Path) -> Iterator[Path]:
 
 
 def _remove_other_folders(parent: Path, record: Record) -> None:
-    """Of earlier runs, of attempts that do not count, and empty ones."""
+    """Remove folders of earlier runs, of attempts that do not count, and empty ones."""
     kept = {Path(artefact.file).parts[0] for artefact in record.artefacts.values()}
     for other in parent.iterdir():
         if other.is_dir() and other.name not in kept:

@@ -1,4 +1,4 @@
-"""From a study and one of its runs to everything that was asked of that run."""
+"""The request of a run: everything that was asked of it, made from a study and the run."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ def run_key(study: Study, run: Run) -> str:
 
 
 def planned_record(study: Study, run: Run) -> str:
-    """Where the run's record is or will be, relative to the working directory."""
+    """Return where the run's record is or will be, relative to the working directory."""
     return f"{study.root}/{OWN}/{run.path}/{run_key(study, run)}/{RECORD}"
 
 

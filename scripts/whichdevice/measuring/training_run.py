@@ -43,7 +43,7 @@ class FirstStepWatched:
         self.lost: int | None = None  # steps after which the loss was no number
 
     def __call__(self, steps: int) -> Callable[[], object]:
-        """What runs the next `steps` steps."""
+        """Return what runs the next `steps` steps."""
         run = partial(self._loop.run, self._order.take(steps))
         return partial(self._watched, run, steps) if self._seen else partial(self._first, run)
 
@@ -73,7 +73,7 @@ FORMATS = ("float32", "bfloat16", "float16", "float64")
 
 
 def own_formats(model: Any, precision: str) -> str | None:
-    """In words, which layers compute in another number format than `precision` asks for; None: none does.
+    """Return, in words, which layers compute in another number format than `precision` asks for; None: none does.
 
     A layer in float32 among shorter ones counts only where it has weights and is no output: those are usual. Models of
     PyTorch and JAX do not say.
@@ -81,16 +81,16 @@ def own_formats(model: Any, precision: str) -> str | None:
     if isinstance(model, NativeModel):
         return None
     asked = product_format("float32" if precision == "tf32" else precision)
-    found: dict[str, list[str]] = {}
+    layers: dict[str, list[str]] = {}
     outputs = {name for name in getattr(model, "output_names", ())}
     for layer in _leaf_layers(model):
-        own = str(layer.compute_dtype)
-        usual = own == "float32" and asked != "float32" and (not layer.weights or layer.name in outputs)
-        if own != asked and own in FORMATS and not usual:
-            found.setdefault(own, []).append(layer.name)
+        layer_format = str(layer.compute_dtype)
+        usual = layer_format == "float32" and asked != "float32" and (not layer.weights or layer.name in outputs)
+        if layer_format != asked and layer_format in FORMATS and not usual:
+            layers.setdefault(layer_format, []).append(layer.name)
     parts = [
-        f"{len(names)} layers in {own} ({', '.join(names[:2])}{', …' * (len(names) > 2)})"
-        for own, names in found.items()
+        f"{len(names)} layers in {layer_format} ({', '.join(names[:2])}{', …' * (len(names) > 2)})"
+        for layer_format, names in layers.items()
     ]
     return f"{'; '.join(parts)}, not in {asked}" if parts else None
 
@@ -98,14 +98,14 @@ def own_formats(model: Any, precision: str) -> str | None:
 def _leaf_layers(model: Any) -> list[Any]:
     import keras
 
-    found, waiting = [], list(model.layers)
+    leaves_found, waiting = [], list(model.layers)
     while waiting:
         layer = waiting.pop(0)
         if isinstance(layer, keras.Model):
             waiting += layer.layers
         elif not isinstance(layer, keras.layers.InputLayer):
-            found.append(layer)
-    return found
+            leaves_found.append(layer)
+    return leaves_found
 
 
 def workload_facts(
@@ -117,7 +117,7 @@ def workload_facts(
     validation: Split,
     counts: Path | None = None,
 ) -> tuple[WorkloadFacts, Costs]:
-    """For the record, at the request's batch size; and what one example costs, kept in the folder `counts`."""
+    """Return the facts at the request's batch size, and what one example costs, kept in the folder `counts`."""
     example = workload.example(model)
     costs = model_costs(model, example=example, workload=workload, kept=counts)
     summary = io.StringIO()
@@ -142,7 +142,7 @@ def workload_facts(
         metric=workload.metric,
         higher_is_better=workload.higher_is_better,
         model_summary=summary.getvalue(),
-        remarks=[own] if (own := own_formats(model, request.precision)) is not None else [],
+        remarks=[remark] if (remark := own_formats(model, request.precision)) is not None else [],
     )
     return facts, costs
 
@@ -329,7 +329,7 @@ def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
 
 
 def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Request) -> dict[str, Any]:
-    """What the kept model reaches: the last epoch's, or the best one's where callbacks keep the best."""
+    """Return what the kept model reaches: the last epoch's, or the best one's where callbacks keep the best."""
     kept = epochs[-1]
     if workload.best_weights() is not None and request.validation:
         kept = best_epoch(epochs)

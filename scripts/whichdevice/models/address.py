@@ -24,7 +24,6 @@ from typing import Literal
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.files import CONFIG
 from whichdevice.plugins import defined_name, top_level
 
 Kind = Literal["built-in", "file", "function", "saved", "library", "hub"]
@@ -34,7 +33,7 @@ FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
 ARGUMENTS = " -- "  # between a script and its arguments
 FORMS = "a built-in name, path/to/file.py, package.module:function, path/to/model.keras or keras.applications:NAME"
-HUB_TABLE = CONFIG / "llm_models.csv"  # sizes of models of Hugging Face
+HUB_TABLE = Path(__file__).with_name("llm_models.csv")  # sizes of models of Hugging Face
 
 
 @dataclass(frozen=True)

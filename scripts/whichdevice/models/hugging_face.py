@@ -1,6 +1,6 @@
 """Models of Hugging Face by the name of their configuration, with random weights: nothing is downloaded.
 
-    hf:meta-llama/Llama-3.1-8B     sizes in config/llm_models.csv
+    hf:meta-llama/Llama-3.1-8B     sizes in scripts/whichdevice/models/llm_models.csv
     hf:path/to/folder              which has a config.json
 
 A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one. Options: `length` (words of

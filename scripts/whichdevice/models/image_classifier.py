@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.models.losses import sparse_cross_entropy
-from whichdevice.workloads.base import Arrays, RawInput, Split, TrainingWorkload
+from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
 
 CLASSES = 10
 EVALUATION_BATCH = 1000
@@ -29,22 +29,8 @@ class ImageClassifier(TrainingWorkload):
         """Images [batch, 28, 28, 1] as floats and labels int32 [batch]."""
         from keras import ops
 
-        images = self.prepare(ops.take(arrays["images"], index, axis=0))
-        return images, ops.cast(ops.take(arrays["labels"], index, axis=0), "int32")
-
-    def raw_input(self, model: Any) -> RawInput:
-        """Pixels as they are in a file."""
-        return RawInput("images", "uint8", (28, 28))
-
-    def prepare(self, raw: Any) -> Any:
-        """Pixels as floats, scaled, with an axis for the one colour."""
-        from keras import ops
-
-        return ops.cast(raw, "float32")[..., None] * self.scale
-
-    def raw_batch(self, arrays: Arrays, index: Any) -> Any:
-        """Pixels uint8 [batch, 28, 28]."""
-        return np.asarray(arrays["images"])[np.asarray(index)]
+        pixels = ops.cast(ops.take(arrays["images"], index, axis=0), "float32")
+        return pixels[..., None] * self.scale, ops.cast(ops.take(arrays["labels"], index, axis=0), "int32")
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Sparse categorical cross-entropy."""

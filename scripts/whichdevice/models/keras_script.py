@@ -11,12 +11,12 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from types import FrameType, SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from whichdevice.models.data import LEAST_BATCHES, arrays_of, as_tree, generate,
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import called_with, looks_up, overridden
-from whichdevice.models.script_run import NAME_IT, SAMPLE, Found, Script, Started, calls_of, line_of, others_like, watch
-from whichdevice.models.script_size import frames, is_whole, loops_in, outside, sizes
+from whichdevice.models.script_run import SAMPLE, Found, Run, Script, Watcher, calls_of, others_like
+from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.workloads.base import Options
 
@@ -37,51 +37,108 @@ COPIES = 4  # of the first batch where the script itself gives one after the oth
 MOST_KEPT = 2e8  # parameters of a model that is kept as its configuration: its weights are made anew
 
 
-def start_keras(path: Path) -> Script:
-    """The script's compiled model and the data of its `fit`; raises StudyError in one line where nothing fits it."""
-    seen = _stopped(path)
-    if "tape" in seen:
-        raise StudyError(
-            f"{path.name}, line {seen['tape']}: a loop with tf.GradientTape runs on TensorFlow alone; put its loss "
-            "into compute_loss() of a keras.Model and call fit, or write a model file (docs/start/your-model.md)"
+class Watching(Watcher):
+    """Stops a script where it calls `fit` or `train_on_batch` of a Keras model, or opens a GradientTape."""
+
+    missing = "nothing called fit"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        config = getattr(sys.modules.get(KERAS), "config", None)  # none while Keras is being imported
+        self.policy = None if config is None else config.dtype_policy()
+
+    def attach(self, package: ModuleType) -> None:
+        """Replace what trains; the number format that the process has for its models is each thread's own."""
+        name = self.run.path.name
+        if package.__name__ == KERAS:
+            if self.policy is not None:
+                package.config.set_dtype_policy(self.policy)
+            for method in ("fit", "train_on_batch"):
+                self.replace(package.Model, method, self._in_place_of(getattr(package.Model, method)))
+        elif package.__name__ == "tf_keras":
+            self.run.stop(StudyError(f"{name}: it trains with Keras 2 (tf_keras): write it for Keras 3"))
+        else:
+            self.replace(package.GradientTape, "__enter__", lambda _: self._stop_at_tape())
+
+    def _in_place_of(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        parameters = inspect.signature(method)
+
+        @wraps(method)
+        def stop(*args: Any, **kwargs: Any) -> Any:
+            if self.run.over:
+                return method(*args, **kwargs)
+            bound = parameters.bind(*args, **kwargs)
+            bound.apply_defaults()
+            stack, given = Stack(self.run.path), bound.arguments
+            self.run.stop(partial(_script, given | given.pop("kwargs", {}), stack, method.__name__ != "fit"))
+
+        return stop
+
+    def _stop_at_tape(self) -> NoReturn:
+        self.run.stop(
+            StudyError(
+                f"{self.run.path.name}, line {Stack(self.run.path).line}: a loop with tf.GradientTape runs on "
+                "TensorFlow alone; put its loss into compute_loss() of a keras.Model and call fit, or write a model "
+                "file (docs/start/your-model.md)"
+            )
         )
-    if "self" not in seen:
-        raise StudyError(f"{path.name}: ended, and nothing called fit: {NAME_IT}")
-    model, line = seen["self"], seen["line"]
-    if not model.compiled:
-        raise StudyError(f"{path.name}, line {line}: the model is not compiled: call model.compile(...) before fit")
-    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
-        raise StudyError(
-            f"{path.name}, line {line}: the model has a train_step(data) of TensorFlow or PyTorch; "
-            "forecasts are compiled with JAX: write compute_loss(x, y, y_pred, ...), or a train_step(state, data)"
-        )
+
+    def ended(self, variables: Mapping[str, Any]) -> Script | None:
+        """A model file that looks words up is run as a script: what its functions give is what `fit` would get."""
+        return _of_functions(self.run.path, variables) if inspect.isfunction(variables.get("model")) else None
+
+
+def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
+    """As `fit` was called there, or `train_on_batch`, which the script's own loops give batches."""
+    path, line, loops = stack.path, stack.line, stack.loops
+    _check_trainable(given["self"], f"{path.name}, line {line}")
+    if not one_batch:
+        epochs = int(given.get("epochs") or 1) - int(given.get("initial_epoch") or 0)
+        if epochs < 1:
+            raise StudyError(
+                f"{path.name}, line {line}: fit(epochs={given['epochs']}, initial_epoch={given['initial_epoch']}) "
+                "trains no epoch: epochs is the number of the last one"
+            )
+        epochs *= (loops.epochs or 1) * (loops.steps or loops.batches or 1)  # of a loop around it
+        x, first = _with_first(given["x"])
+        steps = given.get("steps_per_epoch")
+        size = given.get("batch_size") if first is None else first
+        batch, examples = _sizes(x, size, steps, given.get("validation_split"))
+        size_of_all = {"examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps}
+        return _made(path, line, dict(given) | {"x": x}, batch, size_of_all)
     if len(lines := _others(path, line)) > 1:
         raise StudyError(
             f"{path.name}, line {line}: its loop calls train_on_batch in lines {', '.join(map(str, lines))}, each of "
             "which is a step of its own; put their losses into compute_loss() of one keras.Model and call fit"
         )
-    x, y, weights = seen["x"], seen.get("y"), seen.get("sample_weight")
-    if "sizes" in seen:
-        batch, examples, epochs = len(leaves(as_tree(x))[0]), seen["sizes"]["examples"], seen["sizes"]["epochs"]
-    else:
-        x, first = _with_first(x)
-        steps = seen.get("steps_per_epoch")
-        batch, examples = _sizes(
-            x, seen.get("batch_size") if first is None else first, steps, seen.get("validation_split")
+    arrays = leaves(as_tree(given["x"]))
+    shapes, whole = [array.shape for array in arrays], is_whole(arrays, stack.outside)
+    size_of_all = sizes(stack.scopes, loops, shapes, None, whole=whole)
+    return _made(path, line, given, len(arrays[0]), size_of_all, COPIES)
+
+
+def _check_trainable(model: Any, where: str) -> None:
+    if not model.compiled:
+        raise StudyError(f"{where}: the model is not compiled: call model.compile(...) before fit")
+    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
+        raise StudyError(
+            f"{where}: the model has a train_step(data) of TensorFlow or PyTorch; "
+            "forecasts are compiled with JAX: write compute_loss(x, y, y_pred, ...), or a train_step(state, data)"
         )
-        epochs = int(seen.get("epochs") or 1) - int(seen.get("initial_epoch") or 0)
-    if "stated" in seen:  # of a model file, whose data may be few, to try the model with
-        examples = seen["stated"] or (examples if (examples or 0) >= LEAST_BATCHES * batch else None)
+
+
+def _made(
+    path: Path, line: int | None, given: Mapping[str, Any], batch: int, size: Mapping[str, Any], copies: int = 1
+) -> Script:
+    """The model without what belongs to the host, and a sample of its data, of one batch so many copies."""
+    model, x = given["self"], given["x"]
+    parts = tuple(part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None)
     policy = getattr(model.dtype_policy, "name", "float32")
     host, device, names = _divided(model)
-    parts = tuple(part for part in (x, y, weights) if part is not None)
     sample, lengths = _sample(x if _streams(x) else parts, batch, host, f"{path.name}, line {line}")
     found = Found(
         framework=KERAS,
         batch_size=batch,
-        examples=examples,
-        epochs=epochs,
-        steps_per_epoch=seen.get("steps_per_epoch"),
         precision="mixed" if policy.startswith("mixed") else "single",
         line=line,
         notes=(
@@ -89,8 +146,9 @@ def start_keras(path: Path) -> Script:
             *lengths,
             *others_like(path, line),
         ),
+        **size,
     )
-    sample = mapped(lambda each: np.concatenate([each] * (COPIES if "sizes" in seen else 1)), sample)
+    sample = mapped(lambda array: np.concatenate([array] * copies), sample)
     functions = SimpleNamespace(model=lambda: device, data=lambda: sample)
     return Script(found, functions, _batches(x, parts, batch, host))
 
@@ -189,41 +247,13 @@ def _named(config: Any) -> Iterator[tuple[str | None, str]]:
                 yield config.get("module"), name.rpartition(">")[2]
 
 
-def _stopped(path: Path) -> dict[str, Any]:
-    """The variables of `fit` where the script enters it with its line, or the line of a GradientTape; {}: it ended."""
-    import keras
-
-    seen: dict[str, Any] = {}
-
-    def look(frame: FrameType, event: str, _: Any) -> None:
-        if event != "call":
-            return
-        name, own = frame.f_code.co_name, frame.f_locals.get("self")
-        if name == "__enter__" and type(own).__name__ == "GradientTape":
-            sys.setprofile(None)
-            seen["tape"] = line_of(frame, path)
-            raise Started
-        if name in ("fit", "train_on_batch") and isinstance(own, keras.Model) and "x" in frame.f_locals:
-            sys.setprofile(None)
-            named = inspect.getargvalues(frame).keywords  # a subclass may take the rest by **kwargs
-            seen.update(frame.f_locals | frame.f_locals.get(named or "", {}), line=line_of(frame, path))
-            if name == "train_on_batch":  # the script's own loops give it batches
-                batch = leaves(as_tree(seen["x"]))
-                shapes, whole = [each.shape for each in batch], is_whole(batch, outside(frame, path))
-                seen["sizes"] = sizes(list(frames(frame)), loops_in(frame, path), shapes, None, whole)
-            raise Started
-
-    ended = watch(path, look)
-    return _of_functions(path, ended) if not seen and inspect.isfunction(ended.get("model")) else seen
-
-
-def _of_functions(path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
-    """As `fit` would be given them: what a model file's functions return, else arrays that its constants describe."""
-    declared, own = read_declaration(path), file["model"]
+def _of_functions(path: Path, file: Mapping[str, Any]) -> Script:
+    """A model file as a script: what its functions return, else arrays that its constants describe."""
+    declared = read_declaration(path)
     check_declared(declared, path.name)
 
     called = partial(called_with, options=Options(declared.batch_size))
-    built = called(own)
+    built, line = called(file["model"]), file["model"].__code__.co_firstlineno
     if not built.compiled:
         chosen = {name: file.get(name, getattr(declared, name)) for name in ("loss", "metric")}
         optimizer = called(file["optimizer"]) if "optimizer" in file else declared.optimizer
@@ -234,12 +264,16 @@ def _of_functions(path: Path, file: Mapping[str, Any]) -> dict[str, Any]:
         examples = 2 * declared.batch_size
         arrays = generate(declared.input, declared.target, examples, declared.sequence_length, 0)
         given = tuple(packed(arrays, name) for name in PARTS[:2])
+    _check_trainable(built, f"{path.name}, line {line}")
     parts = dict(zip(("x", "y", "sample_weight"), given if isinstance(given, tuple) else (given,), strict=False))
-    return {
-        "self": built, "line": own.__code__.co_firstlineno, "epochs": declared.epochs,
-        "batch_size": declared.batch_size, "steps_per_epoch": declared.steps_per_epoch,
-        "stated": declared.dataset_examples or declared.examples, **parts,
+    x, first = _with_first(parts["x"])
+    batch, examples = _sizes(x, declared.batch_size if first is None else first, declared.steps_per_epoch, None)
+    stated = declared.dataset_examples or declared.examples  # its data may be few, to try the model with
+    size = {
+        "examples": stated or (examples if (examples or 0) >= LEAST_BATCHES * batch else None),
+        "epochs": declared.epochs or 1, "steps_per_epoch": declared.steps_per_epoch,
     }  # fmt: skip
+    return _made(path, line, {"self": built} | parts | {"x": x}, batch, size)
 
 
 def _others(path: Path, line: int | None) -> list[int]:

@@ -173,6 +173,11 @@ class Model:
         adapter = self._maker.adapter
         return "mixed_bfloat16" if adapter is None else adapter.usual_format
 
+    @property
+    def tunable(self) -> bool:
+        """Whether batches and checkpointing may be chosen so that it fits, unless its options say otherwise."""
+        return self.address.kind == "hub"
+
     def workload(self, options: Options) -> Workload:
         """Return its workload with these options."""
         return self._maker.make(options)

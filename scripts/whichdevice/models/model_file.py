@@ -45,7 +45,6 @@ from whichdevice.workloads.base import (
     Split,
     Target,
     TrainingWorkload,
-    defined_in,
 )
 
 EXAMPLES = 1024  # generated, where the file does not say how many; at least a batch
@@ -374,11 +373,6 @@ class ModelFile(TrainingWorkload):
             return None
         with self._explaining("data()"):
             return pipeline_in(self._called("data"), self.declared.input)
-
-    def own_objects(self) -> dict[str, Any]:
-        """What the file defines."""
-        source = self._source()
-        return defined_in(source) if inspect.ismodule(source) else {}
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """The mean of what the file's loss gives for float32 predictions."""

@@ -1,29 +1,52 @@
-"""Run a training script as Python would, and read what its training is from its variables."""
+"""Run a training script as Python would until its training starts, whoever imports the framework that trains.
 
+    script = run_watched(Path("train.py"), ["--epochs", "3"])
+
+The script runs in a thread. Each framework has a watcher, which is attached when the script, a file beside it or a
+library imports the framework, and which calls `run.stop(...)` where the first step begins. That call never returns: the
+thread waits for ever, so none of the script's `finally:`, `except BaseException:` or context managers runs, and nothing
+of the user's is written. This thread goes on with the script's own objects.
+
+The one place where public names of other packages are replaced, here and in the watchers, while a script runs:
+`signal.signal` (a thread may not), `atexit.register` (the script's own handlers would write), `ArgumentParser.error`
+(its message), and what `Watcher.replace` names.
+"""
+
+import argparse
 import ast
+import atexit
+import os
 import runpy
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import FrameType, SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar, NoReturn
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import Address
 from whichdevice.models.declaration import Declaration
-from whichdevice.models.framework import KERAS
+from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
 from whichdevice.models.pipeline import Rate
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 SAMPLE = 1024  # examples that are read of data that come one after the other
-
-
-class Started(BaseException):
-    """The training starts: no error, so that no script catches it."""
+STACK_BYTES = 2**26  # of the script's thread
+WATCHERS = {  # by package, the module with its `Watcher`
+    KERAS: "keras_script", "tensorflow": "keras_script", "tf_keras": "keras_script",
+    JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,6 +64,7 @@ class Found:
     line: int | None = None  # of the script, where its training starts
     notes: tuple[str, ...] = ()  # sentences for the answer: what runs on the host, how lengths vary
     pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
+    unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
 
     def declaration(self) -> Declaration:
         """As constants of a model file; `examples` limits what is read of data that come one after the other."""
@@ -76,44 +100,215 @@ class JaxStep:
     run: Callable[[Any, Any, Mapping[str, Any]], tuple[Any, Any, Any]]  # (trained, held, inputs) to the same and a loss
 
 
-def run(path: Path) -> dict[str, Any]:
-    """Run the script as Python would; its variables when it ends. Raises StudyError in one line for its own errors."""
-    try:
-        return runpy.run_path(str(path), run_name="__main__")
-    except (Started, StudyError, KeyboardInterrupt):
-        raise
-    except SystemExit as error:
-        frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "error")
-        wrong = next((frame.f_locals["message"] for frame in frames if "message" in frame.f_locals), "exit code 2")
-        if error.code == 2:  # of argparse, click and others, where arguments are wrong
-            raise StudyError(f"{path.name}: ended before its training: {wrong}: {NAME_IT}") from error
-        if error.code not in (None, 0):
-            code = f": {error.code}" if isinstance(error.code, str) else f" with exit code {error.code}"
-            raise StudyError(f"{path.name}: ended before its training{code}") from error
-        return {}
-    except BaseException as error:
-        address = Address(str(path), "file", path, root=path.absolute().parent)
-        raise StudyError(f"{path.name}: {error_line(error, address)}") from error
+Result = Callable[[], Script] | StudyError  # of a run: what makes the script's functions, or why nothing does
 
 
-def watch(path: Path, look: Callable[[FrameType, str, Any], None]) -> dict[str, Any]:
-    """Run the script under a profile function, which raises Started to stop it; its variables if it ends, else {}."""
-    sys.setprofile(look)
+def is_own(file: str, path: Path) -> bool:
+    """Whether a file is the script or one beside or below it."""
+    inside = Path(file).absolute().is_relative_to(path.absolute().parent)
+    return inside and file[:1] != "<" and "site-packages" not in file
+
+
+class Run:
+    """One run of a script until its training starts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.over = False  # from then on the watchers let everything pass
+        self.watchers: dict[str, Watcher] = {}  # by module
+        self._result: Result | None = None
+        self._variables: dict[str, Any] | None = None  # of a script that ended by itself
+        self._error: BaseException | None = None
+        self._lock, self._done, self._process = threading.Lock(), threading.Event(), os.getpid()
+
+    def stop(self, result: Result) -> NoReturn:
+        """End the script here, whichever of its threads this is. What `result` makes is made in the first thread."""
+        if os.getpid() != self._process:  # a fork of the script's
+            os._exit(1)
+        with self._lock:
+            if self._result is None:
+                self._result, self.over = result, True
+        self._done.set()
+        while True:
+            threading.Event().wait()
+
+    def watcher(self, package: str) -> "Watcher":
+        """The watcher of a package that is imported."""
+        module = WATCHERS[package]
+        if module not in self.watchers:
+            self.watchers[module] = import_module(f"whichdevice.models.{module}").Watching(self)
+        return self.watchers[module]
+
+    def attach(self, package: str) -> None:
+        """Watch a framework that was just imported."""
+        watcher = self.watcher(package)
+        if not self.over:
+            watcher.attach(sys.modules[package])
+
+    def result(self, arguments: Sequence[str]) -> Script:
+        """Run the script; raises StudyError where it fails, ends or trains in a way that is not known."""
+        imported = [name for name in WATCHERS if name in sys.modules]
+        for name in imported:
+            self.watcher(name)
+        thread = threading.Thread(target=self._run, args=(imported,), daemon=True)
+        size = threading.stack_size(STACK_BYTES)
+        with as_main(self.path, arguments), self._harmless(), _Imports(self):
+            thread.start()
+            threading.stack_size(size)
+            self._done.wait()
+            self.over = True
+            for watcher in self.watchers.values():
+                watcher.detach()
+        if self._error is not None:
+            raise self._error
+        if isinstance(self._result, StudyError):
+            raise self._result
+        return self._ended() if self._result is None else self._result()
+
+    def _ended(self) -> Script:
+        framework = framework_of(parsed(self.path.read_bytes()))
+        watchers = sorted(self.watchers.items(), key=lambda named: named[0] != WATCHERS[framework])
+        for _, watcher in watchers:
+            if (script := watcher.ended(self._variables or {})) is not None:
+                return script
+        missing = next((watcher.missing for _, watcher in watchers), "it imports neither Keras, PyTorch nor JAX")
+        raise StudyError(f"{self.path.name}: ended, and {missing}: {NAME_IT}")
+
+    def _run(self, imported: Sequence[str]) -> None:
+        for name in imported:
+            self.attach(name)
+        try:
+            self._variables = runpy.run_path(str(self.path), run_name="__main__")
+        except StudyError as error:
+            self._error = error
+        except SystemExit as error:
+            self._error = self._exit_error(error.code)
+        except BaseException as error:
+            address = Address(str(self.path), "file", self.path, root=self.path.parent)
+            self._error = StudyError(f"{self.path.name}: {error_line(error, address)}")
+            self._error.__cause__ = error
+        self._done.set()
+
+    def _exit_error(self, code: Any) -> StudyError | None:
+        if code in (None, 0):
+            return None
+        if code == 2:  # of argparse, click and others, where arguments are wrong
+            return StudyError(f"{self.path.name}: ended before its training: exit code 2: {NAME_IT}")
+        text = f": {code}" if isinstance(code, str) else f" with exit code {code}"
+        return StudyError(f"{self.path.name}: ended before its training{text}")
+
+    @contextmanager
+    def _harmless(self) -> Iterator[None]:
+        """Leave out the handlers of signals and of the exit that the script sets; stop where argparse complains."""
+        at_exit = atexit.register
+
+        def register(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+            caller = traceback.extract_stack(limit=2)[0].filename
+            return function if is_own(caller, self.path) else at_exit(function, *args, **kwargs)
+
+        def error(_: argparse.ArgumentParser, message: str) -> NoReturn:
+            self.stop(StudyError(f"{self.path.name}: ended before its training: {message}: {NAME_IT}"))
+
+        with (
+            replaced(signal, "signal", lambda number, _: signal.getsignal(number)),
+            replaced(atexit, "register", register),
+            replaced(argparse.ArgumentParser, "error", error),
+        ):
+            yield
+
+
+@contextmanager
+def as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """Arguments, folder, import path and main module as `python train.py ...` has them, which the script may change."""
+    argv, folders, main = sys.argv, list(sys.path), sys.modules["__main__"]
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.absolute().parent))
     try:
-        return run(path)
-    except Started:
-        return {}
+        with chdir(Path.cwd()):
+            yield
     finally:
-        sys.setprofile(None)
+        sys.argv, sys.path[:], sys.modules["__main__"] = argv, folders, main
 
 
-def line_of(frame: FrameType | None, path: Path) -> int | None:
-    """The line of the script from which a call came."""
-    while frame is not None:
-        if Path(frame.f_code.co_filename).absolute() == path.absolute():
-            return frame.f_lineno
-        frame = frame.f_back
-    return None
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Put a value in place of a public attribute and give the attribute back."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+class Watcher(ABC):
+    """One framework's part of a run: stops the script where its training starts. A module names its own `Watching`."""
+
+    missing: ClassVar[str]  # why a script that ended shows no training
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.replacements = ExitStack()
+
+    @abstractmethod
+    def attach(self, package: ModuleType) -> None:
+        """Watch a package that was just imported, in the thread that imports it; once for each of its names."""
+
+    def ended(self, variables: Mapping[str, Any]) -> Script | None:
+        """What a script shows that ended by itself with these variables; None: no training of this framework."""
+        return None
+
+    def replace(self, owner: Any, name: str, value: Any) -> None:
+        """Put a value in place of a public attribute until the run is over."""
+        self.replacements.enter_context(replaced(owner, name, value))
+
+    def detach(self) -> None:
+        """Give everything back; the script is at its end."""
+        self.replacements.close()
+
+
+class _Imports(MetaPathFinder):
+    """Attaches a run's watchers to frameworks right after their import."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *error: object) -> None:
+        sys.meta_path.remove(self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec that the other finders have, with a loader that attaches."""
+        if name not in WATCHERS:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Attaching(spec.loader, self.run)
+        return spec
+
+
+class _Attaching(Loader):
+    def __init__(self, loader: Loader, run: Run) -> None:
+        self.loader, self.run = loader, run
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        self.run.attach(module.__name__)
+
+
+def run_watched(path: Path, arguments: Sequence[str]) -> Script:
+    """Run a script in this process until its training starts; see `Run.result`."""
+    return Run(path).result(arguments)
 
 
 def called_in(path: Path, name: str) -> bool:

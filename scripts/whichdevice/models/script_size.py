@@ -1,21 +1,26 @@
-"""How long a script's training is: its loops around the step, its usual names for epochs, its longest arrays.
+"""How long a script's training is: the loops around its step, its usual names for epochs, its longest arrays.
 
-epochs, steps = loops_in(frame, path)
-sizes(list(frames(frame)), (epochs, steps), [(64, 28, 28)], loaded=None)  # {"examples": ..., "epochs": ...}
+    stack = Stack(path)                                       # in the step
+    stack.loops                                               # Loops(epochs=3, steps=250)
+    sizes(stack.scopes, stack.loops, [(64, 28, 28)], None)    # {"examples": ..., "epochs": ...}
 """
 
 import ast
+import inspect
+import math
 import operator
 import re
+import traceback
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType
+from typing import Any, NamedTuple
 
 from whichdevice.code_hash import parsed
-from whichdevice.models.script_run import calls_of
+from whichdevice.models.script_run import calls_of, is_own
 
 EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
 HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
@@ -29,89 +34,188 @@ COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
+REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)  # how a loop's end, or its test, compares
+ENDLESS = ("cycle", "count", "repeat")
+MAX_TURNS = 10**12  # of a slice without an end
+
+
+class Loops(NamedTuple):
+    """How often a step runs by the loops around it; None: their variables do not show it."""
+
+    epochs: int | None = None
+    steps: int | None = None  # of an epoch, where a loop counts them
+    batches: int | None = None  # of an epoch, where a loop is over data
+    unknown: str | None = None  # which loop has no end that shows
+
+
+class Function(NamedTuple):
+    """A function that is running, with the line in it."""
+
+    code: CodeType
+    line: int
+    variables: Mapping[str, Any]
+    module: Mapping[str, Any]  # its module's variables
+
+
+class Loop(NamedTuple):
+    """A loop of the script's files that is running, with the variables of its function."""
+
+    node: ast.For | ast.While
+    variables: Mapping[str, Any]
+    line: int  # of the step, or of the call that leads to it
+
+
 def sizes(
     scopes: Sequence[Mapping[str, Any]],
-    loops: tuple[int | None, int | None],
+    loops: Loops,
     shapes: Sequence[Sequence[int]],
     loaded: int | None,
+    batches: int | None = None,
     whole: bool = False,
 ) -> dict[str, Any]:
     """Examples of one epoch and epochs, as far as the script shows them.
 
-    `shapes` are those of a batch's inputs, `loaded` are a loader's examples; `whole`: a batch is all of them.
+    `shapes` are those of a batch's inputs, `loaded` are a loader's examples in `batches`; `whole`: a batch is all.
     """
-    epochs, steps = loops
+    size, epochs, steps = shapes[0][0], loops.epochs, loops.steps
     if whole and (steps or epochs):
-        (epochs, steps), loaded = (steps or epochs, None), shapes[0][0]
-    if steps:
-        return {"examples": steps * shapes[0][0], "epochs": 1}
-    found = (_longest(scopes, shape) for shape in shapes)
-    return {"examples": loaded or next(filter(None, found), None), "epochs": epochs or _epochs_in(scopes)}
+        return {"examples": size, "epochs": (epochs or 1) * (steps or 1), "unknown": None}
+    if loaded and batches and (batches - 1) * size >= loaded:  # rows of a batch are not its examples: nodes of graphs
+        loaded = batches * size
+    known = loaded or next(filter(None, (_longest(scopes, shape) for shape in shapes)), None)
+    if steps is None:
+        examples = known or (loops.batches * size if loops.batches else None)
+    elif known and (steps - 1) * size < known <= steps * size:  # the last batch is smaller
+        examples = known
+    else:
+        examples = steps * size
+    if epochs is None and loops.unknown is None:
+        epochs = _epochs_in(scopes)
+    return {"examples": examples, "epochs": epochs, "unknown": loops.unknown}
 
 
-def frames(frame: FrameType | None) -> Iterator[Mapping[str, Any]]:
-    """Variables of each function, and of its object, from the innermost to the script, then the script's own."""
-    outermost: FrameType | None = None
-    while frame is not None:
-        yield frame.f_locals
-        yield getattr(frame.f_locals.get("self"), "__dict__", {})
-        outermost = (
-            frame if "__file__" in frame.f_globals and frame.f_globals.get("__name__") == "__main__" else outermost
-        )
-        frame = frame.f_back
-    if outermost is not None:
-        yield outermost.f_globals
+class Stack:
+    """The functions that are running where a script's training is, from the innermost to the script."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        walk = traceback.walk_stack(inspect.currentframe())
+        self.functions = [
+            Function(frame.f_code, line, dict(inspect.getargvalues(frame).locals), frame.f_globals)
+            for frame, line in walk
+        ][1:]
+
+    @property
+    def line(self) -> int | None:
+        """The line of the script from which the innermost call comes."""
+        lines = (part.line for part in self.functions if Path(part.code.co_filename).absolute() == self.path)
+        return next(lines, None)
+
+    @property
+    def lines(self) -> tuple[tuple[CodeType, int], ...]:
+        """The lines of all functions: the same where a loop comes back."""
+        return tuple((part.code, part.line) for part in self.functions)
+
+    @cached_property
+    def scopes(self) -> list[Mapping[str, Any]]:
+        """Variables of each function, and of its object, from the innermost to the script, then the script's own."""
+        scopes: list[Mapping[str, Any]] = []
+        for part in self.functions:
+            scopes += [part.variables, getattr(part.variables.get("self"), "__dict__", {})]
+        mains = (part.module for part in self.functions if part.module.get("__name__") == "__main__")
+        return scopes + [module for module in mains if "__file__" in module][-1:]
+
+    @cached_property
+    def _own(self) -> list[Function]:
+        """The functions of the script's files, the outermost first."""
+        return [part for part in reversed(self.functions) if is_own(part.code.co_filename, self.path)]
+
+    @cached_property
+    def _loops(self) -> list[Loop]:
+        """The loops of the script's files around the line of each function, the outermost first."""
+        trees = {name: parsed(Path(name).read_bytes()) for name in {part.code.co_filename for part in self._own}}
+        return [
+            Loop(node, {**part.module, **part.variables}, part.line)
+            for part in self._own
+            for node in _around(trees[part.code.co_filename], part.line)
+        ]
+
+    @cached_property
+    def loops(self) -> Loops:
+        """Epochs and steps by the loops around the step.
+
+        The innermost loop is over batches, those around it over epochs. A count that a loop raises and compares, as in
+        `while step < steps:` or `if step >= steps: break`, is a limit for all loops in which it is not set again.
+        """
+        loops = self._loops
+        if not loops:
+            return Loops()
+        turns = [_turns(loop) for loop in loops]
+        least = _least(turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
+        last, steps, epochs, total = loops[-1], turns[-1], least[-2], least[-1]
+        if total is not None and (epochs is None or steps is None or total < epochs * steps):
+            return Loops(1, total) if not epochs or total % epochs else Loops(epochs, total // epochs)
+        if epochs is None:
+            endless = next(loop for loop, count in zip(loops, turns, strict=True) if count is None)
+            named = _epochs_in(self.scopes) if "epoch" in _header(endless.node) else None
+            return Loops(named, batches=steps, unknown=None if named else _no_end(endless))
+        if isinstance(last.node, ast.For) and not _counts(last.node.iter):
+            return Loops(epochs, batches=steps)
+        if steps is None:
+            return Loops(unknown=_no_end(last))
+        if len(loops) == 1 and _header(last.node).startswith("epoch"):
+            return Loops(steps)
+        return Loops(epochs, steps)
+
+    @cached_property
+    def outside(self) -> list[Any]:
+        """What the only loop around a step leaves as it is: a batch among it is all examples.
+
+        It is what variables hold, and attributes of theirs that the functions inside of the loop read.
+        """
+        if len(self._loops) != 1:
+            return []
+        loop = self._loops[0]
+        trees: list[tuple[ast.AST, Mapping[str, Any]]] = [(loop.node, loop.variables)]
+        inner = self._own[-1]
+        if not loop.node.lineno <= inner.line <= (loop.node.end_lineno or 0):
+            trees.append((_function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
+        return [value for tree, variables in trees for value in _unchanged(tree, variables)]
 
 
-def own_files(path: Path) -> Callable[[str], bool]:
-    """Whether a file of that name is the script or one beside or below it."""
-    root, known = path.absolute().parent, dict[str, bool]()
-
-    def own(name: str) -> bool:
-        if name not in known:
-            inside = Path(name).absolute().is_relative_to(root)
-            known[name] = inside and name[:1] != "<" and "site-packages" not in name
-        return known[name]
-
-    return own
+def _no_end(loop: Loop) -> str:
+    return f"the loop in line {loop.node.lineno} has no end that shows"
 
 
-def loops_in(frame: FrameType | None, path: Path) -> tuple[int | None, int | None]:
-    """Epochs and, of a single loop, its steps, by the loops of the script's files around the line of each function.
-
-    The innermost loop is over batches, the one around it over epochs. None: a loop's length is not a number of steps
-    that the script's variables give, as `range(epochs)` is.
-    """
-    loops = _loops(frame, path)
-    if len(loops) > 1:
-        return _length(*loops[-2]), None
-    if not loops:
-        return None, None
-    loop = loops[0][0]
-    count = _length(*loops[0])
-    if isinstance(loop, ast.While):
-        return (None, None) if count is None else (1, count)
-    if count is None and "range(" in ast.unparse(loop.iter):
-        return None, None
-    if count is None or ast.unparse(loop.target).startswith("epoch"):
-        return count or 1, None
-    return 1, count
+def _header(node: ast.For | ast.While) -> str:
+    if isinstance(node, ast.While):
+        return ast.unparse(node.test)
+    return f"{ast.unparse(node.target)} in {ast.unparse(node.iter)}"
 
 
-def outside(frame: FrameType | None, path: Path) -> list[Any]:
-    """What variables hold that the only loop around a step leaves as they are: a batch among them is all examples."""
-    loops = _loops(frame, path)
-    if len(loops) != 1:
-        return []
-    loop, variables = loops[0]
+def _function_at(tree: ast.AST, line: int) -> ast.AST:
+    """The innermost function around a line."""
+    around = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    around = [node for node in around if node.lineno <= line <= (node.end_lineno or 0)]
+    return max(around, key=lambda node: node.lineno, default=tree)
+
+
+def _unchanged(tree: ast.AST, variables: Mapping[str, Any]) -> Iterator[Any]:
+    """What variables hold that a part of a script does not change, and the attributes of theirs that it reads."""
     changed = set[str]()
-    for each in ast.walk(loop):
-        if isinstance(getattr(each, "ctx", None), ast.Store):  # x, x[...] or x.data
-            changed |= {inner.id for inner in ast.walk(each) if isinstance(inner, ast.Name)}
-        elif isinstance(each, ast.Attribute) and each.attr.endswith("_"):  # x.copy_(...)
-            changed |= {getattr(each.value, "id", "")}
-    values = [value for name, value in variables.items() if name not in changed]
-    return values + [inner for value in values if isinstance(value, dict) for inner in value.values()]
+    for node in ast.walk(tree):
+        if isinstance(getattr(node, "ctx", None), ast.Store):  # x, x[...] or x.data
+            changed |= {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        elif isinstance(node, ast.Attribute) and node.attr.endswith("_"):  # x.copy_(...)
+            changed |= {getattr(node.value, "id", "")}
+    kept = {name: value for name, value in variables.items() if name not in changed}
+    for value in kept.values():
+        yield value
+        yield from value.values() if isinstance(value, dict) else ()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in kept:
+            with suppress(Exception):  # of the script's own object
+                yield getattr(kept[node.value.id], node.attr)
 
 
 def is_whole(batch: Iterable[Any], outside: Sequence[Any]) -> bool:
@@ -120,26 +224,12 @@ def is_whole(batch: Iterable[Any], outside: Sequence[Any]) -> bool:
     def known(array: Any) -> bool:
         place = getattr(array, "data_ptr", None)
         return any(
-            each is array
-            or (place and type(each) is type(array) and (each.data_ptr(), each.shape) == (place(), array.shape))
-            for each in outside
+            value is array
+            or (place and type(value) is type(array) and (value.data_ptr(), value.shape) == (place(), array.shape))
+            for value in outside
         )
 
     return bool(outside) and all(map(known, batch))
-
-
-def _loops(frame: FrameType | None, path: Path) -> list[tuple[ast.For | ast.While, Mapping[str, Any]]]:
-    """The loops of the script's files around the line of each function with its variables, the outermost first."""
-    own, functions = own_files(path), list[FrameType]()
-    while frame is not None:
-        functions.insert(0, frame)
-        frame = frame.f_back
-    return [
-        (loop, each.f_globals | each.f_locals)
-        for each in functions
-        if own(each.f_code.co_filename)
-        for loop in _around(parsed(Path(each.f_code.co_filename).read_bytes()), each.f_lineno)
-    ]
 
 
 def _around(tree: ast.AST, line: int) -> list[ast.For | ast.While]:
@@ -163,29 +253,137 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
             yield from each.body
 
 
-def _length(loop: ast.For | ast.While, variables: Mapping[str, Any]) -> int | None:
-    """Turns of a loop over a range, or until a count is reached, by the values of the variables."""
-    if isinstance(loop, ast.While):
-        ends = [each.test for each in loop.body if isinstance(each, ast.If) and isinstance(each.body[-1], ast.Break)]
-        return next(filter(None, (_left(test, variables) for test in (loop.test, *ends))), None)
-    call: Any = loop.iter
-    while isinstance(call, ast.Call) and call.args and not ast.unparse(call.func).endswith("range"):
-        call = call.args[0]  # of tqdm or enumerate
-    if not isinstance(call, ast.Call):
+def _calls_around(node: ast.expr) -> Iterator[tuple[str, ast.Call]]:
+    """The calls around what a loop is over, from the outside, by the last names of their functions: tqdm, range."""
+    while isinstance(node, ast.Call):
+        name = ast.unparse(node.func).rpartition(".")[2]
+        yield name, node
+        if not node.args or name.endswith("range"):
+            return
+        node = node.args[0]
+
+
+def _counts(node: ast.expr) -> bool:
+    """Whether a loop counts or goes on without end, in place of being over data."""
+    return any(name.endswith("range") or name in (*ENDLESS, "islice") for name, _ in _calls_around(node))
+
+
+def _turns(loop: Loop) -> int | None:
+    """Turns of a loop over a range or over what has a length, by the values of the variables."""
+    if isinstance(loop.node, ast.While):
         return None
+    inner: ast.expr = loop.node.iter
     try:
-        return len(range(*(int(_value(each, variables)) for each in call.args)))
-    except (LookupError, AttributeError, TypeError, ValueError):
+        for name, call in _calls_around(inner):
+            if name.endswith("range"):
+                return len(range(*(int(_value(part, loop.variables)) for part in call.args)))
+            if name == "islice":
+                return len(range(*slice(*(_value(part, loop.variables) for part in call.args[1:])).indices(MAX_TURNS)))
+            if name in ENDLESS or not call.args:
+                return None
+            inner = call.args[0]
+        return len(_value(inner, loop.variables))
+    except Exception:  # of the script's own object, too
         return None
 
 
-def _left(test: ast.expr, variables: Mapping[str, Any]) -> int | None:
-    """What a count lacks of the one that it is compared with: the turns left where the script has just begun."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        with suppress(LookupError, AttributeError, TypeError, ValueError):
-            left = int(_value(test.comparators[0], variables)) - int(_value(test.left, variables))
-            return left if left > 0 else None
+class Limit(NamedTuple):
+    """The most turns that the loops between two places have together."""
+
+    begin: int
+    end: int
+    turns: int
+
+
+def _least(turns: Sequence[int | None], limits: Iterable[Limit]) -> list[int | None]:
+    """The turns of the first 0, 1, 2, ... loops together, as far as they are known."""
+    known = [*limits, *(Limit(place, place + 1, count) for place, count in enumerate(turns) if count)]
+    least: list[int | None] = [1]
+    for end in range(1, len(turns) + 1):
+        ways = (limit.turns * before for limit in known if limit.end == end and (before := least[limit.begin]))
+        least.append(min(ways, default=None))
+    return least
+
+
+def _limits(loops: Sequence[Loop], place: int) -> Iterator[Limit]:
+    """Limits by what the test of a loop, or of a `break` or `return` in it, compares with a count."""
+    loop = loops[place]
+    ends = [node for node in _statements_of(loop.node.body) if isinstance(node, ast.If)]
+    tests = [(node.test, REACHED) for node in ends if isinstance(node.body[-1], ast.Break | ast.Return)]
+    tests += [(loop.node.test, BELOW)] if isinstance(loop.node, ast.While) else []
+    for test, wanted in tests:
+        for part in test.values if isinstance(test, ast.BoolOp) else [test]:
+            if (limit := _limit(part, wanted, loops, place)) is not None:
+                yield limit
+
+
+def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Loop], place: int) -> Limit | None:
+    if not isinstance(part, ast.Compare) or len(part.ops) != 1:
+        return None
+    count, end = part.left, part.comparators[0]
+    if type(part.ops[0]) not in wanted:
+        count, end = end, count
+    if not isinstance(count, ast.Name | ast.Attribute | ast.Subscript):
+        return None
+    name = ast.unparse(count)
+    with suppress(LookupError, AttributeError, TypeError, ValueError):
+        left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
+        level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
+        turns = math.ceil(left / raised)
+        return Limit(_set_again(loops[:level], name), level + 1, turns) if turns > 0 else None
     return None
+
+
+def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tuple[int, float]:
+    """The place of the innermost loop in each turn of which a count is raised, and by how much; else LookupError.
+
+    The name shows it where a function that the loop calls raises the count.
+    """
+    for level, loop in reversed([*enumerate(loops)][place:]):
+        if isinstance(loop.node, ast.For) and count == _counter(loop.node):
+            return level, 1
+        for node in _statements_of(loop.node.body, loop.line):
+            if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == count:
+                return level, _value(node.value, loop.variables)
+            longer = isinstance(node, ast.Assign) and ast.unparse(node).startswith(f"{count} = {count} +")
+            if longer and isinstance(node.value, ast.BinOp):
+                return level, _value(node.value.right, loop.variables)
+    stored = (node for node in ast.walk(loops[place].node) if isinstance(getattr(node, "ctx", None), ast.Store))
+    if by_name and count not in map(ast.unparse, stored):
+        if re.search("step|iter", count.lower()):
+            return len(loops) - 1, 1
+        if "epoch" in count.lower():
+            return place, 1
+    raise LookupError
+
+
+def _counter(loop: ast.For) -> str | None:
+    """The variable in which a loop over a range or with `enumerate` counts its turns."""
+    names = {name for name, _ in _calls_around(loop.iter)}
+    if "enumerate" in names and isinstance(loop.target, ast.Tuple):
+        return ast.unparse(loop.target.elts[0])
+    return ast.unparse(loop.target) if any(name.endswith("range") for name in names) else None
+
+
+def _set_again(loops: Sequence[Loop], count: str) -> int:
+    """The place after the innermost of these loops that sets a count, or 0."""
+    places = [
+        place
+        for place, loop in enumerate(loops)
+        for node in _statements_of(loop.node.body)
+        if isinstance(node, ast.Assign) and count in map(ast.unparse, node.targets)
+    ]
+    return max(places, default=-1) + 1
+
+
+def _statements_of(body: Sequence[ast.stmt], line: int | None = None) -> Iterator[ast.stmt]:
+    """The statements of a loop, not those of loops and functions in it; with a line, only under an `if` around it."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.ClassDef):
+            continue
+        if line is None or not isinstance(node, ast.If) or node.lineno <= line <= (node.end_lineno or 0):
+            yield from _statements_of([*_statements(node)], line)
 
 
 def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
@@ -196,6 +394,10 @@ def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
         return variables[node.id]
     if isinstance(node, ast.Attribute):
         return getattr(_value(node.value, variables), node.attr)
+    if isinstance(node, ast.Subscript):
+        held = _value(node.value, variables)
+        if isinstance(held, Mapping | list | tuple):
+            return held[_value(node.slice, variables)]
     if isinstance(node, ast.Call) and ast.unparse(node.func) in ("len", "int"):
         inner = _value(node.args[0], variables)
         return len(inner) if ast.unparse(node.func) == "len" else int(inner)

@@ -1,13 +1,9 @@
 """Ordinary training scripts as models: a script runs until its training starts and is stopped there; nothing trains.
 
-    started = start("train.py", ["--epochs", "3"], "torch")      # in this process
-    found = known(address) or probe(address)                       # in another one, which leaves what it found on disk
+    found = known(address) or probe(address)  # in another process, which leaves what it found on disk
 
-A Keras script is stopped where `fit` is entered: Python's profile hook sees the call with all its arguments. A PyTorch
-script is stopped where every optimiser has stepped, or one steps again: PyTorch's global hooks and its mode for
-functions show the modules that were called, with what, and how the loss follows from them (`torch_script.py`). A JAX
-script is stopped where its jitted step takes a gradient (`jax_script.py`). Nothing is replaced. What a script does
-before its training (files, downloads, prints) happens as written.
+How a script is stopped is in `script_run.py`. What it does before its training (files, downloads, prints) happens as
+written.
 """
 
 import ast
@@ -19,23 +15,23 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import chdir, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 from whichdevice.code_hash import code_hash, parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import package_first, write_atomically
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
-from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
+from whichdevice.models.framework import KERAS, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Found, Script, calls_of
+from whichdevice.models.script_run import Found, as_main, calls_of, run_watched
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
@@ -146,44 +142,11 @@ def _started(address: Address) -> SimpleNamespace:
     if framework_of(parsed(address.path.read_bytes())) == KERAS:
         from whichdevice.models.keras_script import kept_keras
 
-        with _as_main(address.path, address.arguments):
-            if (kept := kept_keras(_kept(address), address.path)) is not None:
-                return kept
-    with chdir(Path.cwd()):  # which the script may leave
-        return start(address.path, address.arguments).functions
-
-
-def start(path: Path, arguments: Sequence[str]) -> Script:
-    """Run a script in this process until its training starts.
-
-    Raises StudyError where it ends or fails before, or trains in a way that is not known.
-    """
-    path = path.absolute()  # the script may leave this folder
-    framework = framework_of(parsed(path.read_bytes()))
-    with _as_main(path, arguments):
-        if framework == JAX:
-            from whichdevice.models.jax_script import start_jax
-
-            return start_jax(path)
-        if framework == TORCH:
-            from whichdevice.models.torch_script import start_torch
-
-            return start_torch(path)
-        from whichdevice.models.keras_script import start_keras
-
-        return start_keras(path)
-
-
-@contextmanager
-def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Arguments and import path as `python train.py ...` has them."""
-    argv, folders = sys.argv, list(sys.path)
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, str(path.absolute().parent))
-    try:
-        yield
-    finally:
-        sys.argv, sys.path[:] = argv, folders
+        with as_main(address.path, address.arguments):
+            kept = kept_keras(_kept(address), address.path)
+        if kept is not None:
+            return kept
+    return run_watched(address.path, address.arguments).functions
 
 
 def _kept(address: Address) -> Path:
@@ -202,32 +165,38 @@ def _kept(address: Address) -> Path:
     return FOLDER / f"{digest.hexdigest()[:16]}.json"
 
 
-def main() -> None:
-    """Run one script and write what was found: `python -m whichdevice.models.scripts ADDRESS`."""
+def main() -> NoReturn:
+    """Run one script and write what was found: `python -m whichdevice.models.scripts ADDRESS`.
+
+    The process ends at once: neither the script's threads nor its exit handlers run on.
+    """
     address = read_address(sys.argv[1])
-    assert address.path is not None
-    folder = Path.cwd()
+    status = 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would hide the last line
-            script = start(address.path, address.arguments)
-    except StudyError as error:
-        print(error, file=sys.stderr)
-        raise SystemExit(1) from None
-    except Exception as error:  # of the frameworks, where a part of the script's model does not work by itself
-        print(f"{address.label}: {error_line(error, address)}", file=sys.stderr)
-        raise SystemExit(1) from None
+            _look(address)
+    except BaseException as error:
+        # Also of the frameworks, where a part of the script's model does not work by itself.
+        text = str(error) if isinstance(error, StudyError) else f"{address.label}: {error_line(error, address)}"
+        print(text, file=sys.stderr)
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _look(address: Address) -> None:
+    assert address.path is not None
+    script = run_watched(address.path, address.arguments)
     found = script.found
     with suppress(Exception):  # it may give batches once, and the script has had them
         found = replace(found, pipeline=tuple(rates(script.batches, found.batch_size)))
-    os.chdir(folder)  # the script may have left it
-    if script.found.framework == KERAS:
+    if found.framework == KERAS:
         from whichdevice.models.keras_script import keep_keras
 
         keep_keras(script, _kept(address))
     keep(address, found)
-    sys.stdout.flush()
-    os._exit(0)  # threads of the script's data loaders would go on
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What a call of the workflow will do, and about how long it takes."""
+"""Planning: the work of a call of the workflow, and about how long it takes."""

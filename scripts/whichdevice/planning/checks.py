@@ -1,4 +1,4 @@
-"""What a config may name but this version cannot run: each check raises StudyError with one line."""
+"""Checks of what a config may name and this version cannot run: each raises StudyError with one line."""
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict
@@ -90,13 +90,13 @@ def check_cells(study: Study, runs: list[Run], absent: Container[str] = ()) -> N
 
 def uneven_notes(study: Study) -> list[str]:
     """A line for each device that cannot share some of its workloads' batches evenly."""
-    found: dict[str, dict[str, None]] = {}
+    problems: dict[str, dict[str, None]] = {}
     for cell in uneven_cells(study):
-        found.setdefault(cell.device, {})[f"{cell.workload} with {cell.batch_size}"] = None
+        problems.setdefault(cell.device, {})[f"{cell.workload} with {cell.batch_size}"] = None
     return [
         f"Batches that the {study.devices[device].replicas} replicas of {device} cannot share make no cell there: "
         + ", ".join(batches)
-        for device, batches in found.items()
+        for device, batches in problems.items()
     ]
 
 

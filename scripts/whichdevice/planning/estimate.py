@@ -54,7 +54,7 @@ OWN = "a model of your own: a plan runs none of its code; `whichdevice check` tr
 
 @dataclass(frozen=True)
 class Need:
-    """What one run is expected to take."""
+    """The time and memory that one run is expected to take."""
 
     seconds: float
     memory: float  # bytes
@@ -64,7 +64,7 @@ class Need:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a run's time follows from."""
+    """The values that a run's time follows from."""
 
     flops_per_step: float | None
     forward_flops: float  # of one validation example
@@ -110,12 +110,12 @@ def datasets_bytes(names: Iterable[str]) -> int:
 
 def _earlier(study: Study, cell: Cell) -> list[Record]:
     """Records in which this cell has a time, oldest first; those of edited code or other settings count as well."""
-    found = []
+    records = []
     for repeat in range(1, study.measure.repeats + 1):
         for path in Path(planned_record(study, Run(cell, repeat))).parents[1].glob("*/record.json"):
             with suppress(StudyError):
-                found.append(read_record(path))
-    return sorted((each for each in found if each.steady.step_time is not None), key=lambda each: each.started)
+                records.append(read_record(path))
+    return sorted((record for record in records if record.steady.step_time is not None), key=lambda each: each.started)
 
 
 def _measured_step(records: Sequence[Record]) -> float | None:
@@ -204,10 +204,10 @@ def step_flops(study: Study, device: str, precision: str) -> float | None:
     def peak(product: str) -> float | None:
         return sheet_peak(row, product, settings.replicas, None, sheet).tflops
 
-    found = peak(product_format(precision)) or peak("float32")  # a GPU without a format multiplies in float32
-    if found is None and settings.kind == "tpu" and (half := peak("bfloat16")) is not None:
-        found = half / FLOAT32_PASSES
-    return None if found is None else SHEET_SHARE * found * 1e12
+    rate = peak(product_format(precision)) or peak("float32")  # a GPU without a format multiplies in float32
+    if rate is None and settings.kind == "tpu" and (half := peak("bfloat16")) is not None:
+        rate = half / FLOAT32_PASSES
+    return None if rate is None else SHEET_SHARE * rate * 1e12
 
 
 @cache
@@ -217,5 +217,5 @@ def _host_flops() -> float:
 
 @cache
 def _name_here(kind: str) -> str | None:
-    """What this host's device of a kind calls itself."""
+    """Return the name of this host's device of a kind."""
     return devices.kind(kind).describe().name

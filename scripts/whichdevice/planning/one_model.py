@@ -40,57 +40,67 @@ SHOWN_EVERY = 1.5  # seconds at least between two drawings
 LONG_SECONDS = 120.0  # of one process, after which two are enough: the interval of two is wide
 
 
-@dataclass
-class OneModel:
-    """The question about one model. Making it raises nothing; `study` does on a wrong file, batch, option or mode."""
+@dataclass(frozen=True)
+class Question:
+    """What a person asks about one model, on the command line or in Python."""
 
     model: Model
-    targets: Sequence[Target]
+    wants: Wants = field(default_factory=Wants)
+    devices: tuple[str, ...] | None = None  # names, or `all`; None: common ones
+    gpus: tuple[int, ...] | None = None  # that share the batch; None: one, and more where that is too few
     mode: str = "train"
     batch: int | None = None
     sequence_length: int | None = None
     precision: str | None = None  # of the forecasts; None: of the script, else mixed
     options: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
-    gpus: Sequence[int] = (1,)
     largest: bool = False
+    exact: bool = False  # TPUs by their own compiler
+    measuring: bool = True
+    again: bool = False  # measure anew
+    script_arguments: tuple[str, ...] = ()
+
+
+@dataclass
+class OneModel:
+    """The question about one model on these devices; raises StudyError on a wrong file, batch, option or mode."""
+
+    question: Question
+    targets: Sequence[Target]
+    gpus: Sequence[int] = (1,)
     left: "TimeLeft" = field(default_factory=lambda: TimeLeft())
     unmeasured: Row | None = None  # this machine, where a step takes too long to be measured or does not fit
     kept_from: str | None = None  # when the records were measured, if no process of this call did
+    study: Study = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.model = self.question.model
+        self.study = self._study()
 
     @cached_property
-    def study(self) -> Study:
+    def precision(self) -> str:
+        """The number format of the forecasts: as asked, else the script's, else mixed."""
+        return self.question.precision or script_precision(self.model)
+
+    def _study(self) -> Study:
         """One workload at one batch size; of mode generate for one sequence, too."""
         from whichdevice.checking.check import first_backend
         from whichdevice.models.consistency import check_declared
-        from whichdevice.models.framework import BACKENDS, KERAS, TORCH
+        from whichdevice.models.framework import BACKENDS
         from whichdevice.planning.checks import check_cells, check_study, wrong_backend
         from whichdevice.study_cells import study_runs, with_model_settings
 
-        chosen = self.model
-        if chosen.declared is not None:
-            check_declared(chosen.declared, chosen.label)
-        found = chosen.found
-        if found is not None and self.batch not in (None, found.batch_size):
-            raise StudyError(
-                f"--batch: the batch is the script's, {found.batch_size}: change it there, or by its arguments"
-            )
-        self.precision = self.precision or (found.precision if found is not None else "mixed")
-        check_mode(self.model, self.mode)
-        if self.backend and self.backend not in BACKENDS[chosen.framework]:
-            raise StudyError(f"--backend: {wrong_backend(self.model, self.backend)}")
-        generates = self.mode == "generate"
-        batch = self.batch or max(chosen.recipe.batch_size, *self.gpus)
-        by_jax = generates and chosen.framework == KERAS
-        workload = {
-            "module": self.model.text,
-            "batch_size": sorted({1, batch}) if generates else batch,
-            "mode": self.mode,
-            "backend": self.backend or ("jax" if by_jax else first_backend(self.model)),
-            "options": dict(self.options),
-            "sequence_length": self.sequence_length or self.options.get("length") or chosen.recipe.sequence_length,
-            # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
-            "loop": "fit" if chosen.framework == TORCH else chosen.loops[0],
+        question, model = self.question, self.model
+        if model.declared is not None:
+            check_declared(model.declared, model.label)
+        check_mode(self.model, question.mode)
+        if question.backend and question.backend not in BACKENDS[model.framework]:
+            raise StudyError(f"--backend: {wrong_backend(model, question.backend)}")
+        generates = question.mode == "generate"
+        step = step_settings(question, max(self.gpus))
+        workload = step | {
+            "batch_size": sorted({1, step["batch_size"]}) if generates else step["batch_size"],
+            "backend": question.backend or step.get("backend") or first_backend(self.model),
         }
         values: dict[str, Any] = {
             "study": "ask",
@@ -100,12 +110,13 @@ class OneModel:
             },
             "train": {"epochs": 0, "repeats": 0},
             "forecast": {
-                "devices": [*dict.fromkeys(each.slice.name if each.slice else each.device for each in self.targets)],
+                "devices": [*dict.fromkeys(one.slice.name if one.slice else one.device for one in self.targets)],
                 "gpus": list(self.gpus),
                 "precision": [self.precision],
-                "largest_batch": self.largest,
+                "largest_batch": question.largest,
+                "exact": question.exact,
             },
-            "data": {"source": "standin", "sources": {chosen.dataset: "standin"} if chosen.dataset else {}},
+            "data": {"source": "standin", "sources": {model.dataset: "standin"} if model.dataset else {}},
             "workloads": {config_name(self.model): workload},
         }  # fmt: skip
         study = resolved(with_model_settings(load_study(values, "ask")))
@@ -113,8 +124,8 @@ class OneModel:
         check_cells(study, study_runs(study), {})
         return study
 
-    def forecast(self, show: Callable[[list[Path]], object] | None = None, waits: bool = True) -> list[Path]:
-        """Paths of the records of its programs; what was compiled before, by any command, is read.
+    def forecast(self, show: Callable[[list[Path]], object] | None = None) -> list[Path]:
+        """Return paths of the records of its programs; what was compiled before, by any command, is read.
 
         On a terminal `show` gets the paths of a first answer, and of the next ones as programs are known: where a GPU's
         is not, that of another GPU stands for it.
@@ -126,7 +137,7 @@ class OneModel:
         known: list[CompiledRecord] = []
         shown = 0.0
         with (
-            self.left.line(lambda: f"forecasting for {devices}") as line,
+            self.left.line(lambda: f"forecasting for {devices}", f"forecasting for {devices}") as line,
             tempfile.TemporaryDirectory() as folder,
             redirect_stderr(_Waits(line)),  # of each compile's phases the line says enough
         ):
@@ -140,15 +151,15 @@ class OneModel:
                     line.above(lambda: show(drafts))
                     shown = time.monotonic()
 
-            compile_study(self.study, paths, None, on_record=found, waits=waits)
+            compile_study(self.study, paths, None, on_record=found, waits=self.question.measuring)
         self.left.forecasts.pieces = self.left.forecasts.done
         return paths
 
-    def measure(self, again: bool = False, compiled: Sequence[Path] = ()) -> list[Path]:
-        """Paths of the records of three processes here; of long ones two. Those that exist are read, unless `again`.
+    def measure(self, compiled: Sequence[Path] = ()) -> list[Path]:
+        """Return paths of the records of three processes here; of long ones two. Those that exist are read.
 
         None is made where a traced step, of `compiled`, would take longer than a minute here: `unmeasured` has an
-        estimate then, unless `again`.
+        estimate then. A question that asks `again` measures in both cases.
         Raises StudyError where the model fails here, and no forecast shows that it runs elsewhere; one that does not
         fit is a record that says so.
         """
@@ -156,6 +167,7 @@ class OneModel:
         from whichdevice.measuring.request import planned_record
         from whichdevice.study_cells import study_runs
 
+        again = self.question.again
         here, eager = HERE.replace("_", " "), software_of(self.model.text) == "eager"
         reasons = {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
         if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
@@ -187,7 +199,7 @@ class OneModel:
         self.left.processes = Countdown(len(missing), PROCESS_SECONDS)
         if missing:
             self._prepare_data()
-            with self.left.line(doing) as line, tempfile.TemporaryDirectory() as folder:
+            with self.left.line(doing, f"measuring {self.model} here") as line, tempfile.TemporaryDirectory() as folder:
                 config = Path(folder) / "config.yaml"
                 write_study(self.study, config)
                 for number in missing:
@@ -232,7 +244,7 @@ class OneModel:
         from whichdevice.models.torch_model import TorchFile
         from whichdevice.workloads.base import Options
 
-        workload = self.model.workload(Options(1, given=dict(self.options)))
+        workload = self.model.workload(Options(1, given=dict(self.question.options)))
         return workload.only_on_gpu if isinstance(workload, TorchFile) else None
 
     def _prepare_data(self) -> None:
@@ -246,16 +258,21 @@ class OneModel:
         ):
             prepare_dataset(dataset, "standin", None, STANDIN_SEED, folder)
 
-    def answers(self, wants: Wants, records: Sequence[Path], compiled: Sequence[Path]) -> list[Answer]:
-        """The answer for each batch size, from the tables of these records."""
+    def answers(self, records: Sequence[Path], compiled: Sequence[Path]) -> list[Answer]:
+        """Return the answer for each batch size, from the tables of these records."""
         from whichdevice.tables.base import Sources
+        from whichdevice.tables.forecasts import forecast_table
         from whichdevice.tables.hardware import device_rows
         from whichdevice.tables.make import collect
+        from whichdevice.tables.summary import cells_of_runs
 
         sheet = hardware_rows(prices=price_sheet(self.study.prices))
         sources = Sources(self.study, *collect(self.study, records), [], compiled, sheet)
-        summary, costs, forecasts = (sources.table(name) for name in ("summary", "costs", "forecasts"))
-        return answers(summary, costs, forecasts, wants, sources.once(device_rows), sheet, True, self.unmeasured)
+        summary, devices = sources.once(cells_of_runs), sources.once(device_rows)
+        forecasts = forecast_table(compiled, summary, devices, sheet)
+        options = {name: workload.options for name, workload in self.study.workloads.items()}
+        wants, costs = self.question.wants, sources.table("costs")
+        return answers(summary, costs, forecasts, wants, devices, sheet, True, self.unmeasured, options)
 
 
 class TimeLeft:
@@ -278,12 +295,12 @@ class TimeLeft:
         most = 1.2 * self._least
         return f"about {duration(left)} left" if left <= most else f"more than {duration(most)} left"
 
-    def line(self, doing: Callable[[], str]) -> LiveLine:
-        """A live line of what is done now; without a terminal one line that stays."""
+    def line(self, doing: Callable[[], str], brief: str) -> LiveLine:
+        """Return a live line of what is done now; without a terminal one line that stays, `brief`."""
         line = LiveLine(lambda: f"{doing()} · {self.words()}")
         self._lines.append(line)
         if not line.live:
-            line.line(doing().partition(":")[0])
+            line.line(brief)
         return line
 
 
@@ -311,6 +328,38 @@ def _drafts(
         elif (draft := provisional(request, known)) is not None:
             write_compiled(draft, folder / path)
             yield folder / path
+
+
+def script_precision(model: Model) -> str:
+    """Return the number format of a script; mixed for any other model."""
+    return "mixed" if model.found is None else model.found.precision
+
+
+def step_settings(question: Question, batch_at_least: int = 1) -> dict[str, Any]:
+    """Return the step that is asked about, as the settings of a config's workload.
+
+    Raises StudyError where its batch is not the script's.
+    """
+    from whichdevice.models.framework import KERAS, TORCH
+
+    model = question.model
+    script = model.found
+    if script is not None and question.batch not in (None, script.batch_size):
+        raise StudyError(
+            f"--batch: the batch is the script's, {script.batch_size}: change it there, or by its arguments"
+        )
+    length = question.sequence_length or question.options.get("length") or model.recipe.sequence_length
+    by_jax = question.mode == "generate" and model.framework == KERAS
+    return {
+        "module": model.text,
+        "batch_size": question.batch or max(model.recipe.batch_size, batch_at_least),
+        "mode": question.mode,
+        "options": dict(question.options),
+        "sequence_length": length,
+        # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
+        "loop": "fit" if model.framework == TORCH else model.loops[0],
+        **({"backend": "jax"} if by_jax else {}),
+    }
 
 
 def check_mode(model: Model, mode: str) -> None:

@@ -1,4 +1,4 @@
-"""What a call makes beside its runs: compiled programs, exported models, and what tables and page are drawn by."""
+"""Products beside the runs of a call: compiled programs, exported models, and what tables and page are drawn by."""
 
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a person sees of a study: one live line, one line for each finished run, and the answer at the end.
+"""Progress of a study: one live line, one line for each finished run, and the answer at the end.
 
 A handler of Snakemake's logger listens to its events; Snakemake's own lines stay in its log. It raises nothing: a
 handler that does would stop Snakemake.
@@ -39,7 +39,7 @@ DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
 
 def shows_progress(arguments: Sequence[str]) -> bool:
     """Whether this call of Snakemake runs jobs that a person waits for: no dry run, and no job of a scheduler."""
-    return not any(DRY_RUN.fullmatch(each.partition("=")[0]) for each in arguments)
+    return not any(DRY_RUN.fullmatch(argument.partition("=")[0]) for argument in arguments)
 
 
 class OnlyProblems(logging.Filter):
@@ -138,7 +138,7 @@ class StudyProgress(logging.Handler):
         rest += max(drawing - sum(passed[name] for name in DRAWING), 1.0)
         if self.done >= self.total:
             return rest
-        every = [each for took in self._took.values() for each in took]
+        every = [seconds for took in self._took.values() for seconds in took]
         if not every:
             return None
         mean = sum(every) / len(every)
@@ -183,7 +183,7 @@ def answer_lines(root: str, width: int | None = None) -> list[str]:
 
 
 def closing_lines(plan: StudyPlan) -> list[str]:
-    """What a person reads at the end of a study."""
+    """Return what a person reads at the end of a study."""
     left_out = [
         f"{count} runs left out: {reason}."
         for platform, reason in plan.missing.items()
@@ -195,7 +195,7 @@ def closing_lines(plan: StudyPlan) -> list[str]:
 
 
 def stopped_lines(plan: StudyPlan) -> list[str]:
-    """What a person reads where jobs ended without their output: cancelled, killed, or lost with their node."""
+    """Return the lines about jobs that ended without their output: cancelled, killed, or lost with their node."""
     wanted = plan.wanted()
     lost = [run.path for run in wanted if not Path(plan.record(run)).is_file()]
     lines = [
@@ -209,8 +209,8 @@ def stopped_lines(plan: StudyPlan) -> list[str]:
 
 
 def _how_they_ended(plan: StudyPlan) -> list[str]:
-    found = (run_status(record) for record in plan.records(plan.in_reach()))
-    statuses = Counter(status for status in found if status is not None)
+    states = (run_status(record) for record in plan.records(plan.in_reach()))
+    statuses = Counter(status for status in states if status is not None)
     total, refused = sum(statuses.values()), statuses.pop("refused", 0)
     failed = sum(statuses.values()) - statuses.pop("ok", 0)
     if not total:

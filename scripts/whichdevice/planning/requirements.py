@@ -15,7 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,15 +44,14 @@ LOADED = re.compile(r"from_pretrained\(\s*['\"]([\w./-]+)['\"]")
 HOW = "whichdevice ask --python PATH uses the packages of another environment"
 
 
-def require(address: Address, devices: str | None = None) -> None:
+def require(address: Address, kinds: Iterable[str] = ("gpu",)) -> None:
     """Raise StudyError where the answer for this model needs packages that this environment lacks; it names them all.
 
-    `devices` are names with commas, for which it has forecasts.
+    `kinds` are those of the devices for which it has forecasts, by the sheet.
     """
     _refuse_bitsandbytes(address)
-    tpus = [bool(re.match(r"\s*(tpu|v\d)", name, re.IGNORECASE)) for name in (devices or "").strip(", ").split(",")]
     framework, missing = needed_framework(address), []
-    compilers = [*(() if all(tpus) else GPU), *([TPU] if any(tpus) else [])] if framework != TORCH else []
+    compilers = [*(GPU if "gpu" in kinds else ()), *([TPU] if "tpu" in kinds else [])] if framework != TORCH else []
     for requirement in (*FORECASTS[framework], *compilers):
         if not _installed("libtpu" if requirement == TPU else requirement.partition("=")[0]) and _exists(requirement):
             missing.append(requirement)

@@ -1,4 +1,4 @@
-"""What a Slurm cluster's nodes offer, asked of `sinfo`: cores for a run, and why a run could never start."""
+"""Nodes of a Slurm cluster, asked of `sinfo`: cores for a run, and why a run could never start."""
 
 import shutil
 import subprocess
@@ -37,16 +37,16 @@ def partitions() -> tuple[Partition, ...]:
 
 def parse_partitions(text: str) -> tuple[Partition, ...]:
     """Read what `sinfo` prints: a line for each node of each partition, the default one marked with a star."""
-    found: dict[str, Partition] = {}
+    parts: dict[str, Partition] = {}
     for line in text.splitlines():
         fields = line.strip().split("|")
         if len(fields) != 5 or not fields[1].isdigit() or fields[4].lower().startswith(GONE):
             continue
         name, cores, memory, limit = fields[0], int(fields[1]), int(fields[2].rstrip("+")), _minutes(fields[3])
-        own = found.setdefault(name, Partition(name.rstrip("*"), name.endswith("*"), [], 0, limit))
-        own.cores.append(cores)
-        found[name] = Partition(own.name, own.default, own.cores, max(own.memory, memory), limit)
-    return tuple(found.values())
+        part = parts.setdefault(name, Partition(name.rstrip("*"), name.endswith("*"), [], 0, limit))
+        part.cores.append(cores)
+        parts[name] = Partition(part.name, part.default, part.cores, max(part.memory, memory), limit)
+    return tuple(parts.values())
 
 
 def node_cores(known: tuple[Partition, ...], name: str | None) -> int | None:
@@ -75,7 +75,7 @@ def never_starts(known: tuple[Partition, ...], asked: Mapping[str, Any]) -> str 
 
 
 def _named(known: tuple[Partition, ...], name: str | None) -> Partition | None:
-    return next((each for each in known if (each.default if name is None else each.name == name)), None)
+    return next((part for part in known if (part.default if name is None else part.name == name)), None)
 
 
 def _minutes(limit: str) -> float:

@@ -1,4 +1,4 @@
-"""What a call starts from: the source of each dataset, merged records, and the records that it compares with."""
+"""Sources of a call: of each dataset, merged records, and the records that it compares with."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ def environment_of(kind: str, backend: str) -> str:
 
 
 def missing_packages(study: Study) -> dict[tuple[str, str], str]:
-    """For each kind of device and backend that this environment cannot run: why, and what to do.
+    """Return, for each kind and backend that this environment cannot run, why, and what to do.
 
     A framework is installed or not; whether it was built for the kind is known where envs/install.sh installed it.
     """
@@ -123,9 +123,9 @@ def _unlike(study: Study, run: Run, source: MergedSource) -> str | None:
     workload, device, there = study.workloads.get(name), study.devices[run.cell.device], source.workloads.get(name)
     if workload is None:
         return f"this study has no workload {name}"
-    own = workload.module or name
-    if there is not None and PurePosixPath(own).name != PurePosixPath(there).name:
-        return f"workload {name} is {one_line(there[:80])} there and {own} here"
+    file = workload.module or name
+    if there is not None and PurePosixPath(file).name != PurePosixPath(there).name:
+        return f"workload {name} is {one_line(there[:80])} there and {file} here"
     other = source.devices[run.cell.device]
     if (other.kind, other.replicas) != (device.kind, device.replicas):
         return (
@@ -177,7 +177,7 @@ def require_archives(call: Call, name: str) -> None:
 
 
 def _kept(call: Call) -> dict[str, Source]:
-    """What an earlier call decided, where this one has the same settings of its data."""
+    """Return what an earlier call decided, where this one has the same settings of its data."""
     path = Path(call.root) / "config.yaml"
     if call.data.source != "auto" or not path.is_file():
         return {}
@@ -197,9 +197,9 @@ def against_records(call: Call) -> list[Path]:
     folder = Path(call.against).expanduser()
     if not folder.is_dir():
         raise StudyError(f"against: no folder {call.against}; paths start where Snakemake runs")
-    own, other = Path(call.root).resolve(), folder.resolve()
-    if other == own / "runs" or own.is_relative_to(other):
-        what = "is" if other in (own, own / "runs") else "holds"
+    ours, other = Path(call.root).resolve(), folder.resolve()
+    if other == ours / "runs" or ours.is_relative_to(other):
+        what = "is" if other in (ours, ours / "runs") else "holds"
         raise StudyError(f"against: {call.against} {what} this study itself; name another one, or set study=<name>")
     paths = record_paths(folder)
     if not paths:

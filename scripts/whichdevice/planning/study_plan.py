@@ -1,4 +1,4 @@
-"""What one call of the workflow does: the study, its runs, which of them this host measures, and what is left out.
+"""The plan of one call of the workflow: the study, its runs, which ones this host measures, and what is left out.
 
 Everything here is a function of the config, the code and the files that exist; nothing is written, locked or fetched.
 """
@@ -131,8 +131,8 @@ class StudyPlan:
     def other_records(self) -> list[str]:
         """Existing records that count though this call does not bring them about: of other devices, and merged."""
         wanted = set(self.wanted())
-        own = [path for run in self.runs if run not in wanted and Path(path := self.record(run)).is_file()]
-        return own + [path.as_posix() for path in self.merged_records.values()]
+        own_paths = [path for run in self.runs if run not in wanted and Path(path := self.record(run)).is_file()]
+        return own_paths + [path.as_posix() for path in self.merged_records.values()]
 
     def other_times(self) -> list[int]:
         """When each of the other records was written, so that a replaced one redraws the tables."""
@@ -181,7 +181,7 @@ class StudyPlan:
         return []
 
     def scheduler_resources(self, **defaults: int) -> dict[str, int | Resource]:
-        """For each resource that any device asks for: what a run's device asks, or the default; None: nothing.
+        """Return, for each resource that any device asks for, the run's value, or the default; None: nothing.
 
         Without `cpus_per_task` a device takes the cores of its Slurm partition's nodes.
         """
@@ -200,25 +200,25 @@ class StudyPlan:
         return slurm.node_cores(slurm.partitions(), None) if self.study.run_on == "all" else None
 
     def _asked(self, device: str, **defaults: int) -> dict[str, int | str | None]:
-        own = self.study.devices[device].resources
+        named = self.study.devices[device].resources
         if self.study.run_on != "all":
-            return {**defaults, **own}
-        partition = own.get("slurm_partition")
+            return {**defaults, **named}
+        partition = named.get("slurm_partition")
         cores = slurm.node_cores(slurm.partitions(), None if partition is None else str(partition))
-        return {"cpus_per_task": cores, **defaults, **own}
+        return {"cpus_per_task": cores, **defaults, **named}
 
     def _never_start(self) -> list[str]:
         """A line for each device whose runs Slurm would keep waiting for ever."""
         if self.study.run_on != "all":
             return []
-        found = {
+        resources = {
             device: why
             for device in dict.fromkeys(run.cell.device for run in self.to_measure())
             if (why := slurm.never_starts(slurm.partitions(), self._asked(device))) is not None
         }
         return [
             f"Slurm will never start the runs of device {device}: {why}; change devices.{device}.resources"
-            for device, why in found.items()
+            for device, why in resources.items()
         ]
 
     def require_bucket(self) -> list[str]:
@@ -241,7 +241,7 @@ class StudyPlan:
         return dataset_of(self.study, workload)
 
     def key(self, key: str) -> Any:
-        """What the study has under a key such as `measure.repeats`, as plain data."""
+        """Return the value of the study under a key such as `measure.repeats`, as plain data."""
         value = self.study.model_dump(mode="json")
         for part in key.split("."):
             value = value[part]

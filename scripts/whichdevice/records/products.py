@@ -19,18 +19,18 @@ from whichdevice.files import write_atomically
 from whichdevice.records.schema import Evidence, Integer, Part, Redacted, no_newer_than
 from whichdevice.records.store import read_as
 
-COMPILED_SCHEMA_VERSION = 2
+COMPILED_SCHEMA_VERSION = 3
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
 Mode = Literal["train", "predict", "prefill", "decode"]  # the last two are of mode generate
 GENERATING: tuple[Mode, ...] = ("prefill", "decode")
-EXPORT_SCHEMA_VERSION = 1
+EXPORT_SCHEMA_VERSION = 2
 EXPORT_RECORD = "export.json"
 FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
 WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
 
 
 class ProgramRequest(Part):
-    """What is asked of a compiler."""
+    """The request to a compiler."""
 
     device: str  # row of config/hardware.csv
     devices: Integer = 1  # that share the batch: GPUs, TPU chips, or cores on v2 and v3
@@ -42,14 +42,15 @@ class ProgramRequest(Part):
     sequence_length: Integer | None = None
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     largest_batch: bool = False
+    exact: bool = False  # by a TPU's own compiler, in place of an estimate from a GPU's program
     timeout: float = 900.0
 
     @property
     def path(self) -> str:
-        """`<device>[-x<devices>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-<mode>]`, spaces as `_`."""
+        """`<device>[-x<n>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-<mode>][-exact]`, spaces as `_`."""
         several = f"-x{self.devices}" if self.devices > 1 else ""
         length = f"-sequence_length={self.sequence_length}" if self.sequence_length is not None else ""
-        mode = "" if self.mode == "train" else f"-{self.mode}"
+        mode = ("" if self.mode == "train" else f"-{self.mode}") + "-exact" * self.exact
         device = re.sub(r"[^\w.+-]+", "_", self.device).strip("_")
         return f"{device}{several}/{self.workload}-{self.precision}-b{self.batch_size}{length}{mode}"
 
@@ -62,7 +63,7 @@ class Collective(Part):
 
 
 class Change(Part):
-    """What to change in a step so that it takes less memory."""
+    """A change of a step so that it takes less memory."""
 
     name: str
     memory_needed: float
@@ -70,7 +71,7 @@ class Change(Part):
 
 
 class CompileFacts(Part):
-    """What the compiler states, or a trace shows, and what the program consists of."""
+    """The facts that the compiler states, or a trace shows, and what the program consists of."""
 
     evidence: Evidence = "compiled"
     compile_seconds: float | None = None  # of a GPU's program: until it is scheduled, without its kernels
@@ -99,7 +100,7 @@ class CompileFacts(Part):
     unit: str = "example"  # what throughput counts
     units_per_step: float | None = None
     way: str | None = None  # of a traced step: how GPUs share it, checkpointing, passes
-    note: str | None = None  # in what the program is another than the one that the device would run
+    notes: list[str] = Field(default_factory=list)  # in what the step is another than the one that the device would run
     largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
     largest_batch_compiles: Integer | None = None
     largest_batch_reason: str | None = None  # why none was found, or a much larger one may fit
@@ -114,9 +115,10 @@ class CompiledRecord(Part):
     reason: Redacted | None = None  # one line, for every status but ok
     versions: dict[str, str] = Field(default_factory=dict)  # jax, jaxlib, keras and the compiler's packages
     code_hash: str
-    program_device: str | None = None  # the card whose program this is, where it is another than `asked.device`
+    program_device: str | None = None  # the GPU whose program this is, where it is not `asked.device`
     facts: CompileFacts | None = None
     work: dict[str, Any] | None = None  # forecast.work.Work.digest()
+    work_for_tpu: dict[str, Any] | None = None  # of a GPU's program, as a TPU's estimate reads it (forecast/tpu.py)
 
 
 def write_compiled(record: CompiledRecord, path: Path) -> None:
@@ -129,14 +131,6 @@ def read_compiled(path: Path) -> CompiledRecord:
     return read_as(CompiledRecord, path, f"a compiled record, schema {COMPILED_SCHEMA_VERSION}")
 
 
-class TensorSpecification(Part):
-    """One tensor of a signature; None in the shape is any size, the first axis is the batch."""
-
-    name: str
-    dtype: str
-    shape: list[Integer | None]
-
-
 class ExportedFile(Part):
     """A file of the export."""
 
@@ -145,15 +139,12 @@ class ExportedFile(Part):
 
 
 class ExportCheck(Part):
-    """A fresh process beside the run: the largest absolute differences of its predictions."""
+    """The SavedModel, read back, against the run: the largest absolute difference of predictions."""
 
     examples: Integer  # validation examples whose predictions the run recorded
     largest: float  # absolute value among what the run recorded
     tolerance: float
-    weights_equal: bool | None = None  # the .keras file's and the run's, bit by bit
-    keras: float | None = None
-    saved_model: float | None = None
-    same_class: Integer | None = None  # examples whose most probable class is the same, where there are classes
+    saved_model: float | None = None  # None where it is not finite
 
 
 class ExportRecord(Part):
@@ -172,8 +163,6 @@ class ExportRecord(Part):
     source: str | None = None  # of the training data
     validation_metric: float | None = None
     metric: str | None = None
-    input: TensorSpecification | None = None
-    output: TensorSpecification | None = None
     files: dict[str, ExportedFile] = Field(default_factory=dict)  # by path below the export's folder
     check: ExportCheck | None = None
     versions: dict[str, str] = Field(default_factory=dict)

@@ -45,7 +45,7 @@ Redacted = Annotated[str, AfterValidator(without_paths)]
 
 
 class Request(Part):
-    """What was asked of a run: the cell, the repeat and every setting that can change its numbers."""
+    """Everything that was asked of a run: the cell, the repeat and every setting that can change its numbers."""
 
     device: str
     kind: str
@@ -144,7 +144,7 @@ class Noise(Part):
 
 
 class WorkloadFacts(Part):
-    """What the workload turned out to be on this data."""
+    """The facts of the workload on this data."""
 
     unit: str = "example"  # what throughput counts: image, sequence, window, product
     input_shape: list[Integer] = Field(default_factory=list)
@@ -167,7 +167,7 @@ class WorkloadFacts(Part):
 
 
 class Machine(Part):
-    """What the run ran on."""
+    """The machine that the run ran on."""
 
     device_name: str | None = None
     device_count: Integer = 1
@@ -246,7 +246,7 @@ class Steady(Part):
 
 
 class Breakdown(Part):
-    """What one step's time went to, in seconds a step; the four parts add up to `step_time`."""
+    """The parts of one step's time, in seconds a step; the four parts add up to `step_time`."""
 
     method: str | None = None
     step_time: float | None = None  # of the loop as timed, again, beside its variants
@@ -260,7 +260,7 @@ class Breakdown(Part):
 
 
 class PipelineRate(Part):
-    """What an input pipeline alone gives with so many workers; 0: the training's own process."""
+    """The rate of an input pipeline alone with a number of workers; 0: the training's own process."""
 
     workers: Integer
     examples_per_second: float

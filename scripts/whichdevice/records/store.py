@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import count
-from math import isclose
 from pathlib import Path
 from typing import Annotated, TypeVar, get_args
 
@@ -20,7 +19,7 @@ from whichdevice.cells import Run, parse_run
 from whichdevice.config.model import LONGEST_NAME, NAME, Device, DeviceKind
 from whichdevice.errors import StudyError, one_line
 from whichdevice.files import write_atomically
-from whichdevice.records.schema import SCHEMA_VERSION, Generated, Integer, Machine, Part, Record, Request
+from whichdevice.records.schema import SCHEMA_VERSION, Integer, Machine, Part, Record
 
 RECORD = "record.json"
 MOST_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
@@ -28,7 +27,6 @@ MOST_ARTEFACT_BYTES = 2**30
 NAMED = re.compile(NAME)
 RECORD_KEY = re.compile(r"[0-9a-f]{12}")  # of a record: the folder between r<repeat> and record.json
 FILE = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]*")
-SAME = 1e-6  # as a share: how far a derived number may be from what its windows give
 AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
 OWN, MERGED, SOURCE, CONFIG = "runs", "merged", "source.json", "config.yaml"
 KEYS = "keys.json"  # of the last call: which record of each run counts
@@ -71,64 +69,18 @@ def foreign_record(content: bytes, run: Run, where: str) -> Record:
 
 
 def why_refused(record: Record, run: Run | None) -> str | None:
-    """What in a record cannot be trusted; None where all can. `run` is the run that its path names, if any."""
+    """Return what in a record cannot be trusted; None where all can. `run` is the run that its path names, if any."""
     if record.asked.kind not in get_args(DeviceKind):
         return f"asked.kind {record.asked.kind[:40]!r} is no kind of device"
     for name, artefact in record.artefacts.items():
         if not _is_plain(artefact.file):
             return f"artefact {name[:40]!r} is no file beside the record"
-    if run is not None and (why := _of_another_run(record, run)) is not None:
-        return why
-    what = edited(record)
-    return None if what is None else f"was edited: {what}"
-
-
-def _of_another_run(record: Record, run: Run) -> str | None:
+    if run is None:
+        return None
     named = vars(run.cell)
     said = {axis: getattr(record.asked, axis) for axis in named}
     if record.run != run.path or said != named or record.asked.repeat != run.repeat:
         return "says that it is of another run than its path"
-    return None
-
-
-def edited(record: Record) -> str | None:
-    """Which derived number of steady state is not what its windows give; None where all are."""
-    steady, facts = record.steady, record.workload
-    if record.generated is not None and (found := _edited_prefill(record.asked, record.generated)) is not None:
-        return found
-    if not steady.windows:
-        return None
-    steps, seconds = sum(steps for steps, _ in steady.windows), sum(took for _, took in steady.windows)
-    if steps < 1 or seconds <= 0:
-        return "a window without steps or time"
-    step_time = seconds / steps
-    derived: dict[str, tuple[float | None, float | None]] = {
-        "steps": (steady.steps, steps),
-        "seconds": (steady.seconds, seconds),
-        "step_time": (steady.step_time, step_time),
-        "throughput": (steady.throughput, record.asked.batch_size / step_time if record.asked.mode else None),
-    }
-    if facts is not None:
-        rate = None if facts.flops_per_step is None else facts.flops_per_step / step_time
-        epoch = facts.steps_per_epoch * step_time if facts.steps_per_epoch else None
-        derived |= {"flops_per_second": (steady.flops_per_second, rate), "epoch_time": (steady.epoch_time, epoch)}
-    for name, (stated, given) in derived.items():
-        if stated is not None and given is not None and not isclose(stated, given, rel_tol=SAME):
-            return f"steady.{name} is {stated:.6g}, its windows give {given:.6g}"
-    return None
-
-
-def _edited_prefill(asked: Request, generated: Generated) -> str | None:
-    """As `edited`, of the prompt's windows."""
-    prefill = generated.prefill
-    steps, seconds = sum(steps for steps, _ in prefill.windows), sum(took for _, took in prefill.windows)
-    if steps < 1 or seconds <= 0:
-        return "a prefill without steps or time"
-    rate = asked.batch_size * generated.prompt * steps / seconds
-    for name, given in (("step_time", seconds / steps), ("throughput", rate)):
-        stated = getattr(prefill, name)
-        if stated is not None and not isclose(stated, given, rel_tol=SAME):
-            return f"prefill.{name} is {stated:.6g}, its windows give {given:.6g}"
     return None
 
 
@@ -167,7 +119,7 @@ def _gibibytes(machine: Machine) -> int | None:
 
 
 class Refused(Part):
-    """What lies in the place of a record from elsewhere that was refused: the reason, and nothing of the record."""
+    """The file in the place of a refused record from elsewhere: the reason, and nothing of the record."""
 
     refused: str
 
@@ -259,24 +211,24 @@ class MergedSource(Part):
 
     def paths(self, folder: Path) -> dict[Run, Path]:
         """Run and path of each record in the source's folder; a name that is no run is left out."""
-        found = {foreign_run(f"{name}/{RECORD}"): record.key for name, record in self.records.items()}
-        return {run: record_path(folder / OWN, run, key) for run, key in found.items() if run is not None}
+        keys = {foreign_run(f"{name}/{RECORD}"): record.key for name, record in self.records.items()}
+        return {run: record_path(folder / OWN, run, key) for run, key in keys.items() if run is not None}
 
 
 def record_path(runs: Path, run: Run, key: str | None = None) -> Path:
-    """Where the record of a run is below a folder of runs, with the folder of its key where it has one."""
+    """Return where the record of a run is below a folder of runs, with the folder of its key where it has one."""
     return runs / run.path / (key or "") / RECORD
 
 
 def merged_sources(root: Path) -> dict[Path, MergedSource]:
     """The merged sources of results/<study> by their folders; raises StudyError where one cannot be read."""
-    found = {}
+    sources = {}
     for path in sorted((root / MERGED).glob(f"[!.]*/{SOURCE}")):
         try:
-            found[path.parent] = MergedSource.model_validate_json(path.read_bytes())
+            sources[path.parent] = MergedSource.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
             raise StudyError(f"cannot read {path}: delete {path.parent} and merge again") from None
-    return found
+    return sources
 
 
 def merged_records(root: Path) -> dict[Run, Path]:
@@ -334,8 +286,8 @@ def find_clash(
             measured.setdefault(run, []).append(record)
     for run, machine in machines.items():
         name = run.cell.device
-        found = [_machine(path) for path in [*(root / OWN / run.path).rglob(RECORD), *measured.get(run, [])]]
-        for other_machine in [*found, measured_here.get(name)]:
+        machines_here = [_machine(path) for path in [*(root / OWN / run.path).rglob(RECORD), *measured.get(run, [])]]
+        for other_machine in [*machines_here, measured_here.get(name)]:
             if other_machine is not None and not same_machine(machine, other_machine):
                 texts = describe_machine(machine), describe_machine(other_machine)
                 return clash(name, f"was measured on another machine ({texts[0]}) than here ({texts[1]})")
@@ -358,9 +310,9 @@ def record_paths(folder: Path) -> list[Path]:
     """
     if not ((folder / OWN).is_dir() or (folder / MERGED).is_dir()):
         return sorted(folder.rglob(RECORD))
-    own, keys = own_records(folder), read_keys(folder)
-    current = {run: path for run, path in own.items() if path.parent.name == keys.get(run.path, path.parent.name)}
-    return sorted({**own, **merged_records(folder), **current}.values())
+    own_paths, keys = own_records(folder), read_keys(folder)
+    current = {run: path for run, path in own_paths.items() if path.parent.name == keys.get(run.path, path.parent.name)}
+    return sorted({**own_paths, **merged_records(folder), **current}.values())
 
 
 def own_records(root: Path) -> dict[Run, Path]:
@@ -382,7 +334,7 @@ def write_keys(keys: Mapping[str, str], root: Path) -> None:
 
 
 def read_keys(root: Path) -> dict[str, str]:
-    """What `write_keys` noted; empty where there is nothing readable."""
+    """Return what `write_keys` noted; empty where there is nothing readable."""
     try:
         return parse_keys((root / KEYS).read_bytes())
     except OSError:

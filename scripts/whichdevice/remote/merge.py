@@ -74,7 +74,7 @@ def merge_folder(
             brought, lines = _of_one_kind(side_by_side(merge.bring, named.items()))
         after = merge.described(brought, fetched)
         here = dict.fromkeys(merge.measured_here(after), this_machine())
-        machines = {each.run: each.record.machine for each in brought if each.record}
+        machines = {arrived.run: arrived.record.machine for arrived in brought if arrived.record}
         if clash := find_clash(study_root, folder, after, study.devices if study else {}, machines, here):
             name, why, free = clash
             way_out = f"give it another name: --rename {after.devices[name].name}={free}"
@@ -133,28 +133,30 @@ class _Merge:
 
     @property
     def stage(self) -> Path:
-        """Where files wait until all of them are checked."""
+        """The folder where files wait until all of them are checked."""
         return self.folder.with_name(f".{self.folder.name}.{os.getpid()}")
 
     def named(self) -> dict[Run, list[str]]:
         """Records by their runs; of a whole results folder its own and, of other runs, those that it merged itself."""
         names = [name for name in self.listing if name.rpartition("/")[2] == RECORD]
-        own, merged = f"{OWN}/", f"{MERGED}/"
-        if any(name.startswith((own, merged)) for name in names):
+        ours, merged = f"{OWN}/", f"{MERGED}/"
+        if any(name.startswith((ours, merged)) for name in names):
             sources = [name.removesuffix(SOURCE) for name in self.listing if name.endswith(f"/{SOURCE}")]
-            folders = (own, *(source for source in sources if source.startswith(merged)))
+            folders = (ours, *(source for source in sources if source.startswith(merged)))
             names = [name for name in names if name.startswith(folders)]
-        found: dict[Run, list[str]] = {}
+        by_run: dict[Run, list[str]] = {}
         for name in names:
             if (run := foreign_run(name)) is not None:
-                found.setdefault(run, []).append(name)
-        if not found:
+                by_run.setdefault(run, []).append(name)
+        if not by_run:
             raise StudyError(f"merge: no {RECORD} of a run below {self.place.address}")
-        found = {run: [name for name in several if name.startswith(own)] or several for run, several in found.items()}
-        keys = self._keys() if len(found) < sum(map(len, found.values())) else {}
+        by_run = {
+            run: [name for name in several if name.startswith(ours)] or several for run, several in by_run.items()
+        }
+        keys = self._keys() if len(by_run) < sum(map(len, by_run.values())) else {}
         return {
             run: [name for name in several if PurePosixPath(name).parent.name == keys.get(run.path)] or several
-            for run, several in found.items()
+            for run, several in by_run.items()
         }
 
     def _keys(self) -> dict[str, str]:
@@ -205,7 +207,7 @@ class _Merge:
 
     def _bring_artefacts(self, name: str, record: Record, folder: Path) -> None:
         """The files beside a record that are what it says; without them it still counts."""
-        beside = {f"{name.removesuffix(RECORD)}{each.file}": each for each in record.artefacts.values()}
+        beside = {f"{name.removesuffix(RECORD)}{artefact.file}": artefact for artefact in record.artefacts.values()}
         files = {file: folder / beside[file].file for file in beside if file in self.listing}
         small = {file: path for file, path in files.items() if int(self.listing[file]["size"]) <= MOST_ARTEFACT_BYTES}
         download(self.place, small, self.listing)
@@ -214,23 +216,23 @@ class _Merge:
                 path.unlink()
 
     def described(self, brought: list[Brought], fetched: bool) -> MergedSource:
-        """What source.json says of these records, of which the first ones are the newest."""
+        """Return what source.json says of these records, of which the first ones are the newest."""
         settings = self._settings()
         source = MergedSource(fetched=fetched)
-        for each in brought:
-            source.records[each.run.path] = each.entry
-            if each.record is None:
+        for arrived in brought:
+            source.records[arrived.run.path] = arrived.entry
+            if arrived.record is None:
                 continue
-            asked, name, machine = each.record.asked, each.run.cell.device, each.record.machine
+            asked, name, machine = arrived.record.asked, arrived.run.cell.device, arrived.record.machine
             source.workloads.setdefault(asked.workload, asked.module)
             if name not in source.devices:
-                own = name == each.device and self.study is not None and name in self.study.devices
+                configured = name == arrived.device and self.study is not None and name in self.study.devices
                 source.devices[name] = MergedDevice(
-                    name=each.device,
+                    name=arrived.device,
                     kind=cast(DeviceKind, asked.kind),  # checked with the record
                     replicas=asked.replicas,
-                    elsewhere=self.before.devices[name].elsewhere if name in self.before.devices else not own,
-                    **settings.get(each.device, {}),
+                    elsewhere=self.before.devices[name].elsewhere if name in self.before.devices else not configured,
+                    **settings.get(arrived.device, {}),
                 )
             model, models = machine.cpu if asked.kind == "cpu" else machine.device_name, source.devices[name].models
             if model and model not in models:
@@ -238,7 +240,7 @@ class _Merge:
         return source
 
     def _settings(self) -> dict[str, dict[str, Any]]:
-        """Of each device of the source's own config: its row of the hardware sheet, if we have it, and its price."""
+        """Return the row of the hardware sheet and the price of each device of the source's config."""
         if CONFIG not in self.listing or int(self.listing[CONFIG]["size"]) > MOST_BYTES:
             return {}
         try:
@@ -246,15 +248,15 @@ class _Merge:
             given = {str(name): dict(settings) for name, settings in values["devices"].items()}
         except (StudyError, TypeError, KeyError, AttributeError, ValueError):
             return {}
-        found = {}
+        records = {}
         for name, settings in given.items():
             with suppress(ValueError):
                 device = Device(
                     kind="cpu", hardware=settings.get("hardware"), usd_per_hour=settings.get("usd_per_hour")
                 )
                 hardware = device.hardware if device.hardware in hardware_rows() else None
-                found[name] = {"hardware": hardware, "usd_per_hour": device.usd_per_hour}
-        return found
+                records[name] = {"hardware": hardware, "usd_per_hour": device.usd_per_hour}
+        return records
 
     def measured_here(self, source: MergedSource) -> set[str]:
         """Names of the source's devices that this host measures itself."""
@@ -262,8 +264,8 @@ class _Merge:
             return set()
         away = measured_elsewhere(self.root) | {name for name, device in source.devices.items() if device.elsewhere}
         named = self.study.devices.keys() if self.study.run_on == "auto" else set(self.study.run_on)
-        own = {name: device for name, device in self.study.devices.items() if name in source.devices.keys() - away}
-        return {name for name, reason in detect(own).items() if reason is None and name in named}
+        here = {name: device for name, device in self.study.devices.items() if name in source.devices.keys() - away}
+        return {name for name, reason in detect(here).items() if reason is None and name in named}
 
     def replace(self, source: MergedSource) -> bool:
         """Put staged files in their places, then source.json, then delete what counts no more; whether any changed."""
@@ -285,18 +287,18 @@ def _of_one_kind(brought: list[Brought]) -> tuple[list[Brought], list[str]]:
     """The records, newest first, and a line for each device that is now of another kind: its records are left out."""
     newest: dict[str, tuple[str, int]] = {}
     counted, left_out = [], Counter[str]()
-    for each in sorted(brought, key=lambda each: each.record.ended.timestamp() if each.record else 0.0, reverse=True):
-        if each.record is not None:
-            kind = each.record.asked.kind, each.record.asked.replicas
-            if kind != (now := newest.setdefault(each.device, kind)):
-                left_out[f"newer records of {each.device} there are of {now[0]} with {now[1]} replicas"] += 1
+    for item in sorted(brought, key=lambda item: item.record.ended.timestamp() if item.record else 0.0, reverse=True):
+        if item.record is not None:
+            kind = item.record.asked.kind, item.record.asked.replicas
+            if kind != (now := newest.setdefault(item.device, kind)):
+                left_out[f"newer records of {item.device} there are of {now[0]} with {now[1]} replicas"] += 1
                 continue
-        counted.append(each)
+        counted.append(item)
     return counted, [f"{count} records left out: {why}" for why, count in left_out.items()]
 
 
 def _version(objects: list[Mapping[str, Any]]) -> str:
-    """What changes when one of the objects does; empty where the file system does not say."""
+    """Return what changes when one of the objects does; empty where the file system does not say."""
     known = [[facts.get(key) for key in MADE_OF] for facts in objects]
     if any(not any(values[1:]) for values in known):
         return ""

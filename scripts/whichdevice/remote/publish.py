@@ -132,8 +132,8 @@ def publish(root: Path, bucket: Place) -> str:
 
 
 def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
-    found = (path for pattern in patterns for path in sorted(root.glob(pattern)))
-    return {path.relative_to(root).as_posix(): path for path in found if path.is_file() and path.name[0] != "."}
+    paths = (path for pattern in patterns for path in sorted(root.glob(pattern)))
+    return {path.relative_to(root).as_posix(): path for path in paths if path.is_file() and path.name[0] != "."}
 
 
 def _is_source(name: str) -> bool:
@@ -171,8 +171,8 @@ def _why_kept(place: Place, name: str, path: Path, listing: Listing) -> str | No
         if facts is None or is_same(path, place, name, facts):
             return None
     content, where = place.read(name), f"{place.address}/{name}"
-    own, other = _readable(path.read_bytes(), name), _readable(content, name)
-    if own is None:
+    ours, other = _readable(path.read_bytes(), name), _readable(content, name)
+    if ours is None:
         return DAMAGED
     if other is None and refusal(content) is None:
         raise StudyError(
@@ -181,15 +181,15 @@ def _why_kept(place: Place, name: str, path: Path, listing: Listing) -> str | No
         )
     if other is None:
         return None  # refused when it was merged there: ours is better
-    if not same_machine(own.machine, other.machine):
-        device = own.asked.device
-        there, here = describe_machine(other.machine), describe_machine(own.machine)
+    if not same_machine(ours.machine, other.machine):
+        device = ours.asked.device
+        there, here = describe_machine(other.machine), describe_machine(ours.machine)
         raise StudyError(
             f"{where} was measured on another machine ({there}; here: {here}): publish "
             f"under another study name (study=<name>), then: python -m whichdevice merge {place.address} "
             f"--rename {device}={device}_2"
         )
-    return NEWER if other.ended > own.ended else None
+    return NEWER if other.ended > ours.ended else None
 
 
 def _readable(content: bytes, name: str) -> Record | None:

@@ -74,16 +74,16 @@ class Place:
         with explained(self.address):
             self.fs.invalidate_cache()
             try:
-                found = self.fs.find(self.root, detail=True)
+                objects = self.fs.find(self.root, detail=True)
             except (FileNotFoundError, NotADirectoryError):
-                found = {}
-            if not found and self.protocol in GOOGLE:  # of a bucket that does not exist, some servers list nothing
+                objects = {}
+            if not objects and self.protocol in GOOGLE:  # of a bucket that does not exist, some servers list nothing
                 bucket = self.root.strip("/").partition("/")[0]
                 self.fs.call("GET", "b/{}/o", bucket, json_out=True, maxResults=1, prefix="-/-")
         within = len(self.root) + 1 if self.root else 0
         return {
             path[within:]: facts
-            for path, facts in found.items()
+            for path, facts in objects.items()
             if facts["type"] == "file" and not facts.get("islink") and _is_safe(path[within:])
         }
 
@@ -150,7 +150,7 @@ def explained(address: str) -> Iterator[None]:
 
 
 def explanation(error: Exception) -> str | None:
-    """What failed and what to do; None for a fault of the program. A server's own words may name accounts."""
+    """Return what failed and what to do; None for a fault of the program. A server's own words may name accounts."""
     module, name, code = type(error).__module__, type(error).__name__, str(getattr(error, "code", ""))
     if module.startswith("google.auth"):
         refused = "Google refuses these credentials (expired, withdrawn or of another project)"
@@ -180,7 +180,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Moved:
-    """What a transfer did."""
+    """The result of a transfer."""
 
     files: int = 0
     nbytes: int = 0
@@ -234,11 +234,11 @@ def is_same(path: Path, place: Place, name: str, facts: Mapping[str, Any] | None
         return False
     kind, stated = _stated(facts) or ("sha256", None)
     with path.open("rb") as file:
-        own = _checksum(file, kind)
+        digest = _checksum(file, kind)
     if stated is None:
         with place.fs.open(place.path(name), "rb") as file:
             stated = _checksum(file, kind)
-    return own == stated
+    return digest == stated
 
 
 def _stated(facts: Mapping[str, Any]) -> tuple[str, str] | None:

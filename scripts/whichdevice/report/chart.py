@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from html import escape
 
 from whichdevice.answer import Answer, Option
+from whichdevice.answer.words import amount_words
 from whichdevice.numbers import time_words
 
 WIDE, HIGH, LEFT, RIGHT, BELOW, MARGIN = 640, 320, 62, 110, 40, 18
-LEAST_USD = 0.01  # what costs less or nothing is drawn here
+MIN_USD = 0.01  # what costs less or nothing is drawn here
 TIMES = (  # seconds that an axis may name, as far as there is room
     1, 5, 20, 60, 180, 600, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 16 * 3600, 86400, 2 * 86400, 4 * 86400, 8 * 86400,
     16 * 86400, 32 * 86400, 64 * 86400, 128 * 86400, 365 * 86400,
 )  # fmt: skip
-COSTS = (LEAST_USD, *(one * 10.0**power for power in range(-2, 7) for one in (2, 5, 10)))  # USD
-MOST_NAMES = 15  # of more choices, only those have names that no other one beats in both time and cost
+COSTS = (MIN_USD, *(one * 10.0**power for power in range(-2, 7) for one in (2, 5, 10)))  # USD
+MAX_NAMES = 15  # of more choices, only those have names that no other one beats in both time and cost
 APART = (60, 24)  # names of an axis, at least
 DOT, LETTER = 4, 7.0  # half a dot, and a letter's width
 ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
@@ -23,22 +24,23 @@ PLACES = (  # of a name from its dot, the best first
     (0, -9, "middle"), (0, 17, "middle"),
 )  # fmt: skip
 
-SIZES = {  # for report/live.js, which draws the same picture anew
+SIZES = {  # for report/chart.js, which draws the same picture anew
     "wide": WIDE,
     "high": HIGH,
     "left": LEFT,
     "below": BELOW,
     "margin": MARGIN,
     "right": RIGHT,
-    "least_usd": LEAST_USD,
+    "min_usd": MIN_USD,
     "times": TIMES,
     "costs": COSTS,
     "apart": APART,
-    "most_names": MOST_NAMES,
+    "max_names": MAX_NAMES,
     "dot": DOT,
     "letter": LETTER,
     "anchors": ANCHORS,
     "places": PLACES,
+    "narrow": {"wide": 360, "high": 340, "left": 44, "right": 40},  # on a phone
 }
 
 
@@ -48,24 +50,24 @@ def chart(answer: Answer) -> str:
     if len(shown) < 2:
         return ""
     times = [end for each in shown for end in (each.seconds_low, each.seconds_high) if end]
-    costs = [max(end or 0.0, LEAST_USD) for each in shown for end in (each.usd_low, each.usd_high)]
+    costs = [max(end or 0.0, MIN_USD) for each in shown for end in (each.usd_low, each.usd_high)]
     across, up = _scale(times, LEFT, WIDE - RIGHT), _scale(costs, HIGH - BELOW, MARGIN)
-    label = escape(f"Cost against time of {len(shown)} devices for {answer.amount.words}")
+    label = escape(f"Cost against time of {len(shown)} devices for {amount_words(answer)}")
     parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{label}">']
     for second in _ticks(TIMES, times, across, APART[0]):
         parts.append(_line(across(second), MARGIN, across(second), HIGH - BELOW, "grid"))
         parts.append(_text(across(second), HIGH - BELOW + 16, time_words(second), "middle"))
     for usd in _ticks(COSTS, costs, up, APART[1]):
         parts.append(_line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
-        parts.append(_text(LEFT - 6, up(usd) + 4, "free" if usd <= LEAST_USD else f"{usd:,.10g}", "end"))
+        parts.append(_text(LEFT - 6, up(usd) + 4, "free" if usd <= MIN_USD else f"{usd:,.10g}", "end"))
     parts.append(_text(LEFT - 6, MARGIN - 2, "USD", "end"))
-    parts.append(_text(WIDE - RIGHT, HIGH - 6, f"time for {answer.amount.words}", "end"))
+    parts.append(_text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}", "end"))
     ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
-    places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, LEAST_USD))) for one in ordered]
+    places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, MIN_USD))) for one in ordered]
     taken = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in places]
     for one, (x, y) in zip(ordered, places, strict=True):
         parts += _point(one, one is answer.pick, x, y, across, up)
-        if one.on_front or one is answer.pick or len(shown) <= MOST_NAMES:
+        if one.on_front or one is answer.pick or len(shown) <= MAX_NAMES:
             parts += _name(one.device, x, y, _kind(one, one is answer.pick), taken)
     return "".join([*parts, "</svg>"])
 
@@ -87,7 +89,7 @@ def _kind(option: Option, pick: bool) -> str:
 def _point(option: Option, pick: bool, x: float, y: float, across: "Scale", up: "Scale") -> list[str]:
     """A dot, which has the device's name, and the ends of its intervals."""
     kind = _kind(option, pick)
-    ends = [up(max(end or 0.0, LEAST_USD)) for end in (option.usd_low, option.usd_high)]
+    ends = [up(max(end or 0.0, MIN_USD)) for end in (option.usd_low, option.usd_high)]
     bar = _line(across(option.seconds_low or 1.0), ends[0], across(option.seconds_high or 1.0), ends[1], f"bar {kind}")
     dot = f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if pick else 4}">'
     return [bar, f"{dot}<title>{escape(option.device)}</title></circle>"]

@@ -4,6 +4,7 @@ Costs and energy, limits, scaling and forecasts of other devices are sections ma
 """
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -195,8 +196,14 @@ def _forecast_row(row: pd.Series) -> dict[str, str]:
         "fits": "fits" if row["status"] == "ok" else "does not fit",
         "largest": _largest(row),
         "price": "" if pd.isna(row["usd_per_hour"]) else price(row["usd_per_hour"]),
-        "note": "" if pd.isna(row["note"]) else str(row["note"]),
+        "note": "; ".join(_notes(row)),
     }
+
+
+def _notes(row: pd.Series) -> list[str]:
+    """In what the step is another than the device's, and what makes its interval wider."""
+    step = [] if pd.isna(row["step_notes"]) else json.loads(row["step_notes"])
+    return [*step, *([] if pd.isna(row["note"]) else [str(row["note"])])]
 
 
 def _largest(row: pd.Series) -> str:

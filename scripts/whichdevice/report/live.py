@@ -1,31 +1,31 @@
-"""What a live page carries of an answer: its rows with their joint draws, limits, and the sentences of its words.
+"""The facts of an answer that a live page carries: its rows, the order of their normal numbers, limits, sentences.
 
-report/live.js makes the decision anew from it for what the reader types. Draws are whole numbers: the logarithm of a
-step's seconds, as decide.py rounds it.
+report/decision.js decides anew from them for what the reader types; report/sentences.js makes the words.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from whichdevice.answer import Answer, Option, table, words
 from whichdevice.answer.decide import (
     AVOID_USD,
+    DEAREST_HOUR,
     DIGITS,
+    DRAWS,
     HOUR,
     IN_TIME,
     LIKELY,
     NEAR,
     NEAR_SECONDS,
     NEAR_USD,
+    POINT,
     QUANTILES,
-    RULED_OUT,
     SURE,
-    draws,
+    TOSS_UP,
 )
-from whichdevice.answer.rows import DOES_NOT_FIT
-from whichdevice.numbers import time_words
+from whichdevice.answer.rows import DOES_NOT_FIT, Row
+from whichdevice.forecast.joint import normal_order, normal_values
 from whichdevice.report import chart
 
 LIMITS = {
@@ -38,27 +38,29 @@ LIMITS = {
     "sure": SURE,
     "certain": words.CERTAIN,
     "late": words.LATE,
-    "most_lines": words.MOST_LINES,
+    "max_lines": words.MAX_LINES,
+    "toss_up": TOSS_UP,
+    "dearest_hour": DEAREST_HOUR,
+    "point": POINT,
     "quantiles": QUANTILES,
     "digits": DIGITS,
 }
-LEFT_OUT = "left out"
 
 
 def live_data(answer: Answer) -> dict[str, Any]:
-    """The answer for JSON."""
+    """Return the answer's facts for JSON."""
     work, wants = answer.work, answer.wants
-    options = answer.options
-    times = draws([option.row for option in options], floor=work.floor)
+    options = in_order(answer)
     here = next((number for number, option in enumerate(options) if option is answer.here), None)
     return {
         "workload": work.workload,
         "operation": work.mode == "operation",
         "unit": work.unit,
         "units_per_step": work.units_per_step,
+        "floor": work.floor,
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
-        "title": words.title(answer).replace(answer.amount.words, "{amount}"),
+        "title": words.title(answer, "{amount}"),
         "head": table.head(answer),
         "here": here,
         "no_here": "" if answer.here is None else words.without_time(answer.here),
@@ -67,42 +69,55 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "free": wants.only_free,
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
-        "sentences": words.SENTENCES
-        | {f"no_{name}": text.replace(":g}", "}") for name, text in RULED_OUT.items()}
-        | {"left_out": LEFT_OUT},
+        "sentences": words.SENTENCES,
         "chart": chart.SIZES | {"axis": "time for the whole work"},
-        "rows": [_row(option, own, answer) for option, own in zip(options, times, strict=True)],
+        "normals": normals(option.row for option in options),
+        "rows": [_row(option, answer) for option in options],
     }
 
 
-def _row(option: Option, times: np.ndarray, answer: Answer) -> dict[str, Any]:
+def in_order(answer: Answer) -> list[Option]:
+    """Return the options as the work has them: of two that are equal the first is taken, here as in Python."""
+    places = {row.device: place for place, row in enumerate(answer.work.rows)}
+    return sorted(answer.options, key=lambda option: places[option.device])
+
+
+def normals(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return the normal numbers that the step times of these rows are drawn from, and their order for each part."""
+    parts: dict[tuple[str, ...], None] = {}
+    for row in rows:
+        if row.step_time:
+            software = _software(row)
+            parts |= dict.fromkeys([("shared", software), ("own", software, row.chip)])
+            parts |= {("host", software): None} if row.host_time else {}
+    orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
+    return {"values": normal_values(DRAWS).tolist(), "orders": orders}
+
+
+def _software(row: Row) -> str:
+    """Return what shares the error of a row: a measured one shares it with none."""
+    return row.chip if row.is_here else row.software
+
+
+def _row(option: Option, answer: Answer) -> dict[str, Any]:
+    """Return the facts of a row, and the words that depend on nothing the reader types."""
     row = option.row
-    steps = None if not row.step_time else np.round(np.log(times) * DIGITS).astype(int).tolist()
-    prompts = (row.prefill_time or 0.0) / row.step_time / (answer.work.prompt or 1) if row.step_time else 0.0
-    available = None if row.memory_available is None else row.memory_available / 1e9
-    return {
-        "device": row.device,
-        "is_here": row.is_here,
-        "rough": row.rough,
-        "usd_per_hour": row.usd_per_hour,
-        "provider": row.provider,
-        "start_time": row.start_time,
-        "session_hours": row.session_hours,
-        "week_hours": row.week_hours,
-        "spot": row.spot,
-        "prompts": prompts,
-        "memory": available,
-        "no": RULED_OUT["tight" if row.memory_tight else "fits"]
-        if row.evidence == DOES_NOT_FIT
-        else row.note
-        if steps is None and row.note
-        else None,
+    facts = {name: getattr(row, name) for name in FACTS}
+    return facts | {
+        "device_time": row.device_time or row.step_time,
+        "software": _software(row),
+        "prompts": (row.prefill_time or 0.0) / row.step_time / (answer.work.prompt or 1) if row.step_time else 0.0,
+        "too_small": row.evidence == DOES_NOT_FIT,
         "use": words.name_words(option),
-        "power": words.SENTENCES["electricity"] * (row.is_here and row.price.startswith("electricity")),
+        "price_kind": row.price.kind,
         "rate": words.rate_words(answer, row) if row.step_time else "",
-        "fits": words.fits_words(row),
-        "step": time_words(row.step_time, row.rough) if row.step_time else "–",
-        "known": table.known_words(Option(row)),
+        "known": words.known_words(option),
         "waits": words.waiting(replace(answer, pick=option)),
-        "steps": steps,
     }
+
+
+FACTS = (
+    "device", "card", "chip", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
+    "host_log_sd", "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour", "provider", "spot",
+    "session_hours", "week_hours", "start_time", "reason",
+)  # fmt: skip

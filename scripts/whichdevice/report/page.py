@@ -58,5 +58,6 @@ class Script:
 
 @cache
 def live_script() -> Script:
-    """What makes an answer anew while its reader types."""
-    return Script((HERE / "live.js").read_text(encoding="utf-8"))
+    """Return what makes an answer anew while its reader types: the decision, its sentences, the picture, the page."""
+    files = ("decision.js", "sentences.js", "chart.js", "live.js")
+    return Script("".join((HERE / file).read_text(encoding="utf-8") for file in files))

@@ -49,7 +49,7 @@ def first_screen(study: StudyResults) -> dict[str, Any]:
     """Sentences, a row for each workload, each answer in full, and what to keep in mind."""
     return {
         "lead": table.study_lines(study.answers),
-        "head": table.STUDY_HEAD,
+        "head": table.study_head(),
         "rows": table.study_rows(study.answers),
         "answers": [answer_parts(answer) for answer in table.by_stake(study.answers)],
         "facts": list(facts(study)),
@@ -251,10 +251,10 @@ def size_words(row: pd.Series) -> str:
     """One row of table `crossover` in words."""
     sizes = str(row["sizes"]).split()
     if row["verdict"] in (CROSSOVER, SEVERAL):
-        ends = interval(row["crossover_low"], row["crossover_high"], about)
-        at = " ".join(filter(None, [about(row["crossover"]), ends]))
+        between = f"measured at {row['size_below']} and {row['size_above']}"
         several = ", one of several changes" if row["verdict"] == SEVERAL else ""
-        return f"{row['faster_above']} from about {at}, below {row['faster_below']}{several}"
+        at = f"about {about(row['crossover'])} ({between})"
+        return f"{row['faster_above']} from {at}, below {row['faster_below']}{several}"
     if row["verdict"] == ONE_SIZE:
         return f"one size compared, {sizes[0]}"
     if row["verdict"] == ONE_FASTER:

@@ -49,7 +49,7 @@ def table_names() -> list[str]:
 
 
 def table_about(name: str) -> str:
-    """What a table holds, in one sentence. Raises StudyError for an unknown table."""
+    """Return what a table holds, in one sentence. Raises StudyError for an unknown table."""
     return str(_where(name).arguments[0])
 
 
@@ -61,19 +61,19 @@ def get_table(name: str) -> Table:
 
 def table_modules() -> list[str]:
     """The dotted names of the modules that hold tables."""
-    return sorted({f"{__package__}.{each.module}" for each in _found(FOLDER).values()})
+    return sorted({f"{__package__}.{plugin.module}" for plugin in _found(FOLDER).values()})
 
 
 def _where(name: str) -> Plugin:
-    found = _found(FOLDER)
-    if name not in found:
-        raise StudyError(f"no table {name!r}; tables are {', '.join(sorted(found))}")
-    return found[name]
+    plugins = _found(FOLDER)
+    if name not in plugins:
+        raise StudyError(f"no table {name!r}; tables are {', '.join(sorted(plugins))}")
+    return plugins[name]
 
 
 @cache
 def _found(folder: Path) -> dict[str, Plugin]:
-    return {_name(each.name): each for each in decorated(folder, "makes")}
+    return {_name(plugin.name): plugin for plugin in decorated(folder, "makes")}
 
 
 def _name(function: str) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Study
+from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError
 from whichdevice.files import replacing
 from whichdevice.study_cells import make_tables
@@ -68,10 +69,10 @@ def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) ->
 
 
 def _values(rows: list[Mapping[str, Any]], name: str, kind: Kind) -> list[Any]:
-    found = [row.get(name) for row in rows]
-    if kind != "text" or all(one_line(value) is value for value in set(found)):  # few differ among many rows
-        return found
-    return [one_line(value) for value in found]
+    values = [row.get(name) for row in rows]
+    if kind != "text" or all(one_line(value) is value for value in set(values)):  # few differ among many rows
+        return values
+    return [one_line(value) for value in values]
 
 
 def one_line(value: Any) -> Any:
@@ -141,16 +142,15 @@ def epochs_words(row: "pd.Series | Mapping[str, Any]") -> str:
 
 def epochs_text(fewest: float, most: float, cut: bool) -> str:
     """Return `3 epochs`, `12 to 18 epochs`, or `0.62 epochs (time budget)` where train.seconds ended learning."""
-    few, many = (f"{count:.0f}" if count % 1 == 0 else f"{count:.3g}" for count in (fewest, most))
-    span = many if few == many else f"{few} to {many}"
+    few, highest = (f"{count:.0f}" if count % 1 == 0 else f"{count:.3g}" for count in (fewest, most))
+    span = highest if few == highest else f"{few} to {highest}"
     return f"{span} epoch{'' if span == '1' else 's'}" + " (time budget)" * cut
 
 
 def device_name(row: pd.Series) -> str:
-    """`T4`, `8 × T4`, or a TPU with its slice."""
-    if pd.notna(row["slice"]):
-        return f"{row['device']} ({row['slice']})"
-    return str(row["device"]) if row["devices"] == 1 else f"{row['devices']} × {row['device']}"
+    """`T4`, `8 × T4`, or chips of a TPU: `4 × TPU v5e`."""
+    chips = row["devices"] // devices_of(str(row["device"]))
+    return str(row["device"]) if chips <= 1 else f"{chips} × {row['device']}"
 
 
 class Sources:
@@ -179,7 +179,7 @@ class Sources:
         return self.once(get_table(name).make)
 
     def once(self, make: Callable[["Sources"], Made]) -> Made:
-        """What a function makes of these sources; it is called once."""
+        """Return what a function makes of these sources; it is called once."""
         if make not in self._made:
             self._made[make] = make(self)
         return self._made[make]

@@ -10,7 +10,7 @@ import pandas as pd
 from whichdevice.config.model import Study
 from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Sources, table
-from whichdevice.tables.decision_rule import FASTER, SAME, SLOWER, UNDECIDED, decided, paired, t_quantile
+from whichdevice.tables.decision_rule import FASTER, SAME, SLOWER, UNDECIDED, decided, paired
 from whichdevice.tables.measured import (
     SETTING,
     by_repeat_and_size,
@@ -23,7 +23,6 @@ from whichdevice.tables.measured import (
     without_rehearsals,
 )
 
-TINY = 1e-12
 WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
 MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
 CROSSOVER_READ = [
@@ -57,10 +56,8 @@ CROSSOVER_COLUMNS: dict[str, Column] = {
         f"other one at none; {SAME} at every size; {UNDECIDED}; {ONE_SIZE}: no crossover can be computed",
     ),
     "crossover": Column("float", "batch size at which the faster device changes, by log-log interpolation"),
-    "crossover_low": Column("float", "lower end of its 95 % interval"),
-    "crossover_high": Column("float", "upper end of its 95 % interval"),
-    "size_below": Column("int", "next measured size below the crossover"),
-    "size_above": Column("int", "next measured size above the crossover"),
+    "size_below": Column("int", "the largest measured size below it at which one device is surely faster"),
+    "size_above": Column("int", "the smallest measured size above it at which the other one surely is"),
     "faster_below": Column("text", "faster device below the crossover"),
     "faster_above": Column("text", "faster device above the crossover"),
     "faster": Column("text", "without a crossover: the faster device at every size where one is"),
@@ -81,11 +78,9 @@ CROSSOVER_COLUMNS: dict[str, Column] = {
 
 
 class Crossing(NamedTuple):
-    """A passage through ratio 1. `low` and `high` bound it; sizes between which it lies; the sign above it, 1 or -1."""
+    """A passage through ratio 1: its size, the surely decided sizes around it, and the sign above it, 1 or -1."""
 
     size: float
-    low: float
-    high: float
     below: int
     above: int
     sign: int
@@ -96,68 +91,23 @@ def crossings(logs: pd.DataFrame, signs: Sequence[int]) -> list[Crossing]:
 
     `signs`: for each size 1 or -1 where log(ratio) is surely of that sign, else 0.
     """
-    decided = [place for place, sign in enumerate(signs) if sign]
-    return [_crossing(logs, i, k, signs[k]) for i, k in pairwise(decided) if signs[i] != signs[k]]
-
-
-def held_sizes(logs: pd.DataFrame, first: int, last: int) -> tuple[float, float] | None:
-    """Smallest and largest size, from column `first` to column `last`, at which the interval holds ratio 1."""
-    sizes = [float(size) for size in logs.columns]
-    held = []
-    for place in range(first, last):
-        start, end = _common(logs, place)
-        step = np.log(sizes[place + 1] / sizes[place])
-        held += [sizes[place] * np.exp(step * share) for piece in held_shares(start, end) for share in piece]
-    return (float(min(held)), float(max(held))) if held else None
-
-
-def held_shares(start: np.ndarray, end: np.ndarray) -> list[tuple[float, float]]:
-    """Pieces of [0, 1]: shares w of the way at which the t-interval of the values (1 - w) start + w end holds 0."""
-    n = len(start)
-    if n < 2:
-        return [(0.0, 1.0)]
-    scale = t_quantile(n) ** 2 / n
-    (v0, cross), (_, v1) = np.cov(start, end)
-    m0, rise = start.mean(), end.mean() - start.mean()
-    quadratic = [rise**2 - scale * (v0 + v1 - 2 * cross), 2 * (m0 * rise - scale * (cross - v0)), m0**2 - scale * v0]
-    roots = np.roots(quadratic)
-    inner = sorted({float(root.real) for root in roots if abs(root.imag) < TINY and 0 < root.real < 1})
-    points = [0.0, *inner, 1.0]
-    pieces = [(a, b) for a, b in pairwise(points) if np.polyval(quadratic, (a + b) / 2) <= 0]
-    if rise and 0 <= -m0 / rise <= 1:  # the mean itself: alone where repeats do not differ at all
-        pieces.append((-m0 / rise, -m0 / rise))
-    return pieces
+    sure = [place for place, sign in enumerate(signs) if sign]
+    return [_crossing(logs, i, k, signs[k]) for i, k in pairwise(sure) if signs[i] != signs[k]]
 
 
 def _crossing(logs: pd.DataFrame, first: int, last: int, sign: int) -> Crossing:
     """The crossing between two columns of opposite sure signs: where the means pass 0, the middle one of several."""
-    sizes: Sequence[int] = [int(size) for size in logs.columns]
+    sizes = [int(size) for size in logs.columns]
     means = logs.mean().to_numpy(float)
-    places = [place for place in range(first, last) if means[place] * means[place + 1] <= 0 != means[place + 1]]
-    place = places[len(places) // 2]
+    crosses = [
+        place
+        for place in range(first, last)
+        if means[place] <= 0 < means[place + 1] or means[place + 1] < 0 <= means[place]
+    ]
+    place = crosses[len(crosses) // 2]
     share = means[place] / (means[place] - means[place + 1])
     size = sizes[place] * (sizes[place + 1] / sizes[place]) ** share
-    low, high = held_sizes(logs, first, last) or (size, size)
-    return Crossing(size, min(low, size), max(high, size), sizes[place], sizes[place + 1], sign)
-
-
-def _common(logs: pd.DataFrame, place: int) -> tuple[np.ndarray, np.ndarray]:
-    """The repeats that both ends of a stretch have."""
-    both = logs.iloc[:, [place, place + 1]].dropna().to_numpy(float)
-    return both[:, 0], both[:, 1]
-
-
-def ratios_between(logs: pd.DataFrame, place: int, shares: np.ndarray) -> pd.DataFrame:
-    """Ratio and its 95 % interval at shares of the way from column `place` to the next: sizes, low, high."""
-    start, end = _common(logs, place)
-    values = np.outer(1 - shares, start) + np.outer(shares, end)
-    n = len(start)
-    spread = values.std(axis=1, ddof=1) if n > 1 else np.full(len(shares), np.nan)
-    middle = values.mean(axis=1) if n else np.full(len(shares), np.nan)
-    half = t_quantile(n) * spread / np.sqrt(max(n, 1))
-    below, above = (float(logs.columns[place + step]) for step in (0, 1))
-    sizes = below * (above / below) ** shares
-    return pd.DataFrame({"size": sizes, "low": np.exp(middle - half), "high": np.exp(middle + half)})
+    return Crossing(size, sizes[first], sizes[last], sign)
 
 
 class DevicePair(NamedTuple):
@@ -177,7 +127,7 @@ class DevicePair(NamedTuple):
 
     @property
     def signs(self) -> list[int]:
-        """For each size: 1 where the second device is faster, -1 where the first one is, else 0."""
+        """The sign for each size: 1 where the second device is faster, -1 where the first one is, else 0."""
         return [{FASTER: 1, SLOWER: -1}.get(verdict, 0) for verdict in self.ratios["verdict"]]
 
 
@@ -195,7 +145,7 @@ def device_pairs(runs: pd.DataFrame, study: Study) -> list[DevicePair]:
     )
     judged = judged.set_axis(pd.Index(first["size"], name="size"))
     of = first["pair"].to_numpy()
-    return [each._replace(ratios=judged[of == k].sort_index()) for k, each in enumerate(pairs)]
+    return [pair._replace(ratios=judged[of == k].sort_index()) for k, pair in enumerate(pairs)]
 
 
 def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
@@ -217,9 +167,9 @@ def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
             ]
             yield from (pair for pair in same if not pair.logs.empty)
             if len(two[MEANS].drop_duplicates()) > 1:
-                own = _pair(OWN_BEST, best, first, second)
-                if not own.logs.empty:
-                    yield own
+                own_best = _pair(OWN_BEST, best, first, second)
+                if not own_best.logs.empty:
+                    yield own_best
 
 
 def in_order(rows: pd.DataFrame, study: Study) -> list[str]:
@@ -230,7 +180,7 @@ def in_order(rows: pd.DataFrame, study: Study) -> list[str]:
 
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
-    """At each device and size, of the backends and loops with enough good repeats the one of the highest mean."""
+    """Return, for each device and size, the rows of the backend and loop with the highest mean and enough repeats."""
     place = rows.groupby(["device", "batch_size"], sort=False).ngroup()
     cell = [place, *(rows[name] for name in MEANS)]
     means = np.log(rows["value"]).groupby(cell).transform("mean")
@@ -268,7 +218,7 @@ def _used_means(rows: pd.DataFrame) -> str:
     if len(parts) == 1:
         return " ".join(parts[0][0])
     sizes = {" ".join(key): sorted({int(size) for size in part["batch_size"]}) for key, part in parts}
-    return ", ".join(f"{name} at {' '.join(map(str, found))}" for name, found in sizes.items())
+    return ", ".join(f"{name} at {' '.join(map(str, used_sizes))}" for name, used_sizes in sizes.items())
 
 
 @makes("between which batch sizes another of two devices becomes the faster one, as measured", CROSSOVER_COLUMNS)
@@ -278,12 +228,8 @@ def make_crossover(sources: Sources) -> pd.DataFrame:
     One row per crossing, or one row that says why none was found. Devices are compared at the sizes that both ran, by
     paired repeats. All ratios with the same settings are one family; ratios of each device's best settings are another.
 
-    Between two measured sizes log(ratio) is taken for a straight line over log(size), so each pair of repeats gives a
-    value at every size between: (1 - w) a + w b, with w the share of the way. At the true crossing these values have
-    mean 0, so the sizes at which their t-interval holds 0 are a 95 % confidence set for it: exact for normal logs,
-    whatever the correlation between the sizes, and without a delta method. (Inverting the t-test as in E. C. Fieller,
-    "Some problems in interval estimation", JRSS B 16, 1954; derived here: mean(w)² <= t² var(w) / n is a quadratic in
-    w.) The straight line is an assumption that no interval covers: see how far apart the two measured sizes are.
+    A crossing lies on the straight line between measured sizes on logarithmic axes; where on it no interval says, so
+    the row names the measured sizes around it at which each device is surely the faster one.
     """
     return crossover_table(sources.once(studied), sources.study)
 
@@ -325,8 +271,6 @@ def _crossover(pair: DevicePair, crossing: Crossing, verdict: str) -> dict[str, 
     return {
         "verdict": verdict,
         "crossover": crossing.size,
-        "crossover_low": crossing.low,
-        "crossover_high": crossing.high,
         "size_below": crossing.below,
         "size_above": crossing.above,
         "faster_below": _faster(pair, -crossing.sign),
@@ -337,15 +281,15 @@ def _crossover(pair: DevicePair, crossing: Crossing, verdict: str) -> dict[str, 
 def _no_crossover(pair: DevicePair) -> dict[str, Any]:
     """Which device is faster, and at which sizes, where not at every one."""
     signs, verdicts = pair.signs, set(pair.ratios["verdict"])
-    found = {
+    shared = {
         "faster": _faster(pair, next((sign for sign in signs if sign), 0)),
         "faster_at": _listed(pair.ratios.index[[bool(sign) for sign in signs]]),
     }
     if len(signs) == 1:
-        return found | {"verdict": ONE_SIZE}
+        return shared | {"verdict": ONE_SIZE}
     if any(signs):
-        return found | {"verdict": ONE_FASTER if all(signs) else PARTLY}
-    return found | {"verdict": SAME if verdicts == {SAME} else UNDECIDED}
+        return shared | {"verdict": ONE_FASTER if all(signs) else PARTLY}
+    return shared | {"verdict": SAME if verdicts == {SAME} else UNDECIDED}
 
 
 def _faster(pair: DevicePair, sign: int) -> str | None:

@@ -69,9 +69,9 @@ def controls(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
     Columns `name`, `ratio`, `ratio_low`, `ratio_high` (95 %, Welch), `n`, `n_there`.
     """
     sides = [pd.concat([_fixed_work(runs), _self_checks(runs)]) for runs in (here, there)]
-    found = welch(sides[0]["log"], sides[0]["name"], sides[1]["log"], sides[1]["name"])
-    judged = decided(found)[["ratio", "ratio_low", "ratio_high", "n"]]
-    return judged.assign(n_there=found["n_base"]).rename_axis("name").reset_index()
+    difference = welch(sides[0]["log"], sides[0]["name"], sides[1]["log"], sides[1]["name"])
+    judged = decided(difference)[["ratio", "ratio_low", "ratio_high", "n"]]
+    return judged.assign(n_there=difference["n_base"]).rename_axis("name").reset_index()
 
 
 def _fixed_work(runs: pd.DataFrame) -> pd.DataFrame:
@@ -85,7 +85,7 @@ def _fixed_work(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _self_checks(runs: pd.DataFrame) -> pd.DataFrame:
-    """Of the cell that a study measures to check itself; its workload is the same, its framework need not be."""
+    """Return the cells that a study measures to check itself; the workload is the same, the framework need not be."""
     known = _good(runs[(runs["workload"] == FIRST) & (runs["throughput"] > 0)])
     names = [f"the self-check {' '.join(map(str, cell))}" for cell in known[CONTROL_CELL].itertuples(index=False)]
     return pd.DataFrame({"name": names, "log": np.log(known["throughput"].astype(float))})
@@ -100,8 +100,8 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
     good = [timed(side) for side in (here, there)]
     good = [side.assign(cell=side[CELL].astype("object").fillna("").agg(tuple, axis="columns")) for side in good]
     common = set(good[0]["cell"]) & set(good[1]["cell"])
-    own, other = (side[side["cell"].isin(common)] for side in good)
-    return [*_single(own, other), *_listed(own, other), *_code(own, other)] if common else []
+    here_common, other = (side[side["cell"].isin(common)] for side in good)
+    return [*_single(here_common, other), *_listed(here_common, other), *_code(here_common, other)] if common else []
 
 
 def _single(own: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _listed(own: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
 def _code(own: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
     """One hash belongs to one workload and backend, so it is counted rather than shown."""
     hashes = [dict(list(side.groupby("cell")["code_hash"].agg(set).items())) for side in (own, other)]
-    changed = sum(found != hashes[1][cell] for cell, found in hashes[0].items())
+    changed = sum(here_hash != hashes[1][cell] for cell, here_hash in hashes[0].items())
     if changed:
         yield f"measuring code: another hash in {changed} of {len(hashes[0])} cells"
 
@@ -130,20 +130,20 @@ def _difference(name: str, own: list[str], other: list[str]) -> Iterator[str]:
 
 
 def _values(column: pd.Series, name: str) -> list[str]:
-    found = column.dropna().unique().tolist()
+    values = column.dropna().unique().tolist()
     if name == "host_memory":
-        return sorted({f"{value / 2**30:.0f} GiB" for value in found})
-    return sorted(str(value)[:10] if name == "git_commit" else str(value) for value in found)
+        return sorted({f"{value / 2**30:.0f} GiB" for value in values})
+    return sorted(str(value)[:10] if name == "git_commit" else str(value) for value in values)
 
 
 def _entries(column: pd.Series, between: str) -> dict[str, list[str]]:
     """Name to its values, over texts such as `keras 3.15.1; numpy 2.4.6`."""
-    found: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for text in column.dropna().unique():
         for entry in str(text).split("; "):
             name, _, value = entry.partition(between)
-            found.setdefault(name, set()).add(value)
-    return {name: sorted(values) for name, values in found.items()}
+            names.setdefault(name, set()).add(value)
+    return {name: sorted(values) for name, values in names.items()}
 
 
 def read_runs(paths: list[Path]) -> tuple[pd.DataFrame, list[str]]:
@@ -171,7 +171,7 @@ def without_copies(there: pd.DataFrame, here: pd.DataFrame) -> tuple[pd.DataFram
 
 
 def _identity(runs: pd.DataFrame) -> pd.DataFrame:
-    """What no two processes share: times to the second, and the seconds timed as far as a table holds them."""
+    """Return what no two processes share: times to the second, and the seconds timed as far as a table holds them."""
     digits = {name: runs[name].map("{:.6g}".format, na_action="ignore") for name in ("seconds", "throughput")}
     return runs[["run", "machine_id", "started", "ended"]].assign(**digits)
 
@@ -188,7 +188,7 @@ def comparison_table(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
     alike = unlike.index[unlike.isna()]
     used = [side[side["cell"].isin(alike)] for side in sides]
     judged = decided(welch(used[0]["log"], used[0]["cell"], used[1]["log"], used[1]["cell"]))
-    found = (
+    parts = (
         first[CELL]
         .join(judged.drop(columns="n"))
         .assign(
@@ -203,16 +203,16 @@ def comparison_table(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
             evidence="measured",
         )
     )
-    return table(found, COLUMNS)
+    return table(parts, COLUMNS)
 
 
 def _unlike(here: pd.DataFrame, there: pd.DataFrame) -> pd.Series:
-    """For each cell of both sides whose work is not the same: what differs."""
-    own, other = (side.groupby("cell")[list(WORK)].first() for side in (here, there))
-    cells = own.index.intersection(other.index)
+    """Return, for each cell of both sides whose work is not the same, what differs."""
+    ours, other = (side.groupby("cell")[list(WORK)].first() for side in (here, there))
+    cells = ours.index.intersection(other.index)
     words = pd.Series("", cells, dtype="object")
     for column, name in WORK.items():
-        a, b = own.loc[cells, column], other.loc[cells, column]
+        a, b = ours.loc[cells, column], other.loc[cells, column]
         if column == "flops_per_step":  # tables hold six digits
             a, b = np.log(a.astype(float)).round(4), np.log(b.astype(float)).round(4)
         words = words.where((a == b) | a.isna() | b.isna(), words + f"other {name}; ")

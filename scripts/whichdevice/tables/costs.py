@@ -113,8 +113,8 @@ def _bounds(name: str) -> list[str]:
 
 def _why(good: pd.DataFrame, cell: pd.Series) -> Any:
     """Why a cell has no energy: the first reason, or that the meter ran but was not read apart."""
-    found = good["meter"].groupby(cell).first()
-    return found.where(found.str.startswith("no meter").fillna(False), NO_READING)
+    meters = good["meter"].groupby(cell).first()
+    return meters.where(meters.str.startswith("no meter").fillna(False), NO_READING)
 
 
 USD, JOULES = "usd_per_million", "joules_per_million"

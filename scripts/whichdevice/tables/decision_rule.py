@@ -70,23 +70,23 @@ def geometric(values: pd.Series, groups: pd.Series) -> pd.DataFrame:
     """
     numbers = values.astype("float64")
     logs = pd.Series(np.log(numbers.where(numbers > 0)), numbers.index)
-    found = logs.groupby(groups, sort=False).agg(["mean", "std", "count"])
-    half = found["count"].map(t_quantile) * found["std"] / np.sqrt(found["count"].where(found["count"] > 0))
+    means = logs.groupby(groups, sort=False).agg(["mean", "std", "count"])
+    half = means["count"].map(t_quantile) * means["std"] / np.sqrt(means["count"].where(means["count"] > 0))
     return pd.DataFrame(
         {
-            "mean": np.exp(found["mean"]),
-            "low": np.exp(found["mean"] - half),
-            "high": np.exp(found["mean"] + half),
-            "n": found["count"],
+            "mean": np.exp(means["mean"]),
+            "low": np.exp(means["mean"] - half),
+            "high": np.exp(means["mean"] + half),
+            "n": means["count"],
         }
     )
 
 
 def arithmetic(values: pd.Series, groups: pd.Series) -> pd.DataFrame:
     """95 % t-interval of each group's plain mean: columns `low` and `high`, missing below two values."""
-    found = values.astype("float64").groupby(groups, sort=False).agg(["mean", "std", "count"])
-    half = found["count"].map(t_quantile) * found["std"] / np.sqrt(found["count"].where(found["count"] > 0))
-    return pd.DataFrame({"low": found["mean"] - half, "high": found["mean"] + half})
+    means = values.astype("float64").groupby(groups, sort=False).agg(["mean", "std", "count"])
+    half = means["count"].map(t_quantile) * means["std"] / np.sqrt(means["count"].where(means["count"] > 0))
+    return pd.DataFrame({"low": means["mean"] - half, "high": means["mean"] + half})
 
 
 def repeats_to_decide(
@@ -120,26 +120,26 @@ def _power(
 
 
 def paired(logs: pd.Series, groups: pd.Series) -> pd.DataFrame:
-    """What is needed to judge each group of log-ratios, a value per pair; missing ones are left out.
+    """Return what is needed to judge each group of log-ratios, a value per pair; missing ones are left out.
 
     Returns n, mean, variance, degrees (of freedom) and degrees_per_repeat, indexed by group.
     """
-    found = logs.astype("float64").groupby(groups, sort=False).agg(["count", "mean", "var"])
-    n = found["count"]
+    means = logs.astype("float64").groupby(groups, sort=False).agg(["count", "mean", "var"])
+    n = means["count"]
     return pd.DataFrame(
         {
             "n": n,
-            "mean": found["mean"],
-            "error": np.sqrt(found["var"] / n),
+            "mean": means["mean"],
+            "error": np.sqrt(means["var"] / n),
             "degrees": n - 1.0,
-            "variance": found["var"],
+            "variance": means["var"],
             "degrees_per_repeat": 1.0,
         }
     )
 
 
 def welch(logs: pd.Series, groups: pd.Series, base_logs: pd.Series, base_groups: pd.Series) -> pd.DataFrame:
-    """What is needed to judge log speeds against unpaired ones, for every group that both have.
+    """Return what is needed to judge log speeds against unpaired ones, for every group that both have.
 
     As `paired`, with n_base beside n; degrees of freedom by Welch and Satterthwaite.
     """
@@ -148,8 +148,8 @@ def welch(logs: pd.Series, groups: pd.Series, base_logs: pd.Series, base_groups:
         for values, keys in ((logs, groups), (base_logs, base_groups))
     ]
     both = of[0].join(of[1], how="inner", rsuffix="_base")
-    own, base = both["var"] / both["count"], both["var_base"] / both["count_base"]
-    spread = own**2 / (both["count"] - 1.0) + base**2 / (both["count_base"] - 1.0)
+    error, base = both["var"] / both["count"], both["var_base"] / both["count_base"]
+    spread = error**2 / (both["count"] - 1.0) + base**2 / (both["count_base"] - 1.0)
     least = both[["count", "count_base"]].min(axis=1) - 1.0  # without any spread every count of them does
     variance = both["var"] + both["var_base"]
     squares = both["var"] ** 2 + both["var_base"] ** 2
@@ -158,8 +158,8 @@ def welch(logs: pd.Series, groups: pd.Series, base_logs: pd.Series, base_groups:
             "n": both["count"],
             "n_base": both["count_base"],
             "mean": both["mean"] - both["mean_base"],
-            "error": np.sqrt(own + base),
-            "degrees": ((own + base) ** 2 / spread).where(spread != 0, least),
+            "error": np.sqrt(error + base),
+            "degrees": ((error + base) ** 2 / spread).where(spread != 0, least),
             "variance": variance,
             "degrees_per_repeat": (variance**2 / squares).where(squares != 0, 1.0),
         }

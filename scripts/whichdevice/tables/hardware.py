@@ -12,12 +12,11 @@ import pandas as pd
 
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Study
-from whichdevice.machine.tpu import CHIPS, V2
+from whichdevice.config.tpus import CHIPS, devices_of
 from whichdevice.tables.base import Sources
 
 Sheet = Mapping[str, HardwareRow]
 SECONDS = 3600.0
-_CHIPS = {chip.name: chip for chip in (V2, *CHIPS.values())}
 # The half_type that a format needs for the 16-bit peak.
 HALF = {"bfloat16": ("bf16",), "float16": ("fp16", "bf16")}  # tensor cores with bfloat16 do float16 as fast
 
@@ -40,13 +39,13 @@ def wrong_row(device: str, device_name: str | None, study: Study, sheet: Sheet) 
 
     Only a name that fits another row says so: clouds hide names, and one that fits no row may be of the named one.
     """
-    named, found = _configured(device, study, sheet), _recognised(device_name, sheet)
-    if named is None or found is None or not (fits := sheet[named].matches):
+    named, recognised = _configured(device, study, sheet), _recognised(device_name, sheet)
+    if named is None or recognised is None or not (fits := sheet[named].matches):
         return None
     if re.search(fits, device_name or ""):
         return None
-    words = f"devices.{device}.hardware is {named}, and the device is a {found}"
-    return f"{words}: set devices: {{{device}: {{hardware: {found}}}}}"
+    words = f"devices.{device}.hardware is {named}, and the device is a {recognised}"
+    return f"{words}: set devices: {{{device}: {{hardware: {recognised}}}}}"
 
 
 def _configured(device: str, study: Study, sheet: Sheet) -> str | None:
@@ -72,26 +71,26 @@ def prices_of(rows: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     """Columns `usd_per_hour` and `price` of rows with columns `device` and `device_name`."""
     keys = list(zip(rows["device"].astype(str), rows["device_name"].fillna("").astype(str), strict=True))
     known = {key: price_of(*key, study, sheet) for key in set(keys)}
-    found = pd.DataFrame([known[key] for key in keys], rows.index, ["usd_per_hour", "price"])
-    return found.astype({"usd_per_hour": "float64"})
+    prices = pd.DataFrame([known[key] for key in keys], rows.index, ["usd_per_hour", "price"])
+    return prices.astype({"usd_per_hour": "float64"})
 
 
 def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -> HourlyPrice:
     """The price of one of the study's devices: the config's, else the cheapest on demand of its row of the sheet."""
     if device not in study.devices:
         return HourlyPrice(None, f"no price: the config has no device {device}")
-    settings, own = study.devices[device], f"devices.{device}.usd_per_hour"
+    settings, place = study.devices[device], f"devices.{device}.usd_per_hour"
     if settings.usd_per_hour is not None:
-        return HourlyPrice(settings.usd_per_hour, f"config: {own}")
+        return HourlyPrice(settings.usd_per_hour, f"config: {place}")
     if wrong := wrong_row(device, device_name, study, sheet):
         return HourlyPrice(None, f"no price: {wrong}")
     name = sheet_row(device, device_name, study, sheet)
     if name is None:
-        return HourlyPrice(None, f"no price: set {own}")
+        return HourlyPrice(None, f"no price: set {place}")
     offer = sheet[name].cheapest
     if offer is None:
-        return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {own}")
-    used = math.ceil(settings.replicas / cores_of(name))
+        return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {place}")
+    used = math.ceil(settings.replicas / devices_of(name))
     machine = _machine(used, name)
     chips = machine * math.ceil(used / machine)
     rented = "" if chips == used else f", rented {machine} at a time"
@@ -99,14 +98,9 @@ def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -
     return HourlyPrice(chips * offer.usd_per_hour, f"sheet: {name}, {amount} ({offer.words})")
 
 
-def cores_of(hardware: str) -> int:
-    """Replicas that one chip carries: the two cores of an older TPU count apart, and are rented together."""
-    return _CHIPS[hardware].cores if hardware in _CHIPS else 1
-
-
 def _machine(chips: int, hardware: str) -> int:
     """Chips of the smallest machine that holds so many, else of the largest one."""
-    machines = _CHIPS[hardware].machines if hardware in _CHIPS else (1,)
+    machines = CHIPS[hardware].machines if hardware in CHIPS else (1,)
     return min((size for size in machines if size >= chips), default=max(machines))
 
 
@@ -132,7 +126,7 @@ def sheet_peak(row_name: str | None, product: str, replicas: int, cores: int | N
     peak = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops}.get(
         product, row.half_dense_tflops if has_half else None
     )
-    share = memories = replicas / cores_of(row_name)
+    share = memories = replicas / devices_of(row_name)
     if row.kind == "cpu":
         share = cores / row.cores if cores and row.cores else math.nan
         memories = 1 if math.isnan(share) else math.ceil(share)

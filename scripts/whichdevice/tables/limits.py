@@ -93,21 +93,21 @@ def _rows(products: pd.DataFrame, streams: pd.DataFrame, host: pd.DataFrame) -> 
     both = pd.concat([products, streams])
     for key, _ in both.groupby(["device", "backend", "product"], sort=False):
         device, backend, product = (str(part) for part in key)
-        own = products[(products["device"] == device) & (products["product"] == product)]
+        products_here = products[(products["device"] == device) & (products["product"] == product)]
         moved = streams[streams["device"] == device]
         row: dict[str, Any] = {"device": device, "backend": backend, "product": product, "evidence": "measured"}
         streamed = moved[(moved["backend"] == backend) & (moved["product"] == product)]
         best_stream, device_stream = _best_stream(streamed), _best_stream(_narrow(moved))
-        for best in (_best(own[own["backend"] == backend], "tflops"), best_stream):
+        for best in (_best(products_here[products_here["backend"] == backend], "tflops"), best_stream):
             if best is not None:
                 row |= {name: best[name] for name in ("kind", "device_name", "replicas")} | _number(best)
-        peak = _best(_narrow(own), "tflops")
+        peak = _best(_narrow(products_here), "tflops")
         row["device_peak_tflops"] = float("nan") if peak is None else peak["tflops"]
         row["device_bandwidth_gbs"] = float("nan") if device_stream is None else device_stream["gbs"]
         row["ridge"] = 1e3 * row["device_peak_tflops"] / row["device_bandwidth_gbs"]
         cached = any(stream is not None and stream["cached"] for stream in (best_stream, device_stream))
         notes = [_cache_note(host["last_level_cache"].get(device))] if cached else []
-        wide = len(_narrow(own)) < len(own) or len(_narrow(moved)) < len(moved)
+        wide = len(_narrow(products_here)) < len(products_here) or len(_narrow(moved)) < len(moved)
         notes += ["a number whose interval is wider than a factor of three sets no limit"] if wide else []
         yield row | {"note": "; ".join(notes) or None}
 
@@ -270,9 +270,9 @@ def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
     first = good[~cell.duplicated()].set_axis(seconds.index)
     notes = good["breakdown_note"].dropna()
     shares = {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in PARTS}
-    found = first[[*CELL, "kind", "source"]].join(seconds.rename(columns={"broken_down": "step_time"}))
+    rows = first[[*CELL, "kind", "source"]].join(seconds.rename(columns={"broken_down": "step_time"}))
     return table(
-        found.assign(
+        rows.assign(
             **shares,
             n=cell.value_counts(),
             note=notes.groupby(cell.loc[notes.index]).agg(lambda texts: "; ".join(dict.fromkeys(texts))),

@@ -57,7 +57,7 @@ def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows]:
 
 
 def _read_all(paths: list[Path]) -> Iterator[Parts | str]:
-    """What `_read` says of each path, in order."""
+    """Return what `_read` says of each path, in order."""
     processes = readers(len(paths))
     if processes == 1:
         yield from map(_read, paths)

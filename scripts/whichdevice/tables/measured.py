@@ -81,13 +81,13 @@ def _model(runs: pd.DataFrame) -> pd.Series:
     another, and then name no model.
     """
     name = runs["module"].fillna("").str.rsplit("/", n=1).str[-1].astype("object")
-    each = (runs["flops_per_step"] / runs["batch_size"].astype("float64")).where(~runs["unit"].isin(OPERATIONS)) / 1e6
-    each = each.where(runs["flops_counted"].isna() | (runs["flops_counted"] == WHOLE_COUNT))
+    flops = (runs["flops_per_step"] / runs["batch_size"].astype("float64")).where(~runs["unit"].isin(OPERATIONS)) / 1e6
+    flops = flops.where(runs["flops_counted"].isna() | (runs["flops_counted"] == WHOLE_COUNT))
     alike = [runs[column] for column in ("workload", "module", "mode", "parameters", "sequence_length")]
-    first = each.groupby(alike, dropna=False).transform("first")
-    each = each.where((each / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits
+    first = flops.groupby(alike, dropna=False).transform("first")
+    flops = flops.where((flops / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits
     name = name + runs["mode"].astype("object").map(DOING).fillna("").astype("object")
-    return name + _formatted(runs["parameters"], ", {:,.0f} weights") + _formatted(each, ", {:.4g} MFLOP an example")
+    return name + _formatted(runs["parameters"], ", {:,.0f} weights") + _formatted(flops, ", {:.4g} MFLOP an example")
 
 
 def _formatted(values: pd.Series, text: str) -> pd.Series:
@@ -105,12 +105,12 @@ def studied(sources: Sources) -> pd.DataFrame:
 
 
 def at_common_share(good: pd.DataFrame) -> pd.DataFrame:
-    """Of each model, number format and length the rows at the largest share of the data most devices measured."""
-    own = [*WORK, "model"]
-    work = [good[name] for name in own]
+    """Return the rows of each model, format and length at the largest share of data that most devices measured."""
+    one_work = [*WORK, "model"]
+    work = [good[name] for name in one_work]
     devices = good.groupby([*work, good["fraction"]], dropna=False, sort=False)["device"].transform("nunique")
     most = good[devices == devices.groupby(work, dropna=False, sort=False).transform("max")]
-    return most[most["fraction"] == most.groupby(own, dropna=False, sort=False)["fraction"].transform("max")]
+    return most[most["fraction"] == most.groupby(one_work, dropna=False, sort=False)["fraction"].transform("max")]
 
 
 def disturbed(runs: pd.DataFrame) -> pd.Series:
@@ -138,7 +138,7 @@ def enough_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None
 
 
 def quantity(unit: str) -> str:
-    """What `value` is of."""
+    """Return what `value` is of."""
     return "tflops" if unit == "product" else "throughput"
 
 
@@ -153,6 +153,6 @@ def is_rehearsal(rows: pd.DataFrame) -> pd.Series:
 
 
 def joined_sources(*columns: pd.Series) -> str | None:
-    """Where the data of some rows came from, each source once."""
-    found = dict.fromkeys(str(name) for column in columns for name in column.dropna().unique())
-    return " + ".join(found) or None
+    """Return where the data of some rows came from, each source once."""
+    names = dict.fromkeys(str(name) for column in columns for name in column.dropna().unique())
+    return " + ".join(names) or None

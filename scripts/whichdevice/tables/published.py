@@ -56,7 +56,7 @@ def parse_number(text: str | None) -> float | None:
 
 
 class Matching(NamedTuple):
-    """Where the summary holds what a published metric means."""
+    """The column of the summary that holds what a published metric means."""
 
     column: str
     n: str  # column with the number of runs
@@ -68,15 +68,15 @@ class Matching(NamedTuple):
 
 
 def unlike_words(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
-    """What makes the measured case another one than the published, so that no ratio may be given."""
+    """Yield what makes the measured case another one than the published, so that no ratio may be given."""
     if entry["metric"] == "tpu_init_time" and cell["kind"] != "tpu":
         yield f"published: initialisation of a TPU; measured: of a {cell['kind']}"
     for name, text in [("sequence_length", "steps per sequence"), ("steps_per_epoch", "steps per epoch")]:
         wanted = parse_number(entry.get(name, ""))
-        found = cell["steps_per_sequence" if name == "sequence_length" else name]
+        measured = cell["steps_per_sequence" if name == "sequence_length" else name]
         relevant = name == "sequence_length" or matching.per_epoch
-        if relevant and wanted and (pd.isna(found) or wanted != found):
-            yield f"measured with {'unknown' if pd.isna(found) else int(found)} {text}, published with {wanted:g}"
+        if relevant and wanted and (pd.isna(measured) or wanted != measured):
+            yield f"measured with {'unknown' if pd.isna(measured) else int(measured)} {text}, published with {wanted:g}"
     if matching.per_epoch and cell["fraction"] != 1.0:
         yield f"measured on {cell['fraction']:g} of the training data"
     epochs = parse_number(entry.get("epochs", ""))
@@ -88,7 +88,7 @@ def unlike_words(entry: Mapping[str, str], matching: Matching, cell: pd.Series) 
 
 
 def remarks(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> Iterator[str]:
-    """What is to be known of a measured case beside a ratio."""
+    """Yield what is to be known of a measured case beside a ratio."""
     if not entry["batch_size"]:
         size = "N" if cell["module"] == "matmul" else "batch size"
         yield f"{size} not published; the best measured one is shown"

@@ -235,22 +235,22 @@ def _speed(record: Record) -> dict[str, Any]:
 
 
 def _latency(record: Record) -> dict[str, Any]:
-    found = record.latency
-    if found is None:
+    latency = record.latency
+    if latency is None:
         return {}
-    p99 = None if found.p99 is None else 1e3 * found.p99
-    return {"calls": found.calls, "latency_p50": 1e3 * found.p50, "latency_p99": p99}
+    p99 = None if latency.p99 is None else 1e3 * latency.p99
+    return {"calls": latency.calls, "latency_p50": 1e3 * latency.p50, "latency_p99": p99}
 
 
 def _prefill(record: Record) -> dict[str, Any]:
-    found = record.generated
-    if found is None:
+    generated = record.generated
+    if generated is None:
         return {}
     return {
-        "prefill_time": found.prefill.step_time,
-        "prefill_throughput": found.prefill.throughput,
-        "prompt": found.prompt,
-        "cache_bytes": found.cache_bytes,
+        "prefill_time": generated.prefill.step_time,
+        "prefill_throughput": generated.prefill.throughput,
+        "prompt": generated.prompt,
+        "cache_bytes": generated.cache_bytes,
     }
 
 
@@ -343,20 +343,20 @@ def _listed(values: dict[str, str], between: str) -> str | None:
 
 def _breakdown(record: Record) -> dict[str, Any]:
     """`BREAKDOWN_RUN_COLUMNS` of one record."""
-    found = record.breakdown
-    if found is None:
+    breakdown = record.breakdown
+    if breakdown is None:
         return {}
-    parts = {f"{name}_time": getattr(found, name) for name in PARTS}
-    note = found.reason or "; ".join(found.notes) or None
-    return {"broken_down": found.step_time, **parts, "breakdown_note": note, "breakdown_method": found.method}
+    parts = {f"{name}_time": getattr(breakdown, name) for name in PARTS}
+    note = breakdown.reason or "; ".join(breakdown.notes) or None
+    return {"broken_down": breakdown.step_time, **parts, "breakdown_note": note, "breakdown_method": breakdown.method}
 
 
 def _pipeline(record: Record) -> dict[str, Any]:
     """`PIPELINE_COLUMNS` of one record."""
-    found = record.pipeline
-    if found is None or not found.rates:
+    pipeline = record.pipeline
+    if pipeline is None or not pipeline.rates:
         return {}
-    return {"pipeline": found.origin} | best_and_written(found.rates)
+    return {"pipeline": pipeline.origin} | best_and_written(pipeline.rates)
 
 
 @makes("one row per run that the config asks for or that left a record, whatever its status", COLUMNS)
@@ -408,7 +408,7 @@ def unreadable_row(study: Study, run: Run | None, path: str, reason: str) -> dic
 
 
 def asked_row(study: Study, run: Run) -> dict[str, Any]:
-    """What the path of a run alone tells."""
+    """Return what the path of a run alone shows."""
     cell = run.cell
     device = study.devices.get(cell.device)
     workload = study.workloads.get(cell.workload)

@@ -58,8 +58,8 @@ def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return every comparison along one axis; the other columns describe the compared cell."""
     good = measured_values(runs)
     used = {axis: without_rehearsals(good) if axis == "device" else good for axis in AXES}
-    found = [part for axis, runs_of in used.items() for part in _speedups_compared(runs_of, axis, study)]
-    return table(pd.concat(found, ignore_index=True) if found else [], SPEEDUPS_COLUMNS)
+    parts = [part for axis, runs_of in used.items() for part in _speedups_compared(runs_of, axis, study)]
+    return table(pd.concat(parts, ignore_index=True) if parts else [], SPEEDUPS_COLUMNS)
 
 
 def _speedups_compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFrame]:
@@ -98,7 +98,7 @@ def _speedups_compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[
 
 
 def baseline_of(axis: str, values: Sequence[Any], study: Study) -> Any:
-    """What other values are compared with: the first cpu, TensorFlow, float32, plain fit; else the first there is."""
+    """Return what others are compared with: the first cpu, TensorFlow, float32, plain fit; else the first there is."""
     if axis == "device":
         cpus = [name for name, device in study.devices.items() if device.kind == "cpu"]
         return next((name for name in [*cpus, *study.devices] if name in values), None)
@@ -121,12 +121,12 @@ SCALING_COLUMNS: dict[str, Column] = {
     "replica_batch_size": Column("float", "examples per step on each replica of `device`; for matmul, N"),
     "quantity": Column("text", "what the ratio is of: throughput, or tflops for products of matrices"),
     **{
-        f"{name}{bound}": Column("float", text + more)
+        f"{name}{bound}": Column("float", text + about)
         for name, text in [
             ("ratio", "device / baseline, geometric mean of paired repeats"),
             ("efficiency", "ratio / (replicas / baseline_replicas); 1 is perfect"),
         ]
-        for bound, more in [("", ""), ("_low", ": lower end of the 95 % interval"), ("_high", ": upper end")]
+        for bound, about in [("", ""), ("_low", ": lower end of the 95 % interval"), ("_high", ": upper end")]
     },
     "n": Column("int", "pairs"),
     "setting": SETTING,
@@ -177,10 +177,10 @@ def _scaling_compared(good: pd.DataFrame, scaling: str, size: str) -> Iterator[d
 
 def _row(rows: pd.DataFrame, scaling: str) -> dict[str, Any]:
     first = rows.iloc[0]
-    found = geometric(rows["value"] / rows["value_base"], pd.Series(0, rows.index)).iloc[0]
+    speedup = geometric(rows["value"] / rows["value_base"], pd.Series(0, rows.index)).iloc[0]
     places = [pd.concat([rows[name], rows[f"{name}_base"]]).nunique() for name in ("machine", "session")]
-    more = float(first["replicas"]) / float(first["replicas_base"])
-    bounds = {"": found["mean"], "_low": found["low"], "_high": found["high"]}
+    replicas = float(first["replicas"]) / float(first["replicas_base"])
+    bounds = {"": speedup["mean"], "_low": speedup["low"], "_high": speedup["high"]}
     return {
         "scaling": scaling,
         "baseline": first["device_base"],
@@ -189,8 +189,8 @@ def _row(rows: pd.DataFrame, scaling: str) -> dict[str, Any]:
         **{name: first[name] for name in [*CELL, "kind", "device_name", "replicas", "replica_batch_size"]},
         "quantity": quantity(str(first["unit"])),
         **{f"ratio{bound}": value for bound, value in bounds.items()},
-        **{f"efficiency{bound}": value / more for bound, value in bounds.items()},
-        "n": int(found["n"]),
+        **{f"efficiency{bound}": value / replicas for bound, value in bounds.items()},
+        "n": int(speedup["n"]),
         "setting": setting_text(*places),
         "note": REHEARSAL if is_rehearsal(rows).iloc[0] else _unlike(first),
         "source": joined_sources(rows["source_base"], rows["source"]),

@@ -65,10 +65,10 @@ def _ends(name: str) -> dict[str, Column]:
 
 def _bounded(texts: Mapping[str, str]) -> dict[str, Column]:
     """Each mean and both ends of its 95 % interval."""
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for name, text in texts.items():
-        found |= {name: Column("float", text), **_ends(name)}
-    return found
+        columns |= {name: Column("float", text), **_ends(name)}
+    return columns
 
 
 UTILISATION: dict[str, Column] = {
@@ -84,6 +84,7 @@ COLUMNS: dict[str, Column] = {
     "module": Column("text", "workload file"),
     "mode": Column("text", "train, predict or generate; empty: a single operation, or no record"),
     "status": Column("text", "what became of the cell's runs"),
+    "n_too_large": Column("int", "runs that ran out of memory or were refused for it"),
     "evidence": Column("text", "measured; only such runs enter this table's numbers"),
     "n_ok": Column("int", "runs that ended well"),
     "n_timed": Column("int", "runs behind the speed: these, and those that ran out of time after a whole steady state"),
@@ -118,7 +119,7 @@ COLUMNS: dict[str, Column] = {
     "fewest_epochs": Column("float", "epochs of the run that learned fewest"),
     "metric": Column("text", "name of the quality metric"),
     **{name: Column("float", text) for name, text in LEARNED.items()},
-    **{name: column for each in LEARNED_BOUNDS for name, column in _ends(each).items()},
+    **{name: column for bound in LEARNED_BOUNDS for name, column in _ends(bound).items()},
     "peak_host": Column("float", "bytes, largest peak memory of the process; of PyTorch's one per replica, added up"),
     "host_memory": Column("float", "bytes, memory of the host"),
     "peak_device": Column("float", "bytes, largest peak memory on the device"),
@@ -173,8 +174,8 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     frame["n_trending"] = good["trend"].isin(["rising", "falling"]).astype(int).groupby(of).sum()
     frame["n_untested"] = good["trend"].isna().astype(int).groupby(of).sum()
     for name in INTERVALS:
-        found = geometric(good[name], of)
-        frame[[name, f"{name}_low", f"{name}_high"]] = found[["mean", "low", "high"]].reindex(frame.index)
+        means = geometric(good[name], of)
+        frame[[name, f"{name}_low", f"{name}_high"]] = means[["mean", "low", "high"]].reindex(frame.index)
     frame[list(NOISE_COLUMNS)] = noise_split(good, of).reindex(frame.index)
     for name in GEOMETRIC:
         frame[name] = geometric(good[name], of)["mean"]
@@ -186,24 +187,25 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
     for name in JOINED:
         frame[name] = _joined(good[name], of)
     frame["status"] = _status(runs, cell)
+    frame["n_too_large"] = runs["status"].isin(["out_of_memory", "refused"]).astype(int).groupby(cell, sort=False).sum()
     return table(frame.reset_index(drop=True), COLUMNS)
 
 
 def _learned(good: pd.DataFrame, of: pd.Series) -> pd.DataFrame:
-    """What the runs of each cell learned; no mean over some of them alone, which would hide those that diverged."""
+    """Return what the runs of each cell learned; no mean over some alone, which would hide those that diverged."""
     learned = good[good["learned_epochs"].notna()]
     of = of.loc[learned.index]
     epochs, known = learned["learned_epochs"].groupby(of), learned[list(LEARNED)].notna()
     validated = known["validation_loss"].groupby(of).transform("any")
     diverged = ~known["loss"] | (validated & ~known["validation_loss"])
-    found = pd.DataFrame({"n_learned": epochs.size(), "n_diverged": diverged.astype(int).groupby(of).sum()})
-    found["n_cut"] = learned["cut"].fillna(False).astype(int).groupby(of).sum()
-    found["learned_epochs"], found["fewest_epochs"] = epochs.max(), epochs.min()
+    counts = pd.DataFrame({"n_learned": epochs.size(), "n_diverged": diverged.astype(int).groupby(of).sum()})
+    counts["n_cut"] = learned["cut"].fillna(False).astype(int).groupby(of).sum()
+    counts["learned_epochs"], counts["fewest_epochs"] = epochs.max(), epochs.min()
     values = learned[list(LEARNED)].astype("float64").where(known.groupby(of).transform("all"))
-    found = found.join(values.groupby(of).mean())
+    counts = counts.join(values.groupby(of).mean())
     for name in LEARNED_BOUNDS:
-        found[[f"{name}_low", f"{name}_high"]] = arithmetic(values[name], of)
-    return found
+        counts[[f"{name}_low", f"{name}_high"]] = arithmetic(values[name], of)
+    return counts
 
 
 def _joined(values: pd.Series, groups: pd.Series) -> pd.Series:

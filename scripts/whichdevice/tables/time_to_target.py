@@ -81,10 +81,10 @@ def goal_of(
     """Return the target for runs of a workload, by the data that they read and what they recorded of each epoch."""
     kind = "loss" if metric is None else "metric"
     higher = higher_is_better and metric is not None
-    own = study.workloads[workload].target if workload in study.workloads else None
-    if own is not None:
+    configured = study.workloads[workload].target if workload in study.workloads else None
+    if configured is not None:
         place = f"config: workloads.{workload}.target"
-        return Goal(own, f"validation_{kind}" if validated else kind, higher, place)
+        return Goal(configured, f"validation_{kind}" if validated else kind, higher, place)
     target = recipe_target(study, workload)
     quantity = kind if target is not None and target.training else f"validation_{kind}"
     missing = f"set workloads.{workload}.target"
@@ -163,12 +163,12 @@ def _goals(good: pd.DataFrame, curves: pd.DataFrame, cell: pd.Series, study: Stu
         goal_of(study, workload, source, metric, bool(higher), bool(checked))
         for (workload, source, metric), higher, checked in zip(known, better, validated, strict=True)
     ]
-    found = pd.DataFrame(goals, index=first.index, columns=list(Goal._fields)).astype({"value": "float64"})
-    return found.set_axis(["target", "quantity", "higher", "target_source"], axis="columns")
+    goals_found = pd.DataFrame(goals, index=first.index, columns=list(Goal._fields)).astype({"value": "float64"})
+    return goals_found.set_axis(["target", "quantity", "higher", "target_source"], axis="columns")
 
 
 def _taken(good: pd.DataFrame, curves: pd.DataFrame, hourly: pd.Series) -> pd.DataFrame:
-    """What each run took, by its place; infinite where it never reached the target, missing where nobody counted."""
+    """Return what each run took, by its place; infinite if it never reached the target, missing if nobody counted."""
     spent = curves["seconds"] + curves["validation_seconds"].fillna(0.0)
     sums = pd.DataFrame({"epochs": 1.0, "seconds": spent, "joules": curves["joules"]}).groupby(curves["place"]).cumsum()
     reached = curves[curves["there"]].drop_duplicates("place")
@@ -184,10 +184,10 @@ def _taken(good: pd.DataFrame, curves: pd.DataFrame, hourly: pd.Series) -> pd.Da
 
 def _over_runs(taken: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:
     """Medians of what every run of a cell counted; means and intervals only of what every run reached."""
-    found = {}
+    columns = {}
     for name in TAKEN:
         values = taken[name]
-        found[f"{name}_median"] = values.groupby(cell).median().where(values.notna().groupby(cell).all())
+        columns[f"{name}_median"] = values.groupby(cell).median().where(values.notna().groupby(cell).all())
         means = geometric(values.where(np.isfinite(values)), cell).where(np.isfinite(values).groupby(cell).all())
-        found |= {name: means["mean"], f"{name}_low": means["low"], f"{name}_high": means["high"]}
-    return pd.DataFrame(found)
+        columns |= {name: means["mean"], f"{name}_low": means["low"], f"{name}_high": means["high"]}
+    return pd.DataFrame(columns)

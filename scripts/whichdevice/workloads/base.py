@@ -15,12 +15,10 @@ name. An operation, such as a matrix product, is an `OperationWorkload`. Arrays 
 its device; after that only `keras.ops` touches them, so that the same lines run on TensorFlow, JAX and PyTorch.
 """
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,7 +48,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the publication did, and where that is written."""
+    """The publication's training, and where that is written."""
 
     source: str
     batch_size: int
@@ -75,15 +73,6 @@ class Options:
         """One of the config's `options` of the workload, or the default."""
         self.read.add(name)
         return self.given.get(name, default)
-
-
-@dataclass(frozen=True)
-class RawInput:
-    """What a served model is given for one example; None in the shape is any size."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
@@ -122,13 +111,8 @@ def tokens_of(inputs: Tree) -> Any:
     return tokens
 
 
-def defined_in(module: ModuleType) -> dict[str, Any]:
-    """Classes and functions that a module defines itself."""
-    return {name: each for name, each in vars(module).items() if getattr(each, "__module__", None) == module.__name__}
-
-
 class Workload(ABC):
-    """What every workload states about itself."""
+    """The facts that every workload states about itself."""
 
     recipe: Recipe
     dataset: ClassVar[str | None] = None
@@ -245,25 +229,8 @@ class TrainingWorkload(Workload):
         raise StudyError(f"{type(self).__name__}: {NO_GENERATION}")
 
     def doubts(self, model: Any) -> list[str]:
-        """What may be wrong with the model, a line each, for a person who tries it."""
+        """Return what may be wrong with the model, a line each, for a person who tries it."""
         return []
-
-    def own_objects(self) -> dict[str, Any]:
-        """Layers and functions of the workload's file by name, with which Keras reads a saved model."""
-        return defined_in(sys.modules[type(self).__module__])
-
-    def raw_input(self, model: Any) -> RawInput:
-        """What a served model takes, before `prepare`; by default what the model itself takes."""
-        tensor = model.inputs[0]
-        return RawInput("inputs", str(tensor.dtype), tuple(tensor.shape[1:]))
-
-    def prepare(self, raw: Any) -> Any:
-        """From raw inputs [batch, ...] to the model's, in `keras.ops`; it becomes a part of the served model."""
-        return raw
-
-    def raw_batch(self, arrays: Arrays, index: Any) -> Any:
-        """Raw inputs of the examples `index`, out of a split's arrays."""
-        return self.batch(arrays, index)[0]
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Mean of the metric over a batch, a scalar; only called where `metric` is named."""
@@ -282,7 +249,7 @@ class TrainingWorkload(Workload):
         return None
 
     def steps_per_epoch(self, examples: int, asked: int | None = None) -> int:
-        """As asked for, else whole batches in the training data; raises StudyError where no batch can be filled."""
+        """Return the steps asked for, else whole batches of data; raises StudyError where none can be filled."""
         steps = examples // self.options.batch_size
         draws_again = asked and not isinstance(self.order(examples, 0), Permutations)  # and so fills any batch
         if steps < 1 and not draws_again:

@@ -30,11 +30,11 @@ class TiedEmbedding(layers.Embedding):
         return ops.matmul(ops.cast(inputs, self.compute_dtype), ops.transpose(table))
 
     def compute_output_shape(self, input_shape: Any, reverse: bool = False) -> Any:
-        """As `call`."""
+        """Return the shape of `call`."""
         return (*input_shape[:-1], self.input_dim) if reverse else (*input_shape, self.output_dim)
 
     def compute_output_spec(self, inputs: Any, reverse: bool = False) -> Any:
-        """As `call`."""
+        """Return the shape and type of `call`."""
         return keras.KerasTensor(self.compute_output_shape(inputs.shape, reverse), self.compute_dtype)
 
 
@@ -117,8 +117,8 @@ class CausalAttention(layers.Layer):
     def _projected(self, inputs: Any) -> tuple[Any, Any, Any]:
         """Queries, keys and values, each [batch, length, heads, width of a head]."""
         _, length, width = inputs.shape
-        each = (-1, length, self.heads, width // self.heads)
-        query, key, value = (ops.reshape(part, each) for part in ops.split(self.project(inputs), 3, axis=-1))
+        heads_shape = (-1, length, self.heads, width // self.heads)
+        query, key, value = (ops.reshape(part, heads_shape) for part in ops.split(self.project(inputs), 3, axis=-1))
         return query, key, value
 
     def _among(self, shape: Any, query: Any, key: Any, value: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 
 from whichdevice.models.batch_order import BatchOrder, RandomDraws
 from whichdevice.models.losses import sparse_cross_entropy
-from whichdevice.workloads.base import Arrays, RawInput, Recipe, Split, Target, TrainingWorkload
+from whichdevice.workloads.base import Arrays, Recipe, Split, Target, TrainingWorkload
 
 VOCABULARY = 256
 UNITS = 512
@@ -73,21 +73,6 @@ class ShakespeareLstm(TrainingWorkload):
         offsets = ops.arange(self.sequence_length + 1, dtype="int32")
         window = ops.cast(ops.take(arrays["text"], starts[:, None] + offsets[None, :], axis=0), "int32")
         return window[:, :-1], window[:, 1:]
-
-    def raw_input(self, model: Any) -> RawInput:
-        """Characters as bytes, in Latin-1."""
-        return RawInput("characters", "uint8", (self.sequence_length,))
-
-    def prepare(self, raw: Any) -> Any:
-        """The bytes as numbers."""
-        from keras import ops
-
-        return ops.cast(raw, "int32")
-
-    def raw_batch(self, arrays: Arrays, index: Any) -> Any:
-        """Characters uint8 [batch, length]."""
-        starts = np.asarray(arrays["starts"])[np.asarray(index)] if "starts" in arrays else np.asarray(index)
-        return np.asarray(arrays["text"])[starts[:, None] + np.arange(self.sequence_length)].astype(np.uint8)
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Sparse categorical cross-entropy, mean over all characters."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.models.batch_order import BatchOrder, RandomDraws
-from whichdevice.workloads.base import Arrays, Options, RawInput, Recipe, Split, Target, TrainingWorkload
+from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload
 
 UNITS = 512
 WARM_UP = 50  # steps whose error the loss ignores
@@ -46,8 +46,6 @@ class WeatherGru(TrainingWorkload):
         if self.sequence_length <= WARM_UP:
             raise StudyError(f"sequence_length {self.sequence_length}: the loss ignores {WARM_UP} steps; take more")
         self._best: Path | None = None
-        self._input_range: tuple[np.ndarray, np.ndarray] = np.zeros(1, np.float32), np.ones(1, np.float32)
-        self._raw_test: np.ndarray | None = None
 
     def model(self) -> Any:
         """821,763 parameters."""
@@ -76,7 +74,6 @@ class WeatherGru(TrainingWorkload):
         inputs = _inputs(signals, times)[:-AHEAD]
         targets = signals[AHEAD:, [COLUMNS.index(name) for name in TARGETS]]
         boundary = int(TRAINING_SHARE * len(inputs))
-        self._raw_test, self._input_range = inputs[boundary:], _range(inputs[:boundary])
         inputs = _scaled(inputs, inputs[:boundary])
         scaled = _scaled(targets, targets[:boundary])
         count = max(round(boundary * self.options.fraction), self.sequence_length + 1)
@@ -96,21 +93,6 @@ class WeatherGru(TrainingWorkload):
             return ops.take(arrays["inputs"], index, axis=0), ops.take(arrays["targets"], index, axis=0)
         window = index[:, None] + ops.arange(self.sequence_length, dtype="int32")[None, :]
         return ops.take(arrays["inputs"], window, axis=0), ops.take(arrays["targets"], window, axis=0)
-
-    def raw_input(self, model: Any) -> RawInput:
-        """18 signals in physical units, day of the year and hour of the day; predictions are scaled to 0 to 1."""
-        return RawInput("signals", "float32", (None, len(COLUMNS)))
-
-    def prepare(self, raw: Any) -> Any:
-        """Scaled by the range of the training part, which `splits` reads off; unscaled before."""
-        low, span = self._input_range
-        return (raw - low) / span
-
-    def raw_batch(self, arrays: Arrays, index: Any) -> Any:
-        """The one sequence of all test hours, float32 [1, hours, 20]; only of validation data."""
-        if self._raw_test is None or len(arrays["inputs"].shape) != 3:
-            raise StudyError("weather_gru: raw inputs are kept of validation data alone")
-        return self._raw_test[None][np.asarray(index)]
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Mean squared error without the first 50 steps."""

@@ -10,10 +10,12 @@ import numpy as np
 import torch
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.memory import RESERVE, SPREAD, Plan, is_tight, need
-from whichdevice.forecast.torch.several import Way, accumulated, way_that_fits
+from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
+from whichdevice.forecast.torch.memory import RESERVE, Plan, need
+from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
@@ -22,7 +24,7 @@ from whichdevice.measuring.request import content_key
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
 from whichdevice.models.torch_model import TorchFile
-from whichdevice.records.products import GENERATING, Change, Collective, CompileFacts, CompileStatus, ProgramRequest
+from whichdevice.records.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
 from whichdevice.records.schema import GENERATED_UNIT
 from whichdevice.workloads.base import Options
 
@@ -109,36 +111,30 @@ class Traced:
 
     def record(self, request: ProgramRequest, target: Target) -> tuple[CompileStatus, str | None, CompileFacts, Work]:
         """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
-        available = target.memory - RESERVE
-        way = self._way(request, target.devices, available)
+        if target.kind == "tpu" and (reason := self._not_on_tpu()):
+            raise StudyError(reason)
+        way = self._way(request, target)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
-        needed, work = need(trace), self._work(trace, request)
-        sent = sum(each.bytes * each.count for each in work.items if each.kind == "collective")
-        collectives = {"all": Collective(count=1, nbytes=sent)} if sent else {}
-        facts = CompileFacts(
-            evidence="traced",
-            memory=target.memory,
-            memory_available=available,
-            memory_needed=needed,
-            memory_missing=needed - available if needed > available else None,
-            memory_tight=is_tight(needed, available),
-            memory_parts=dict(trace.memory),
-            operations=work.operations,
-            nbytes=work.bytes,
-            kernels=work.kernels,
-            collectives=collectives,
+        work = work_of(target, trace, request.precision, self._compiled)
+        facts = facts_on(
+            target,
+            trace,
+            work,
             unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),
             way=way.words(target.devices) or None,
-            note="; ".join(filter(None, [self.note, *trace.notes, *COMPILED * self._compiled])) or None,
+            notes=[*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled],
         )
+        needed, available = need(trace), target.available(RESERVE)
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
         if (request.largest_batch or needed > available) and not self._workload.tunable:
             facts = facts.model_copy(update=self._largest(request, target, needed, available))
-        if needed <= available:
-            return "ok", None, facts, work
-        return "does_not_fit", str(OutOfDeviceMemoryError(needed, available)), facts, work
+        return *outcome(facts), facts, work
+
+    def _not_on_tpu(self) -> str | None:
+        """Why the step has no TPU form; None where it has one."""
+        return tpu.NO_4_BITS if self._workload.tuning.method == "qlora" else self._workload.only_on_gpu
 
     def _cached(self, trace: Trace, request: ProgramRequest) -> Trace:
         """With the cache of keys and values, which a decoding step reads whole."""
@@ -147,40 +143,33 @@ class Traced:
         read = (Item("memory", "half", 0.0, nbytes, 1),) if request.mode == "decode" else ()
         return replace(trace, work=replace(trace.work, items=(*trace.work.items, *read)), memory=memory)
 
-    def _way(self, request: ProgramRequest, devices: int, available: float) -> Way:
+    def _way(self, request: ProgramRequest, target: Target) -> Way:
         """How each device takes its part of the step."""
-        size, trains = request.batch_size // devices, request.mode == "train"
+        trains, tuned = request.mode == "train", self._workload.tunable
+        passes = self._workload.tuning.gradient_accumulation if trains else None
         mixed = self.plan.step.precision.startswith("mixed")
+        return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes)
 
-        def fits(trace: Trace) -> bool:
-            return need(trace) <= available * (1 - SPREAD)
-
-        tunable, passes = trains and self._workload.tunable, self._workload.tuning.gradient_accumulation
-        return way_that_fits(self.trace, size, devices, fits, mixed, tunable, passes if trains else None)
-
-    def _work(self, trace: Trace, request: ProgramRequest) -> Work:
-        """The work of one device: in float16 gradients are divided by the loss's scale and checked."""
-        work, gradients = trace.fused if self._compiled else trace.work, trace.memory["gradients"]
-        if request.precision == "mixed_float16" and gradients:
-            work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
-        return work
 
     def _changes(self, request: ProgramRequest, target: Target, work: Work, available: float) -> list[Change]:
         """What to change so that it fits, with the memory that it then needs and how much longer a step takes."""
 
+        per_device = request.batch_size // target.devices
+        size = 1 if self._workload.tunable else per_device
+
         def seconds(work: Work) -> float:
             return forecast_step(work, target.row, request.mode, target.devices).seconds
 
-        size = 1 if self._workload.tunable else request.batch_size // target.devices
-        found = self.plan.changed(size, lambda trace: need(trace) <= available)
+        def changed_work(trace: Trace) -> Work:
+            return work_of(target, accumulated(trace, per_device // size), request.precision, self._compiled)
+
         return [
             Change(
                 name=" and ".join(ways),
                 memory_needed=need(trace),
-                time=seconds(self._work(accumulated(trace, request.batch_size // target.devices // size), request))
-                / seconds(work),
+                time=seconds(changed_work(trace)) / seconds(work),
             )
-            for ways, trace in found
+            for ways, trace in self.plan.changed(size, lambda trace: need(trace) <= available)
         ]
 
     def _largest(self, request: ProgramRequest, target: Target, needed: float, available: float) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Programs, constants and page of the forecasts: `make forecasts`, or
 
-    python -m benchmarks.forecasts            # compile programs without a digest, fit, evaluate, write the page
-    python -m benchmarks.forecasts --rebuild  # compile every GPU program anew (an hour on two cores)
+    python -m fit            # compile programs without a digest, fit, evaluate, write the page
+    python -m fit --rebuild  # compile every GPU program anew (an hour on two cores)
 
 Deep models of equal layers are compiled with one and with two layers; their work is that of one layer and so many times
 the difference (Work.deepened). Not where the loss is scaled (mixed_float16): the compiler then fuses less of a deep
@@ -13,9 +13,10 @@ import json
 import sys
 from typing import Any
 
-from benchmarks.forecasts import language_models
-from benchmarks.forecasts.decisions import RECORD, decisions
-from benchmarks.forecasts.fitting import (
+from fit import language_models
+from fit.decisions import RECORD, decisions
+from fit.fitting import (
+    DATA,
     DIGESTS,
     PUBLISHED,
     Published,
@@ -24,22 +25,20 @@ from benchmarks.forecasts.fitting import (
     read_digests,
     write,
 )
-from benchmarks.forecasts.page import write_page
-from benchmarks.forecasts.validation import evaluations, models_left_out, scorecard, small_steps, widths
-
-from whichdevice.files import CONFIG
+from fit.page import write_page
+from fit.validation import evaluations, models_left_out, scorecard, small_steps, widths
 from whichdevice.forecast.joint import SCORECARD
 from whichdevice.forecast.time_model import CONSTANTS
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.programs import CompiledProgram, compile_program
 
-MEMORY = CONFIG / "forecast_memory.csv"
-DEEP = {"config/forecast_models/bert.py": 24, "config/forecast_models/gpt2.py": 12}  # layers where no option says
+MEMORY = DATA / "memory.csv"
+DEEP = {"compiled/bert.py": 24, "compiled/gpt2.py": 12}  # layers where no option says
 
 
 def main() -> None:
-    """Bring digests, constants, page and figure up to date with config/forecast_published.csv."""
+    """Bring digests, constants, page and figure up to date with fit/data/published.csv."""
     digests = read_digests(DIGESTS)
     programs: dict[str, Any] = digests["programs"]
     with PUBLISHED.open(encoding="utf-8", newline="") as file:
@@ -74,7 +73,7 @@ def compiled(line: dict[str, str]) -> Work:
 
 
 def write_memory(again: bool) -> None:
-    """The memory needed by each program of config/forecast_memory.csv, where it is missing."""
+    """The memory needed by each program of fit/data/memory.csv, where it is missing."""
     with MEMORY.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         columns, lines = reader.fieldnames or [], list(reader)
@@ -93,8 +92,9 @@ def _compiled(line: dict[str, str], options: dict[str, Any]) -> Work:
 
 
 def _program(line: dict[str, str], options: dict[str, Any]) -> CompiledProgram:
+    name = line["model"]
     return compile_program(
-        line["model"],
+        str(DATA.with_name(name)) if name.endswith(".py") else name,
         line["device"],
         line["precision"],
         int(line["batch"]),

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.forecasts.validation import SURE, Forecasts
 
+from fit.validation import SURE, Forecasts
 from whichdevice.answer.decide import NEAR, Amount, By, Wants, decide
 from whichdevice.answer.rows import FORECAST, Work
 from whichdevice.answer.rows import Row as Device
 from whichdevice.config.hardware import hardware_rows
 
-RECORD = Path(__file__).parents[2] / "docs" / "results" / "decisions.json"
+RECORD = Path(__file__).parents[1] / "docs" / "results" / "decisions.json"
 FEW = 3  # devices that a comparison has at least
 HOURS = 1000.0  # that the work takes on the fastest device: minutes and cents play no part
 RIGHT = 0.03  # a pick is right where it is worse than the best by so much at most

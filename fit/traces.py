@@ -1,4 +1,4 @@
-"""Traces timm's models of config/forecast_traces.json.gz anew: `python -m benchmarks.forecasts.traces [MODEL ...]`.
+"""Traces timm's models of fit/data/traces.json.gz anew: `python -m fit.traces [MODEL ...]`.
 
 Needs timm beside the project's own packages (`pip install --no-deps timm`, and torchvision's build for a CPU). No
 weights are loaded and nothing is computed; a model takes a second or two. Published times of the file stay as they are.
@@ -10,8 +10,8 @@ import sys
 from typing import Any
 
 import torch
-from benchmarks.forecasts.fitting import TRACES, read_traces
 
+from fit.fitting import TRACES, read_traces
 from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.forecast.work import Work
 

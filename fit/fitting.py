@@ -1,6 +1,6 @@
 """Published times, and the fit of the forecasts' constants to them.
 
-config/forecast_published.csv has the published times, config/forecast_digests.json the work of their programs. Factors
+fit/data/published.csv has the published times, fit/data/digests.json the work of their programs. Factors
 are fitted by least squares of log residuals for each software; n rows of a source weigh as much as √n. residuals.py
 fits the residuals' parts, validation.py tests the fit.
 """
@@ -17,11 +17,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from benchmarks.forecasts.residuals import TURNS, Columns, fit
 
+from fit.residuals import TURNS, Columns, fit
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
-from whichdevice.files import CONFIG
 from whichdevice.forecast.time_model import (
     PER_WATT,
     PRECISIONS,
@@ -38,9 +37,10 @@ from whichdevice.forecast.time_model import (
 )
 from whichdevice.forecast.work import Item, Software, Work
 
-PUBLISHED = CONFIG / "forecast_published.csv"
-DIGESTS = CONFIG / "forecast_digests.json"
-TRACES = CONFIG / "forecast_traces.json.gz"
+DATA = Path(__file__).with_name("data")  # published times and traced work
+PUBLISHED = DATA / "published.csv"
+DIGESTS = DATA / "digests.json"
+TRACES = DATA / "traces.json.gz"
 SHEET = "sheet"  # the factor of what has none
 ROBUST = 0.2  # log residual from which on a row counts less than its square
 PULL = 0.1  # of the prior: so many log units of misfit for one of its spreads
@@ -417,7 +417,7 @@ def host_times(published: Published, logs: np.ndarray, chosen: np.ndarray) -> di
 
 
 def constants_of(published: Published, found: Fitted, widths: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """What config/forecast_constants.json holds; `widths` are those that validation.py finds."""
+    """What scripts/whichdevice/forecast/constants.json holds; `widths` are those that validation.py finds."""
     constants: dict[str, Any] = {
         "how": "Fitted by `make forecasts` to published times. factors: time over time at the sheet's peaks by class "
         "of work; launch: seconds a kernel. fitted: classes that published times have. families, chips: offset and "
@@ -472,6 +472,6 @@ def _rounded(value: Any) -> Any:
 
 
 def write(constants: Mapping[str, Any], path: Path) -> None:
-    """Write config/forecast_constants.json or the scorecard."""
+    """Write scripts/whichdevice/forecast/constants.json or the scorecard."""
     path.write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
     read_constants.cache_clear()

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from benchmarks.forecasts.fitting import Fitted, Published, Row, host_times
 from scipy.special import ndtr, ndtri
 
+from fit.fitting import Fitted, Published, Row, host_times
 from whichdevice.forecast.joint import INTERVAL, Card, interval, residual
 from whichdevice.forecast.time_model import CLOCK_SD, LAUNCH_SD
 

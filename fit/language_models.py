@@ -1,7 +1,7 @@
 """Published times and memory of language models' training in PyTorch, and the traces of their steps.
 
-config/llm_published.csv has what others measured (llm-foundry, LitGPT, torchtune, torchtitan; 1 to 512 GPUs),
-config/llm_digests.json the traces, each of one rank's batch: `on_gpus` adds what the ranks send each other.
+fit/data/llm_published.csv has what others measured (llm-foundry, LitGPT, torchtune, torchtitan; 1 to 512 GPUs),
+fit/data/llm_digests.json the traces, each of one rank's batch: `on_gpus` adds what the ranks send each other.
 `make forecasts` traces what is missing; LitGPT's steps are traced with its own model, which needs, beside the project's
 packages and without dependencies of its own, `pip install --no-deps litgpt==0.3.1 lightning lightning-utilities
 torchmetrics`. Times are compared where a step's device, length and settings are known; memory
@@ -16,11 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.forecasts.fitting import read_traces
-from benchmarks.forecasts.traces import sums, write
-
+from fit.fitting import DATA, read_traces
+from fit.traces import sums, write
 from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.files import CONFIG
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.models.hugging_face import configuration
@@ -28,8 +26,8 @@ from whichdevice.models.tuning import Tuning
 
 FRAGMENTATION, RESERVE, SPREAD = 1.09, 0.9e9, 0.05  # as forecast/torch/ has them
 LIBRARY = "language models"
-PUBLISHED = CONFIG / "llm_published.csv"
-DIGESTS = CONFIG / "llm_digests.json"
+PUBLISHED = DATA / "llm_published.csv"
+DIGESTS = DATA / "llm_digests.json"
 DEVICES = {"H100 96 GB HBM2e, 2.4 TB/s, 500 W": "H100 SXM", "A100": "A100 SXM 80GB"}
 BANDWIDTH = {"H100 96 GB HBM2e, 2.4 TB/s, 500 W": 2400.0}  # GB/s, where it is not the sheet's
 LITGPT = "litgpt"
@@ -275,7 +273,7 @@ OTHER_STEPS = ("unclear", "float8", "host", "8-bit", "optimizer", "same")
 
 
 def timed_rows() -> Iterator[tuple[list[Any], list[Any]]]:
-    """Each published time of a step as it is traced here, as config/forecast_traces.json.gz has it: question and row.
+    """Each published time of a step as it is traced here, as fit/data/traces.json.gz has it: question and row.
 
     A step whose source does not say whether it is compiled counts as operation by operation.
     """
@@ -297,7 +295,7 @@ def timed_rows() -> Iterator[tuple[list[Any], list[Any]]]:
 
 
 def write_times() -> None:
-    """Put the times and works of config/llm_published.csv into config/forecast_traces.json.gz, for its old ones."""
+    """Put the times and works of fit/data/llm_published.csv into fit/data/traces.json.gz, for its old ones."""
     document = read_traces()
     places = [place for place, each in enumerate(document["questions"]) if each[0] != LIBRARY]
     number = {place: count for count, place in enumerate(places)}

@@ -1,0 +1,250 @@
+"""What limits an answer, what to change, what settles it: facts beside the decision, from which words are made."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from whichdevice.answer.decide import DAY, HOUR, NEAR, NEAR_SECONDS, NEAR_USD, SURE, Answer, Option, Reason, finite
+from whichdevice.answer.rows import ESTIMATED, Row, Work
+from whichdevice.config.prices import USD_PER_KWH
+
+MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
+SPOT_SAVES = 0.2  # of the pick's price
+MAX_DAYS = 365  # of a deadline that is worth a sentence
+MAX_CHANGES = 4
+SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
+SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
+BUYING_SHARE = 0.1  # of the hours from which on buying is cheaper: a shorter training is no reason to buy
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How long a device waits for the input pipeline, with the best number of workers or as it is written."""
+
+    card: str
+    rate: float  # examples a second that the pipeline gives
+    takes: float  # examples a second that the device takes
+    waits: float  # share of the time
+    as_written: bool  # whether it waits only because the file has too few workers
+    feed: int  # cores that feed the device
+
+
+def pipeline(answer: Answer) -> Pipeline | None:
+    """Return how the pipeline limits the pick, or else the fastest device; None where it hardly does."""
+    work = answer.work
+    timed = [row for row in work.rows if row.step_time]
+    if not work.pipeline_rate or not timed:
+        return None
+    best, written = work.pipeline_rate, work.written_rate or work.pipeline_rate
+    fastest = min(timed, key=lambda row: row.step_time or math.inf)
+    rows = [answer.pick.row, fastest] if answer.pick else [fastest]
+    for rate in (best, written) if more_workers_help(work) else (best,):
+        for row in rows:
+            waits = 1 - row.step_time * rate / work.batch if row.step_time else 0.0
+            if waits > NEAR:
+                takes = work.batch / (row.step_time or math.inf)
+                feed = math.ceil(takes / best * max(1, work.pipeline_workers))
+                return Pipeline(row.card, rate, takes, waits, rate != best, feed)
+    return None
+
+
+def more_workers_help(work: Work) -> bool:
+    """Return whether the pipeline gives more with another number of workers than the file has."""
+    return bool(work.pipeline_rate and work.written_rate and work.written_rate * (1 + NEAR) < work.pipeline_rate)
+
+
+def hurry(answer: Answer) -> Option | None:
+    """Return the fastest choice where it ends noticeably earlier than the pick."""
+    pick, fastest = answer.pick, answer.fastest
+    if pick is None or fastest is None or fastest is pick or not fastest.seconds or not pick.seconds:
+        return None
+    return fastest if pick.seconds >= max(fastest.seconds * (1 + NEAR), fastest.seconds + NEAR_SECONDS) else None
+
+
+def more_time(answer: Answer) -> tuple[Option, int] | None:
+    """Return a choice that is cheaper and ends after the deadline, with the days that it needs."""
+    pick, cheapest = answer.pick, answer.cheapest
+    if pick is None or cheapest is None or cheapest is pick or answer.wants.by == "time" or cheapest.timely:
+        return None
+    days = math.ceil((cheapest.seconds_high or cheapest.seconds or math.inf) / DAY)
+    saves = (pick.usd or 0.0) - (cheapest.usd or 0.0)
+    return (cheapest, days) if saves >= NEAR_USD and days <= MAX_DAYS else None
+
+
+def with_room(answer: Answer) -> Option | None:
+    """Return the best choice whose memory is not tight."""
+    others = [option for option in answer.choices if not option.row.memory_tight]
+    timely = [option for option in others if option.timely] or others
+    return min(timely, key=lambda option: math.inf if option.usd is None else option.usd, default=None)
+
+
+def on_demand(answer: Answer) -> Option | None:
+    """Return the card of a pick that is free or spot, as it is rented on demand."""
+    pick = answer.pick
+    if pick is None or pick.row.price.kind not in ("free", "spot"):
+        return None
+    return next((option for option in answer.options if option.device == pick.row.card), None)
+
+
+def spot_offer(answer: Answer) -> Option | None:
+    """Return a spot machine that nobody asked for, where it saves much."""
+    pick, wants = answer.pick, answer.wants
+    spot = [option for option in answer.options if option.why == Reason.SPOT and option.timely]
+    best = min(spot, key=lambda option: option.usd or 0.0, default=None)
+    if best is None or pick is None or wants.only_free or answer.by != "cost":
+        return None
+    saves = (pick.usd or 0.0) - (best.usd or 0.0)
+    return best if saves >= max(SPOT_SAVES * (pick.usd or 0.0), 1.0) else None
+
+
+def several_in_time(answer: Answer) -> list[int]:
+    """Return numbers of GPUs that may end in time where one is too late; PyTorch's are asked about by themselves."""
+    if not answer.late or answer.work.mode != "train" or any(row.is_several for row in answer.work.rows):
+        return []
+    return [count for count in (2, 4, 8) if answer.work.batch % count == 0]
+
+
+@dataclass(frozen=True)
+class Settling:
+    """The measurement that settles a choice: the same step on the pick, and what that costs at most."""
+
+    device: str
+    spot: bool
+    max_usd: int
+    precision: str
+
+
+def settling(answer: Answer) -> Settling | None:
+    """Return how to measure the pick, where that costs much less than a wrong choice."""
+    pick = answer.pick
+    if pick is None or pick.row.is_here or not pick.row.usd_per_hour or pick.row.is_several or answer.by != "cost":
+        return None
+    usd = math.ceil(MEASURING_HOURS * pick.row.usd_per_hour)
+    if (pick.sure or 0.0) >= SURE or answer.regret_at_most < 2 * usd:
+        return None
+    return Settling(pick.row.target or pick.row.card, pick.row.spot, usd, pick.row.precision)
+
+
+@dataclass(frozen=True)
+class Buying:
+    """What a card costs, and from how many hours of use on that is cheaper than renting."""
+
+    usd: float
+    hours: float
+
+
+def buying(answer: Answer) -> Buying | None:
+    """Return when buying the pick is cheaper, where that may matter."""
+    pick = answer.pick
+    if pick is None or pick.row.card_usd is None or not pick.row.usd_per_hour or not pick.seconds:
+        return None
+    saved = pick.row.usd_per_hour - pick.row.card_watts / 1000 * USD_PER_KWH
+    hours = pick.row.card_usd / saved if saved > 0 else math.inf
+    return Buying(pick.row.card_usd, hours) if pick.seconds / HOUR > BUYING_SHARE * hours else None
+
+
+def contradictions(answer: Answer) -> list[Row]:
+    """Return measured devices whose time is outside their forecast's interval."""
+    return [row for row in answer.work.rows if row.contradicts and row.forecast_time and row.step_time]
+
+
+def host_bound(answer: Answer) -> tuple[list[str], bool]:
+    """Return the cards elsewhere that wait for the host, and whether those are all of several."""
+    elsewhere = [option for option in answer.options if option.seconds and not option.row.is_here]
+    cards = [option.row.card for option in elsewhere if option.host_decides]
+    return cards, len(cards) == len(elsewhere) > 1
+
+
+def untested(answer: Answer) -> list[str]:
+    """Return the cards whose kind or model no published times tested."""
+    return [row.card for row in answer.work.rows if row.step_time and not row.known and row.price.kind != "free"]
+
+
+def step_notes(answer: Answer) -> dict[str, list[str]]:
+    """Return in what forecast steps are others than the devices would run, with the cards; none where it is all."""
+    forecasts = [row for row in answer.work.rows if row.rented and row.step_time]
+    notes: dict[str, list[str]] = {}
+    for row in forecasts:
+        for note in row.notes:
+            notes.setdefault(note, []).append(row.card)
+    cards = {row.card for row in forecasts}
+    return {note: [] if set(noted) == cards else list(dict.fromkeys(noted)) for note, noted in notes.items()}
+
+
+def estimates(answer: Answer) -> list[Row]:
+    """Return rows of this machine that were estimated rather than measured."""
+    return [row for row in answer.work.rows if row.evidence == ESTIMATED and row.step_time]
+
+
+# Memory.
+
+
+def memory(row: Row) -> float:
+    """Return the bytes that a device has, 0 where that is not known."""
+    return row.memory_available or 0.0
+
+
+def parts(row: Row) -> dict[str, float]:
+    """Return what adds up to the memory needed, without CUDA's context; `rest` is buffers and fragments."""
+    known = {name: nbytes for name, nbytes in row.memory_parts.items() if name != "context" and nbytes}
+    rest = (row.memory_needed or 0.0) - sum(known.values())
+    return known | ({"rest": rest} if known and rest > 0.01 * (row.memory_needed or 0.0) else {})
+
+
+def surely_fits(change: Mapping[str, Any], row: Row) -> bool:
+    """Return whether a changed step fits a device."""
+    return bool(change["memory_needed"] <= SURELY * memory(row))
+
+
+def changes(row: Row) -> list[Mapping[str, Any]]:
+    """Return what takes less memory on a device: all that fits, from the most memory to the least; else the smallest."""
+    fit = sorted((one for one in row.changes if surely_fits(one, row)), key=lambda one: -one["memory_needed"])
+    less = [one for one in row.changes if one["memory_needed"] < SAFE * (row.memory_needed or 0.0)]
+    return fit[-MAX_CHANGES:] or sorted(less, key=lambda one: one["memory_needed"])[:1]
+
+
+def gpus_that_hold(row: Row) -> int | None:
+    """Return how many GPUs hold a step by FSDP, which shares weights, gradients and the optimiser's state out."""
+    if row.devices > 1 or row.kind != "gpu":
+        return None
+    shared = sum(row.memory_parts.get(name, 0.0) for name in ("weights", "gradients", "optimizer"))
+    rest = (row.memory_needed or 0.0) - shared
+    return next((count for count in (2, 4, 8) if shared / count + rest <= SAFE * memory(row)), None)
+
+
+def to_enlarge(answer: Answer) -> Row | None:
+    """Return the largest traced device that costs less an hour than the pick, or is tight, and is too small."""
+    pick = answer.pick
+    traced = [option.row for option in answer.options if option.row.memory_parts]
+    if pick is None or any(row.devices > 1 for row in traced):
+        return None
+    hourly = math.inf if pick.row.usd_per_hour is None or pick.row.is_here else pick.row.usd_per_hour
+    small = [row for row in traced if row.memory_tight or (row.fits is False and (row.usd_per_hour or 0.0) < hourly)]
+    return max(small, key=memory, default=None)
+
+
+def largest_too_small(answer: Answer) -> Row | None:
+    """Return the largest device where nothing holds the step; None where another reason rules some out."""
+    rows = [option.row for option in answer.options if option.row.memory_needed and option.row.memory_available]
+    return max(rows, key=lambda row: memory(row) * row.devices) if answer.fits_nowhere and rows else None
+
+
+def as_dict(answer: Answer) -> dict[str, Any]:
+    """Return the answer's facts, and those beside the decision, as plain data for JSON."""
+
+    def named(option: Option | None) -> str | None:
+        return None if option is None else option.device
+
+    limits, settle, buy = pipeline(answer), settling(answer), buying(answer)
+    return answer.to_dict() | finite({
+        "pipeline": limits and asdict(limits),
+        "waits_for_host": host_bound(answer)[0],
+        "contradicts": [row.device for row in contradictions(answer)],
+        "untested": list(dict.fromkeys(untested(answer))),
+        "step_notes": step_notes(answer),
+        "spot_offer": named(spot_offer(answer)),
+        "settling": settle and asdict(settle),
+        "buying": buy and asdict(buy),
+    })  # fmt: skip
+

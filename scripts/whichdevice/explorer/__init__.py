@@ -1,0 +1,1 @@
+"""The explorer: one page that answers for well-known models on every device of the sheet, in one file."""

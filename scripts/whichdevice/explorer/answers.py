@@ -1,0 +1,111 @@
+"""Answers for well-known models, from their kept steps by the way that `whichdevice ask` takes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from whichdevice.answer import Answer, Wants
+from whichdevice.answer.decide import amount_of, decide
+from whichdevice.answer.rows import works
+from whichdevice.config.hardware import HardwareRow
+from whichdevice.explorer.steps import ADAPTERS, HALF, MIXED, PARTS, SINGLE, KnownModel, items_of
+from whichdevice.forecast.study import usual_precision
+from whichdevice.forecast.targets import Target, all_targets, program_device
+from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
+from whichdevice.forecast.work import Work
+from whichdevice.forecast.xla.compile import MARGIN, on_memory_of
+from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
+from whichdevice.tables.base import table
+from whichdevice.tables.costs import COSTS_COLUMNS
+from whichdevice.tables.forecasts import table_of_records
+from whichdevice.tables.summary import COLUMNS
+
+
+@dataclass(frozen=True)
+class KeptTrace:
+    """A trace as it was kept: what a forecast and a need of memory read of one."""
+
+    work: Work
+    fused: Work
+    memory: dict[str, float]
+
+
+def targets() -> list[Target]:
+    """Return every device of the sheet that any software has forecasts for, GPUs and TPUs."""
+    by_device = {target.device: target for software in ("eager", "xla") for target in all_targets(1, software)}
+    return list(by_device.values())
+
+
+def answer_for(
+    model: KnownModel, training: str, batch: int, devices: Iterable[Target], sheet: Mapping[str, HardwareRow],
+    wants: Wants | None = None,
+) -> Answer:  # fmt: skip
+    """Return the answer that `ask NAME --no-measuring` has on a typical host, for all devices that can take it."""
+    records = [record_for(model, training, batch, target) for target in devices]
+    forecasts = table_of_records([record for record in records if record is not None], sheet)
+    nothing_measured = (table([], COLUMNS), table([], COSTS_COLUMNS))
+    [work] = works(*nothing_measured, forecasts, {}, sheet)
+    work = replace(work, tokens=model.tokens, unit=model.unit)
+    wants = wants or Wants(examples=amount_of(work, Wants()).units)
+    return decide(work, wants, amount_of(work, wants))
+
+
+def record_for(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
+    """Return the record of a step on a device; None where it has no such number format or software."""
+    make = _of_program if model.software == "xla" else _of_trace
+    return make(model, training, batch, target)
+
+
+def _of_program(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
+    """Return the record of its architecture's program; one that misses the memory by little may or may not fit."""
+    precision = usual_precision(target, "single" if training == SINGLE else "mixed")
+    shared = program_device(target)
+    kept = model.steps[training][str(batch)].get(shared)
+    if kept is None or target.refusal(precision):
+        return None
+    sums, memory_needed, is_lower_bound = kept
+    module = model.name.removesuffix(" in Keras")  # timm has another resnet50
+    asked = ProgramRequest(
+        device=target.device, workload=model.name, module=module, precision=precision, batch_size=batch
+    )
+    facts = CompileFacts(
+        memory=target.memory, memory_available=target.memory, memory_needed=memory_needed,
+        memory_is_lower_bound=is_lower_bound, unit=model.unit, units_per_step=float(batch),
+    )  # fmt: skip
+    work = Work("gpu", items_of(sums)).digest()
+    program = CompiledRecord(asked=asked, status="ok", reason=None, facts=facts, work=work, code_hash="")
+    record = on_memory_of(program, target)
+    assert record.facts is not None
+    near = (record.facts.memory_missing or 0.0) <= MARGIN * (record.facts.memory_available or 0.0)
+    if record.status == "does_not_fit" and near and target.device != shared:
+        record.facts = record.facts.model_copy(update={"memory_tight": True})
+    return record
+
+
+def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
+    """Return the record of its trace, in the number format that the device has for such a training."""
+    precision = usual_precision(target, "single" if training == SINGLE else "mixed")
+    traced_as = SINGLE if training == MIXED and precision == "float32" else training
+    if training == HALF and precision != "mixed_bfloat16":
+        traced_as = MIXED
+    elif training in (*ADAPTERS, HALF) and precision == "mixed_bfloat16":  # as `ask` takes a large decoder
+        precision = "bfloat16"
+    steps = model.steps.get(traced_as)
+    unusual = training in (*ADAPTERS, HALF) and precision == "float32"
+    if steps is None or unusual or target.refusal(precision, "eager"):
+        return None
+
+    def traced(size: int, changes: tuple[str, ...]) -> Any:
+        sums, memory = steps[f"{size}{'c' * bool(changes)}"]
+        work = Work("gpu", items_of(sums), software="eager")
+        return KeptTrace(work, work, dict(zip(PARTS, memory, strict=True)))
+
+    trace = way_on(target, traced, batch, mixed=False, tunable=model.has_passes).trace
+    work = work_of(target, trace, precision)
+    facts = facts_on(target, trace, work, unit=model.unit, units_per_step=float(batch))
+    asked = ProgramRequest(
+        device=target.device, workload=model.name.rpartition("/")[2], module=model.name, precision=precision,
+        batch_size=batch,
+    )  # fmt: skip
+    status, reason = outcome(facts)
+    return CompiledRecord(asked=asked, status=status, reason=reason, facts=facts, work=work.digest(), code_hash="")

@@ -1,0 +1,69 @@
+"""What a traced step comes to on a device: how it is taken, its work, its memory, whether it fits. Needs no PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from whichdevice.forecast import tpu
+from whichdevice.forecast.targets import Target
+from whichdevice.forecast.torch.memory import RESERVE, SPREAD, is_tight, need
+from whichdevice.forecast.torch.several import Way, way_that_fits
+from whichdevice.forecast.work import Item, Work
+from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError
+from whichdevice.records.products import Collective, CompileFacts, CompileStatus
+
+if TYPE_CHECKING:
+    from whichdevice.forecast.torch.trace import Trace
+
+
+def way_on(
+    target: Target, traced: Callable[[int, tuple[str, ...]], Trace], batch_size: int, mixed: bool, tunable: bool,
+    passes: int | None = None,
+) -> Way:  # fmt: skip
+    """Return how each device of a target takes its part of the batch, with its trace; see `way_that_fits`."""
+    available = target.available(RESERVE)
+
+    def fits(trace: Trace) -> bool:
+        return need(trace) <= available * (1 - SPREAD)
+
+    return way_that_fits(traced, batch_size // target.devices, target.devices, fits, mixed, tunable, passes)
+
+
+def work_of(target: Target, trace: Trace, precision: str, compiled: bool = False) -> Work:
+    """Return the work of one device: in float16 gradients are divided by the loss's scale and checked."""
+    if target.kind == "tpu":
+        return tpu.of_trace(trace.fused)
+    work, gradients = trace.fused if compiled else trace.work, trace.memory["gradients"]
+    if precision == "mixed_float16" and gradients:
+        work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
+    return work
+
+
+def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileFacts:
+    """Return the facts of a step on a target: its memory and its work, and those of `facts`."""
+    available, needed = target.available(RESERVE), need(trace)
+    sent = sum(item.bytes * item.count for item in work.items if item.kind == "collective")
+    return CompileFacts(
+        evidence="traced",
+        memory=target.memory,
+        memory_available=available,
+        memory_needed=needed,
+        memory_missing=needed - available if needed > available else None,
+        memory_tight=tpu.is_tight(needed, target) if target.kind == "tpu" else is_tight(needed, available),
+        memory_parts=dict(trace.memory),
+        operations=work.operations,
+        nbytes=work.bytes,
+        kernels=work.kernels,
+        collectives={"all": Collective(count=1, nbytes=sent)} if sent else {},
+        **facts,
+    )
+
+
+def outcome(facts: CompileFacts) -> tuple[CompileStatus, str | None]:
+    """Return whether the step fits, and why not."""
+    needed, available = facts.memory_needed or 0.0, facts.memory_available or 0.0
+    if needed <= available:
+        return "ok", None
+    return "does_not_fit", str(OutOfDeviceMemoryError(needed, available))

@@ -1,0 +1,217 @@
+// The decision of answer/decide.py in a browser: the same functions under the same names, for what a reader types.
+// tests/report/test_decision.py holds both equal on random work. A page gives the facts: `data` has rows, the order of
+// their normal numbers and the limits; `wants` has units, by, deadline, budget, only_free, spot, hour_usd, and prices
+// and devices left out by their names. Nothing here knows a sentence or a page.
+"use strict";
+const decision = (() => {
+  const HOUR = 3600, DAY = 24 * HOUR, WEEK = 7 * DAY;
+
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  function quantile(values, share) {
+    const sorted = Float64Array.from(values).sort(), place = share * (sorted.length - 1), below = Math.floor(place);
+    const above = Math.min(below + 1, sorted.length - 1);
+    return sorted[below] + (sorted[above] - sorted[below]) * (place - below);
+  }
+  // Whether a list of numbers comes before another one.
+  function isBefore(one, other) {
+    const place = one.findIndex((value, n) => value !== other[n]);
+    return place >= 0 && one[place] < other[place];
+  }
+  // The first of several with the least key; null of none.
+  const least = (options, key) =>
+    options.reduce((best, option) => (best === null || isBefore(key(option), key(best)) ? option : best), null);
+
+  // Normal numbers of a part of the error: their places as forecast/joint.py has them, then the mirror image.
+  function normal(normals, ...key) {
+    const half = normals.orders[key.join("|")].map((place) => normals.values[place]);
+    return [...half, ...half.map((value) => -value)];
+  }
+
+  // Step times in seconds of each row, null without one: the larger of the device's, the host's and the pipeline's.
+  function draws(rows, normals, limits, floor) {
+    return rows.map((row) => {
+      if (!row.step_time) return null;
+      const shared = normal(normals, "shared", row.software), chip = normal(normals, "own", row.software, row.chip);
+      const host = row.host_time ? normal(normals, "host", row.software) : null;
+      return shared.map((z, n) => {
+        let log = Math.log(row.device_time) + (row.log_sd_shared * z + row.log_sd_own * chip[n]);
+        if (host) log = Math.max(log, Math.log(row.host_time) + row.host_log_sd * host[n]);
+        if (floor) log = Math.max(log, Math.log(floor));
+        return Math.exp(Math.round(log * limits.digits) / limits.digits);
+      });
+    });
+  }
+
+  // Seconds of the whole work in each draw: until it begins, its steps, the prompts of what is generated.
+  function whole(row, steps, count) {
+    return steps.map((step) => row.start_time + count * step * (1 + row.prompts));
+  }
+
+  // Until it ends: a free machine that gives some hours in a week is waited for where the work takes more.
+  function withPauses(seconds, row) {
+    const week = Math.min((row.week_hours ?? Infinity) * HOUR, WEEK);
+    return seconds.map((time) => time + (time > week ? Math.floor(time / week) * (WEEK - week) : 0));
+  }
+
+  function optionOf(row, steps, count, wants, limits) {
+    const price = wants.prices?.[row.device] ?? row.usd_per_hour;
+    if (!steps) return { row, price, ruled_out: null };
+    const running = whole(row, steps, count), times = withPauses(running, row);
+    const result = { row, price, times, costs: null, ruled_out: null };
+    result.in_time = mean(times.map((time) => (time <= wants.deadline ? 1 : 0)));
+    [result.seconds_low, result.seconds, result.seconds_high] = limits.quantiles.map((share) => quantile(times, share));
+    if (price === null) return result;
+    result.costs = running.map((time) => (price * time) / HOUR);
+    [result.usd_low, result.usd, result.usd_high] = limits.quantiles.map((share) => quantile(result.costs, share));
+    return result;
+  }
+
+  // Why a row is no choice, as a fact: what decides, with its limit.
+  function ruledOut({ row, seconds, usd }, wants) {
+    if (wants.without?.includes(row.device)) return { why: "left_out" };
+    if (row.too_small) return { why: row.memory_tight ? "tight" : "fits" };
+    if (seconds === undefined) return { why: "time", detail: row.reason };
+    if (row.spot && !wants.spot) return { why: "spot" };
+    if (usd === undefined) return wants.by === "cost" || wants.budget !== null ? { why: "price" } : null;
+    if (wants.only_free && usd > 0 && !row.is_here) return { why: "free" };
+    if (wants.budget !== null && usd > wants.budget) return { why: "budget", usd: wants.budget };
+    if (row.session_hours && seconds > row.session_hours * HOUR && !wants.only_free)
+      return { why: "session", hours: row.session_hours };
+    return null;
+  }
+
+  // Sets why each is no choice. What nobody rents out is one by its time where nothing else is left.
+  function judge(options, wants) {
+    for (const option of options) option.ruled_out = ruledOut(option, wants);
+    if (wants.budget !== null || options.some((option) => option.ruled_out === null)) return;
+    for (const option of options) if (option.ruled_out.why === "price") option.ruled_out = null;
+  }
+
+  // USD of the whole work in each draw, with what waiting costs at so many USD an hour.
+  const valueAt = ({ costs, times }, hourUsd) => costs && costs.map((cost, n) => cost + (hourUsd * times[n]) / HOUR);
+
+  // The least expected cost; of several that are nearly the same the fastest, then the one here or the cheapest.
+  // Where time decides, time comes before cost.
+  function pick(pool, by, hourUsd, limits) {
+    const cost = new Map(pool.map((option) => [option, option.costs ? mean(valueAt(option, hourUsd)) : NaN]));
+    const time = new Map(pool.map((option) => [option, mean(option.times)]));
+    const costFirst = [[cost, limits.near_usd], [time, limits.near_seconds]];
+    let near = pool;
+    for (const [measure, slack] of by === "cost" ? costFirst : [...costFirst].reverse()) {
+      const known = near.map((option) => measure.get(option)).filter((value) => !Number.isNaN(value));
+      const lowest = known.length ? Math.min(...known) : 0, highest = Math.max(lowest * (1 + limits.near), lowest + slack);
+      const kept = near.filter((option) => !(measure.get(option) > highest));
+      if (kept.length) near = kept;
+    }
+    const here = near.filter((option) => option.row.is_here);
+    const key = (option) => [Number.isNaN(cost.get(option)) ? 1 : 0, cost.get(option) || 0, time.get(option)];
+    return least(here.length ? here : near, key);
+  }
+
+  // Sets of each choice how often nothing is better, and what the best would save: in each draw and expected.
+  // A choice that ends too late is worse than any that does not.
+  function chances(chosen, by, wants, limits) {
+    const count = chosen[0].times.length, slack = by === "cost" ? limits.near_usd : limits.near_seconds;
+    const worth = chosen.map((option) => (by === "cost" ? valueAt(option, wants.hour_usd) : option.times));
+    const kept = chosen.map(() => 0);
+    for (const option of chosen) option.saved = new Float64Array(count);
+    for (let n = 0; n < count; n++) {
+      const late = chosen.map((option) => by === "cost" && option.times[n] > wants.deadline);
+      const allLate = late.every(Boolean), values = worth.map((value) => (value ? value[n] : Infinity));
+      const best = Math.min(...values.filter((_, place) => allLate || !late[place]));
+      const highest = Math.max(best * (1 + limits.near), best + slack);
+      values.forEach((value, place) => {
+        if (value <= highest && (allLate || !late[place])) kept[place] += 1;
+        if (Number.isFinite(value)) chosen[place].saved[n] = Math.max(value - best, 0);
+      });
+    }
+    chosen.forEach((option, place) => {
+      option.sure = kept[place] / count;
+      option.regret = mean(option.saved);
+    });
+  }
+
+  // Where the pick changes as an hour of waiting costs more.
+  function turning(pool, hourUsd, limits) {
+    const at = (price) => pick(pool, "cost", price, limits), points = [];
+    const look = (low, high, first, last) => {
+      if (first === last) return;
+      if (high - low <= limits.point * Math.max(high, 1)) {
+        points.push({ hour_usd: high, device: last.row.device });
+        return;
+      }
+      const middle = high < 2 * Math.max(low, 1) ? (low + high) / 2 : Math.sqrt(Math.max(low, 0.1) * high), between = at(middle);
+      look(low, middle, first, between);
+      look(middle, high, between, last);
+    };
+    look(hourUsd, limits.dearest_hour, at(hourUsd), at(limits.dearest_hour));
+    return points;
+  }
+
+  // The choices that it is between, likeliest first, where none has an even chance.
+  function tossUp(best, pool, limits) {
+    if (best.sure >= limits.toss_up) return [];
+    const near = pool.filter((option) => option !== best && option.sure >= best.sure / 2);
+    return [best, ...near.sort((one, other) => other.sure - one.sure).slice(0, 3)];
+  }
+
+  // Whether no choice is both cheaper and faster.
+  function onFront(option, chosen) {
+    return option.usd === undefined || !chosen.some((other) => other.usd < option.usd && other.seconds < option.seconds);
+  }
+
+  // Whether it takes noticeably longer or costs noticeably more.
+  function isWorse(option, best, limits) {
+    const over = (value, base, slack) => value > Math.max(base * (1 + limits.near), base + slack);
+    return over(option.seconds, best.seconds, limits.near_seconds) || over(option.usd ?? 0, best.usd ?? 0, limits.near_usd);
+  }
+
+  // The dearest of those that are slower, too, and cost twice as much.
+  function toAvoid(best, choices, limits) {
+    const dear = Math.max(2 * (best.usd ?? 0), (best.usd ?? 0) + limits.avoid_usd);
+    const worse = choices.filter(({ row, seconds, usd }) => seconds > best.seconds && usd > dear && row.card !== best.row.card);
+    return least(worse, (option) => [-option.usd]);
+  }
+
+  // The pick, then choices by cost or time, then those without a price, then what is ruled out.
+  function ordered(options, by, best = null) {
+    const measure = (option) => (by === "cost" ? option.usd : option.seconds);
+    const key = (option) => [option === best ? 0 : 1, option.ruled_out === null ? 0 : 1,
+      measure(option) === undefined ? 1 : 0, measure(option) ?? 0, option.seconds ?? 0];
+    const keys = new Map(options.map((option) => [option, key(option)]));
+    return [...options].sort((one, other) => {
+      if (isBefore(keys.get(one), keys.get(other))) return -1;
+      return isBefore(keys.get(other), keys.get(one)) ? 1 : 0;
+    });
+  }
+
+  function decide(data, wants) {
+    const limits = data.limits, count = wants.units / data.units_per_step;
+    const steps = draws(data.rows, data.normals, limits, data.floor);
+    const options = data.rows.map((row, place) => optionOf(row, steps[place], count, wants, limits));
+    judge(options, wants);
+    const chosen = options.filter((result) => result.ruled_out === null), here = options[data.here] ?? null;
+    if (!chosen.length) return { options: ordered(options, "time"), pick: null, here, by: "time", matters: true };
+    const priced = chosen.filter((result) => result.usd !== undefined);
+    const timely = chosen.filter((result) => result.in_time >= limits.in_time);
+    const by = priced.length && (timely.length || data.operation) ? wants.by : "time";
+    const pool = by === "cost" && timely.length ? timely : chosen;
+    const best = pick(pool, by, wants.hour_usd, limits);
+    chances(chosen, by, wants, limits);
+    for (const result of chosen) result.on_front = onFront(result, chosen);
+    const matters = chosen.some((result) => isWorse(result, best, limits));
+    return {
+      options: ordered(options, by, best), pick: best, here, by, matters,
+      late: wants.by === "cost" && !data.operation && !timely.length,
+      toss_up: matters ? tossUp(best, data.operation ? chosen : pool, limits) : [],
+      turning: by === "cost" ? turning(pool, wants.hour_usd, limits) : [],
+      regret_at_most: quantile(best.saved, 0.9),
+      fastest: least(chosen, (result) => [result.seconds, result.usd ?? Infinity]),
+      cheapest: least(priced, (result) => [result.usd]),
+      rival: best.sure < limits.likely ? least(pool.filter((result) => result !== best), (result) => [-result.sure]) : null,
+      avoid: toAvoid(best, pool.filter((result) => !result.row.is_here), limits),
+    };
+  }
+
+  return { decide, draws, least, HOUR, DAY };
+})();

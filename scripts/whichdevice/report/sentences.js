@@ -1,0 +1,182 @@
+// The sentences of answer/words.py in a browser: its templates, filled with the facts of decision.js. The only place
+// of a page that makes words; nothing reads one.
+"use strict";
+const sentences = (() => {
+  const { HOUR, DAY, least } = decision;
+  const UNITS = [[1e-3, 1e-6, "µs"], [1, 1e-3, "ms"], [90, 1, "s"], [90 * 60, 60, "min"], [3 * DAY, HOUR, "h"], [730 * DAY, DAY, "days"]];
+
+  const say = (template, values) => template.replace(/\{(\w+)(?::g)?\}/g, (_, name) => values[name] ?? "");
+  const joined = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);
+  const percent = (share) => `${Math.round(100 * share)} %`;
+
+  // Numbers as numbers.py writes them.
+  const digits = (value, count) => Number(value.toPrecision(count)).toLocaleString("en-US", { maximumFractionDigits: 12 });
+  function timeWords(seconds, rough = false, like = seconds) {
+    const unit = UNITS.find(([limit]) => like < limit);
+    return unit ? `${rough ? "about " : ""}${digits(seconds / unit[1], rough ? 1 : 2)} ${unit[2]}` : "years";
+  }
+  function usdWords(usd) {
+    if (usd < 0.005) return usd > 0 ? "<0.01" : "0";
+    return usd < 10 ? usd.toFixed(2) : Math.round(Number(usd.toPrecision(3))).toLocaleString("en-US");
+  }
+  function between(low, high, written) {
+    const [first, last] = [written(low), written(high)];
+    if (first === last) return "";
+    const [number] = first.split(" "), [other, unit] = last.split(" ");
+    return ` [${number}–${other}${unit ? ` ${unit}` : ""}]`;
+  }
+  function timeOf({ row, seconds, seconds_low, seconds_high }, interval = true) {
+    const ends = interval && !row.rough ? between(seconds_low, seconds_high, (end) => timeWords(end, false, seconds)) : "";
+    return timeWords(seconds, row.rough) + ends;
+  }
+  function usdOf({ row, usd, usd_low, usd_high }, interval = true) {
+    if (usd === undefined) return "–";
+    const ends = interval && !row.rough ? between(usd_low, usd_high, usdWords) : "";
+    return (row.rough && usd >= 0.1 ? "about " : "") + usdWords(usd) + ends;
+  }
+
+  // The cells of a row, as answer/table.py has them.
+  function fitsWords(row, words) {
+    if (row.memory_needed === null) return row.fits === false ? words.fits_not : "";
+    const memory = memoryOf(row, words);
+    return row.memory_tight ? say(words.fits_tight, { memory }) : row.fits === false ? say(words.fits_no, { memory }) : memory;
+  }
+  function memoryOf({ memory_needed, memory_available }, words) {
+    const [needed, available] = [memory_needed, memory_available].map((nbytes) => digits((nbytes ?? 0) / 1e9, 2));
+    return say(memory_available ? words.fits : words.fits_unknown, { needed, available });
+  }
+  function whyWords({ ruled_out }, words) {
+    const { why, detail } = ruled_out;
+    return (why === "time" && detail) || say(why === "left_out" ? words.left_out : words[`no_${why}`], ruled_out);
+  }
+  function cells(option, data) {
+    const { row, seconds } = option;
+    const step = row.step_time ? timeWords(row.step_time, row.rough) : "–";
+    const known = option.ruled_out ? whyWords(option, data.sentences) : row.known;
+    return [row.device, fitsWords(row, data.sentences), step, seconds === undefined ? "–" : timeOf(option), usdOf(option), known];
+  }
+
+  // The lines above the table; the first is the decision.
+  function lines(data, wants, answer) {
+    if (!answer.pick) return nothing(data, answer);
+    const parts = [decisionLine, why, either, fastestLine, withMoreTime, waiting, tight, free, avoid];
+    return parts.map((part) => part(data, wants, answer)).filter(Boolean).slice(0, data.limits.max_lines);
+  }
+
+  function nothing(data, { options }) {
+    const reasons = new Map(), words = data.sentences;
+    for (const option of options) {
+      if (option.ruled_out.why === "spot") continue; // its card is there without that, too
+      const text = whyWords(option, words);
+      reasons.set(text, [...(reasons.get(text) ?? []), option.row.card]);
+    }
+    const whole = [...reasons].map(([text, names]) => say(words.why, { devices: joined([...new Set(names)]), why: text })).join("; ");
+    return [say(words.nothing, { workload: data.workload, reasons: whole })];
+  }
+
+  function decisionLine(data, wants, { pick, here }) {
+    const { row } = pick, words = data.sentences, cost = pick.usd === undefined ? words.no_cost : say(words.cost, { usd: usdOf(pick) });
+    if (data.operation) {
+      const hourly = pick.price === null ? "" : say(words.hourly, { usd: usdWords(pick.price) });
+      return say(words.operation, { use: row.use, rate: row.rate, hourly, amount: wants.words, time: timeOf(pick), usd: cost });
+    }
+    let instead = "";
+    if (!row.is_here && here)
+      instead = here.seconds === undefined ? data.no_here : say(words.instead, { time: timeOf(here, false), where: data.where });
+    const power = row.price_kind === "electricity" ? words.electricity : "";
+    return say(words.decision, { use: row.use, time: timeOf(pick), instead, usd: cost + power });
+  }
+
+  // Why this one, and how sure that is.
+  function why(data, wants, { options, pick, by, cheapest, matters, late, toss_up, regret_at_most }) {
+    const words = data.sentences, limits = data.limits, choices = options.filter((option) => option.ruled_out === null);
+    if (choices.length === 1) return words.alone;
+    if (!matters) {
+      const share = `${100 * limits.near} %`;
+      const apart = pick.seconds * limits.near > limits.near_seconds ? share : `${limits.near_seconds / 60} min`;
+      const more = (pick.usd ?? 0) * limits.near > limits.near_usd ? share : say(words.usd, { usd: limits.near_usd.toFixed(2) });
+      return say(words.no_matter, { count: choices.length, apart, more });
+    }
+    const byDeadline = by === "cost" && !data.operation;
+    const timely = byDeadline ? choices.filter((option) => option.in_time >= limits.in_time) : choices, only = timely.length === 1;
+    const near = by === "cost" && cheapest && cheapest.in_time >= limits.in_time && cheapest.usd < (pick.usd ?? 0);
+    const most = only ? words.only : near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all;
+    let among = say(words.among, { count: only ? choices.length : timely.length });
+    if (late) among += say(words.none_in_time, { time: timeWords(wants.deadline) });
+    else if (byDeadline) among += say(only ? words.ends_in_time : words.in_time, { time: timeWords(wants.deadline) });
+    const chance = percent(pick.sure);
+    if (pick.sure >= limits.sure) return say(pick.sure >= limits.certain ? words.sure : words.nearly_sure, { most, among, chance });
+    if (by === "cost" && pick.in_time < limits.sure && pick.in_time - pick.sure < limits.late)
+      return say(words.late, { most, among, chance: percent(pick.in_time) });
+    const saves = by === "cost" ? say(words.usd, { usd: usdWords(regret_at_most) }) : timeWords(regret_at_most);
+    if (toss_up.length) return say(words.toss_up, { among, devices: joined(toss_up.map((option) => option.row.device)), saves });
+    return say(words.probably, { most: most.toLowerCase(), among, chance, saves });
+  }
+
+  // The other choice where the pick is not sure, and what tells them apart.
+  function either(data, wants, { pick, rival, matters }) {
+    if (!rival || !matters) return "";
+    const words = data.sentences, apart = [];
+    const [mine, other] = [pick.row.memory_available, rival.row.memory_available];
+    if (Math.abs(Math.log(rival.seconds / pick.seconds)) > data.limits.near) apart.push(say(words.takes, { time: timeOf(rival, false) }));
+    if (rival.usd !== undefined && pick.usd !== undefined && usdWords(rival.usd) !== usdWords(pick.usd))
+      apart.push(say(words.costs, { usd: usdOf(rival, false) }));
+    if (mine && other && Math.abs(Math.log(mine / other)) > 0.2)
+      apart.push(say(words.memory, { mine: (mine / 1e9).toFixed(0), other: (other / 1e9).toFixed(0) }));
+    return say(words.rival, { device: rival.row.device, apart: apart.join(", ") || words.same });
+  }
+
+  function fastestLine(data, wants, { pick, fastest, turning }) {
+    const { near, near_seconds } = data.limits, words = data.sentences;
+    if (fastest === pick || pick.seconds < Math.max(fastest.seconds * (1 + near), fastest.seconds + near_seconds)) return "";
+    const more = turningWords(turning, fastest, words);
+    return say(words.fastest, { device: fastest.row.device, time: timeOf(fastest), usd: usdOf(fastest, false), more });
+  }
+  // From which price of an hour of waiting on the fastest is the pick, and others on the way to it.
+  function turningWords(turning, fastest, words) {
+    const points = turning.map(({ hour_usd, device }) => ({ usd: hourWords(hour_usd), device })), last = points.at(-1);
+    if (!last) return "";
+    if (last.device !== fastest.row.device)
+      return say(words.waiting, { devices: points.map((point) => say(words.turning_first, point)).join(", ") });
+    return say(words.more, last) + points.slice(0, -1).map((point) => say(words.turning, point)).join("");
+  }
+  const hourWords = (usd) =>
+    usd < 10 ? (Math.ceil(usd * 100 - 1e-6) / 100).toFixed(2) : Math.ceil(usd).toLocaleString("en-US");
+
+  // A choice that is cheaper and ends after the deadline.
+  function withMoreTime(data, wants, { pick, cheapest }) {
+    if (!cheapest || cheapest === pick || wants.by === "time" || cheapest.in_time >= data.limits.in_time) return "";
+    const days = Math.ceil(cheapest.seconds_high / DAY);
+    if (days > 365 || (pick.usd ?? 0) - cheapest.usd < data.limits.near_usd) return "";
+    return say(data.sentences.more_time, { device: cheapest.row.device, time: timeOf(cheapest, false), usd: usdOf(cheapest, false), days });
+  }
+
+  const waiting = (data, wants, { pick }) => pick.row.waits;
+
+  // Where the pick may turn out to be too small, the best choice that is not.
+  function tight(data, wants, { options, pick }) {
+    if (!pick.row.memory_tight) return "";
+    const others = options.filter((option) => option.ruled_out === null && !option.row.memory_tight);
+    const timely = others.filter((option) => option.in_time >= data.limits.in_time);
+    const other = least(timely.length ? timely : others, (option) => [option.usd ?? Infinity]);
+    const room = other ? say(data.sentences.room, { device: other.row.device, time: timeOf(other, false), usd: usdOf(other, false) }) : "";
+    return say(data.sentences.tight, { memory: memoryOf(pick.row, data.sentences), room });
+  }
+
+  // For a pick that is free or spot: the paid one, and whether a session is long enough.
+  function free(data, wants, { options, pick }) {
+    const { row } = pick, words = data.sentences, hours = row.session_hours, week = row.week_hours;
+    if (row.price_kind !== "free" && row.price_kind !== "spot") return "";
+    let session = hours ? say(words.session, { hours }) : "";
+    if (hours && pick.seconds > hours * HOUR) session += (week ? say(words.week, { hours: week }) : "") + words.keep;
+    const other = options.find((option) => option.row.device === row.card), way = row.spot ? words.on_demand : words.paid;
+    const paid = other?.usd === undefined ? "" : say(way, { usd: usdOf(other, false), provider: other.row.provider });
+    return say(row.spot ? words.spot : words.free, { session, paid });
+  }
+
+  function avoid(data, wants, { pick, avoid: option }) {
+    return option ? say(data.sentences.avoid, { device: option.row.device, usd: usdWords(option.usd), pick: pick.row.device }) : "";
+  }
+
+  return { lines, cells, timeWords, digits, say };
+})();

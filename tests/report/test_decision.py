@@ -1,0 +1,146 @@
+"""The decision in JavaScript is that of Python: the same pick, chances, costs and sentences on random work."""
+
+import json
+import random
+import shutil
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from whichdevice.answer import Answer, Wants, table
+from whichdevice.answer.decide import Amount, decide
+from whichdevice.answer.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
+from whichdevice.answer.words import amount_words, lines
+from whichdevice.report.live import live_data
+from whichdevice.report.page import live_script
+
+NODE = shutil.which("node") or shutil.which("nodejs")
+pytestmark = pytest.mark.skipif(NODE is None, reason="no JavaScript: install Debian's nodejs")
+WORKS = 200
+CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
+NUMBERS = ("seconds", "seconds_low", "seconds_high", "usd", "usd_low", "usd_high", "in_time", "sure", "regret")
+DECIDES = """
+const cases = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const plain = (value) => (value === undefined ? null : value);
+const device = (option) => (option ? option.row.device : null);
+console.log(JSON.stringify(cases.map(([data, wants]) => {
+  const answer = decision.decide(data, wants), { pick, fastest, cheapest, rival, avoid } = answer;
+  const options = answer.options.map((option) => ({
+    device: option.row.device, ruled_out: option.ruled_out && option.ruled_out.why,
+    numbers: NUMBERS.map((name) => plain(option[name])), on_front: option.on_front,
+    cells: sentences.cells(option, data),
+  }));
+  return {
+    options, by: answer.by, matters: answer.matters, regret_at_most: plain(answer.regret_at_most),
+    named: [pick, fastest, cheapest, rival, avoid].map(device), turning: plain(answer.turning) ?? [],
+    toss_up: (answer.toss_up ?? []).map(device), lines: sentences.lines(data, wants, answer),
+  };
+})));
+"""
+
+
+def random_row(chance: random.Random, card: str) -> Row:
+    """A device of a clear or unclear time, with or without a price, host, session or pause; some have no room."""
+    fits = chance.random()
+    step = None if fits < 0.15 else 10 ** chance.uniform(-3, -0.5)
+    row = Row(
+        card, "gpu", FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN, rented=True, chip=card,
+        software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step, price=Price("on_demand", "Cloud"),
+        device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
+        log_sd_own=chance.uniform(0.01, 0.4), fits=fits >= 0.12, rough=chance.random() < 0.15,
+        memory_needed=chance.uniform(1e9, 80e9), memory_available=chance.uniform(10e9, 80e9),
+        memory_tight=chance.random() < 0.2, reason=chance.choice(["", "", "no forecast of such a step"]),
+        usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12)]), start_time=chance.choice([0.0, 420.0]),
+    )  # fmt: skip
+    if chance.random() < 0.4 and step:
+        row = replace(row, host_time=step * chance.uniform(0.2, 1.5), host_log_sd=chance.uniform(0, 0.4))
+    if row.usd_per_hour == 0.0:
+        row = replace(row, price=Price("free", "Cloud"), session_hours=12.0, week_hours=chance.choice([None, 30.0]))
+    if row.usd_per_hour is None:
+        row = replace(row, price=Price("unknown"))
+    return row
+
+
+def random_work(chance: random.Random) -> Work:
+    """Rows of some cards, of spot machines of them, and of this machine."""
+    rows = [random_row(chance, card) for card in chance.sample(CARDS, chance.randint(1, len(CARDS)))]
+    rows += [replace(row, price=Price("spot", "Cloud"), usd_per_hour=chance.uniform(0.05, 3)) for row in rows
+             if chance.random() < 0.3]  # fmt: skip
+    if chance.random() < 0.7:
+        step = None if chance.random() < 0.1 else 10 ** chance.uniform(-2, 0.5)
+        rows.insert(0, Row(
+            "this machine", "cpu", MEASURED if step else UNKNOWN, step_time=step, usd_per_hour=0.03, chip="here",
+            price=Price("electricity", watts=100.0), log_sd_own=0.02, precision="float32", fits=True,
+        ))  # fmt: skip
+    return Work(
+        "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
+        tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
+    )  # fmt: skip
+
+
+def random_wants(chance: random.Random) -> tuple[Wants, Amount]:
+    units = round(10 ** chance.uniform(4, 10))
+    return Wants(
+        by=chance.choice(["cost", "cost", "time"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
+        budget=chance.choice([None, None, 0.5, 5.0, 50.0]), only_free=chance.random() < 0.2,
+        spot=chance.random() < 0.3, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
+    ), Amount(units)  # fmt: skip
+
+
+def asked(answer: Answer) -> dict[str, Any]:
+    """What a page asks for where its reader typed the same."""
+    names = ("by", "deadline", "budget", "only_free", "spot", "hour_usd")
+    wants = {name: getattr(answer.wants, name) for name in names}
+    return wants | {"units": answer.amount.units, "words": amount_words(answer)}
+
+
+@pytest.fixture(scope="module")
+def both() -> list[tuple[Answer, dict[str, Any]]]:
+    """Answers of Python, each with what JavaScript makes of the same facts; these are of rows in another order."""
+    chance, answers = random.Random(11), []
+    for _ in range(WORKS):
+        wants, amount = random_wants(chance)
+        answers.append(decide(random_work(chance), wants, amount))
+    script = f"{live_script().text}\nconst NUMBERS = {json.dumps(NUMBERS)};\n{DECIDES}"
+    cases = json.dumps([[live_data(answer), asked(answer)] for answer in answers])
+    done = subprocess.run([str(NODE), "-e", script], input=cases, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(zip(answers, json.loads(done.stdout), strict=True))
+
+
+def test_both_rule_out_the_same_and_take_the_same(both: list[tuple[Answer, dict[str, Any]]]) -> None:
+    for place, (answer, page) in enumerate(both):
+        named = [answer.pick, answer.fastest, answer.cheapest, answer.rival, answer.avoid]
+        assert page["named"] == [option and option.device for option in named], place
+        assert (page["by"], page["matters"]) == (answer.by, answer.matters), place
+        assert [option["device"] for option in page["options"]] == [option.device for option in answer.options], place
+        assert [option["ruled_out"] for option in page["options"]] == [option.why for option in answer.options], place
+        assert page["toss_up"] == [option.device for option in answer.toss_up], place
+
+
+def test_both_have_the_same_times_costs_chances_and_regret(both: list[tuple[Answer, dict[str, Any]]]) -> None:
+    for place, (answer, page) in enumerate(both):
+        for option, other in zip(answer.options, page["options"], strict=True):
+            for name, value in zip(NUMBERS, other["numbers"], strict=True):
+                assert value == close_to(getattr(option, name)), (place, option.device, name)
+            if option.ruled_out is None:
+                assert other["on_front"] == option.on_front, (place, option.device)
+        if answer.pick:
+            assert page["regret_at_most"] == close_to(answer.regret_at_most), place
+        assert [point["device"] for point in page["turning"]] == [point.device for point in answer.turning], place
+        for point, other in zip(answer.turning, page["turning"], strict=True):
+            assert other["hour_usd"] == close_to(point.hour_usd), place
+
+
+def close_to(value: float | None) -> Any:
+    return value if value is None else pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+def test_both_say_the_same(both: list[tuple[Answer, dict[str, Any]]]) -> None:
+    for place, (answer, page) in enumerate(both):
+        assert page["lines"] == lines(answer), place
+        cells = {row[0]: row[:5] for _, row in table.cells(answer, everything=True)}
+        shown = {option["device"]: option["cells"][:5] for option in page["options"]}
+        assert {device: shown[device] for device in cells} == cells, place
