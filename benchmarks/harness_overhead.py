@@ -43,7 +43,7 @@ def loop_and_order(backend_name: str, workload_name: str, batch: int) -> tuple[A
     from backends.scenario import REQUEST, arrays_for
 
     from whichdevice.backends import backend_class
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
     from whichdevice.records.schema import Request
     from whichdevice.workloads.base import Options
 
@@ -52,7 +52,7 @@ def loop_and_order(backend_name: str, workload_name: str, batch: int) -> tuple[A
     backend = backend_class(backend_name)(request, threads=int(os.environ["OMP_NUM_THREADS"]))
     backend.start()
     backend.initialise()
-    workload: Any = workload_class(workload_name)(Options(batch, "float32", 1.0, None))
+    workload: Any = Model.read(workload_name).workload(Options(batch, "float32", 1.0, None))
     with backend.scope():
         model = workload.model()
     train, validation = workload.splits(arrays_for(workload_name))

@@ -37,7 +37,8 @@ from whichdevice.explorer.answers import record_for
 from whichdevice.explorer.steps import MIXED, known_models
 from whichdevice.figures import figure_facts, figure_names
 from whichdevice.forecast.targets import find_target
-from whichdevice.models.loading import workload_class, workload_names
+from whichdevice.models.address import built_in_names
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Part, Record
 from whichdevice.study_cells import KIND_BACKENDS, KIND_PRECISIONS
 from whichdevice.tables import get_table, table_about, table_names
@@ -347,12 +348,12 @@ def workloads() -> str:
         "are of one example; [how they are counted](../explain/measuring.md). How long a workload takes on "
         "your machine: `whichdevice plan`.\n\n"
     )
-    return text + "\n".join(_fact_box(name, costs.get(name, {})) for name in workload_names())
+    return text + "\n".join(_fact_box(name, costs.get(name, {})) for name in built_in_names())
 
 
 def _fact_box(name: str, costs: Mapping[str, str]) -> str:
-    chosen = workload_class(name)
-    recipe = chosen.recipe
+    model = Model.read(name)
+    chosen, recipe = model.kind, model.recipe
     about = (inspect.getdoc(sys.modules[chosen.__module__]) or "").split("\n\n")[0]
     if name in ("resnet50", "decoder"):  # a model file: its own first lines
         about = inspect.cleandoc(_module_text(name)).split("\n\n")[0]
@@ -403,11 +404,11 @@ def workload_costs(names: Iterable[str] | None = None) -> str:
     from whichdevice.workloads.base import Options
 
     lines = ["workload,parameters,forward,training"]
-    for name in names or workload_names():
-        chosen = workload_class(name)
-        if issubclass(chosen, TrainingWorkload):
-            workload = chosen(Options(chosen.recipe.batch_size, sequence_length=chosen.recipe.sequence_length))
-            costs = model_costs(workload.model(), chosen.recipe.sequence_length)
+    for name in names or built_in_names():
+        model = Model.read(name)
+        workload = model.workload(Options(model.recipe.batch_size, sequence_length=model.recipe.sequence_length))
+        if isinstance(workload, TrainingWorkload):
+            costs = model_costs(workload.model(), model.recipe.sequence_length)
             training = costs.step_flops(1) or 0.0
             lines.append(f"{name},{costs.parameters},{costs.forward_flops:.6g},{training:.6g}")
     return "\n".join(lines) + "\n"

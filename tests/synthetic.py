@@ -30,6 +30,7 @@ from whichdevice.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.config.prices import price_sheet
 from whichdevice.config.schema import full
 from whichdevice.measuring.request import build_request, run_code_hash
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Artefact, Cold, DataFacts, Memory, Record, Steady
 from whichdevice.records.store import write_record
 from whichdevice.results import StudyResults
@@ -126,7 +127,7 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
 def record_of_this_code(study: Study, run: Run) -> Record:
     """A run just as it would be measured now: its request and its code, where it reads no data."""
     record, request = record_of(study, run), build_request(study, run)
-    code = run_code_hash(request.module, request.backend)
+    code = run_code_hash(Model.read(request.module), request.backend)
     if request.mode and record.steady.step_time:  # a model of somebody's own counts examples
         throughput = request.batch_size / record.steady.step_time
         record = record.model_copy(update={"steady": record.steady.model_copy(update={"throughput": throughput})})

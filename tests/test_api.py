@@ -16,7 +16,7 @@ from needs import require
 import whichdevice as wd
 from whichdevice import api
 from whichdevice.errors import StudyError
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 X, Y = np.random.default_rng(0).random((40, 6), np.float32), np.arange(40) % 3
@@ -80,7 +80,7 @@ def test_a_loop_that_is_watched_trains_on_and_its_step_is_asked(asked: argparse.
             losses.append(loss.item())
     assert losses[-1] < losses[0]
     step.ask(examples=900, epochs=3, measure=False)
-    workload = workload_class(asked.model)(Options(batch_size=len(X)))
+    workload = Model.read(asked.model).workload(Options(batch_size=len(X)))
     train, _ = workload.splits({})
     module = workload.model().module
     inputs, target = workload.batch({name: torch.from_numpy(each) for name, each in train.arrays.items()}, slice(0, 8))
@@ -112,9 +112,9 @@ def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: 
         files.add(asked.model)
     (file,) = files
     assert asked.examples == 40
-    chosen = workload_class(file)
+    chosen = Model.read(file)
     assert (chosen.framework, chosen.recipe.batch_size) == (framework, 4)
-    workload = chosen(Options(batch_size=4))
+    workload = chosen.workload(Options(batch_size=4))
     train, validation = workload.splits({})
     assert (train.examples, validation.examples) == (35, 5)
     assert workload.model().count_params() == 21

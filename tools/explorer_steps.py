@@ -29,7 +29,7 @@ from whichdevice.forecast.torch.records import step_of
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.hugging_face import known_models
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
 
@@ -117,7 +117,7 @@ def compiled(name: str) -> dict[str, Any]:
         of_batch = steps.setdefault(how, {}).setdefault(str(request.batch_size), {})
         needed, is_lower_bound = _short(record.facts.memory_needed or 0.0), record.facts.memory_is_lower_bound
         of_batch[request.device] = [sums(Work.from_dict(record.work)), needed, is_lower_bound]
-    workload: Any = workload_class(name.removesuffix(" in Keras"))
+    workload = Model.read(name.removesuffix(" in Keras"))
     return {"library": "keras", "unit": workload.unit, "tokens": workload.recipe.sequence_length, "steps": steps}
 
 
@@ -163,8 +163,9 @@ def _is_usual(library: str, name: str, how: str) -> bool:
 
 
 def _hub_plan(name: str, how: str, precision: str) -> tuple[Plan, int | None]:
-    chosen: Any = workload_class(f"hf:{name}")
-    workload = chosen(Options(8, precision, 1.0, chosen.recipe.sequence_length, given=TUNING.get(how, {})))
+    chosen = Model.read(f"hf:{name}")
+    given = TUNING.get(how, {})
+    workload: Any = chosen.workload(Options(8, precision, 1.0, chosen.recipe.sequence_length, given=given))
     return Plan(step_of(workload, workload.number_format(precision), "train")), workload.length
 
 

@@ -24,7 +24,7 @@ from whichdevice.machine.cpu import thread_environment, usable_cores  # noqa: E4
 from whichdevice.measuring.events import Emitter  # noqa: E402
 from whichdevice.measuring.process import run_operation  # noqa: E402
 from whichdevice.measuring.timing import window_seconds, window_steps  # noqa: E402
-from whichdevice.models.loading import workload_class  # noqa: E402
+from whichdevice.models.loading import Model  # noqa: E402
 from whichdevice.records.schema import Request  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
 
@@ -90,7 +90,7 @@ def reported_and_by_hand(
     """Rate by the code that makes a record (operands, warm-up, windows and sums), and by hand between its windows."""
     chain(1)
     emit = WithOther(chain, window_seconds(request.seconds))
-    workload = workload_class(request.module)(Options(request.batch_size, request.precision))
+    workload = Model.read(request.module).workload(Options(request.batch_size, request.precision))
     run_operation(backend, workload, request, 1e15, emit)
     steady = emit.steady()
     beside = emit.windows[-len(steady["windows"]) :]
@@ -161,7 +161,7 @@ def main() -> None:
     backend = backend_class(name)(request_for(name, precision, "matmul", 512, seconds), usable_cores())
     backend.start()
     backend.initialise()
-    workloads = {size: workload_class("matmul")(Options(size, precision)) for size in settings["sizes"]}
+    workloads = {size: Model.read("matmul").workload(Options(size, precision)) for size in settings["sizes"]}
     loops = {size: backend.operation_loop(each, np.random.default_rng(1)) for size, each in workloads.items()}
     rates = {size: timed_rate(loops[size].run, each.flops_per_step, seconds) for size, each in workloads.items()}
     best = max(rates, key=lambda size: rates[size])
@@ -180,7 +180,7 @@ def main() -> None:
         measured, limit = reported_and_by_hand(backend, request, chain, flops)
         tell("hand", size=best, measured=measured, limit=limit)
     if precision == "float32":
-        stream = workload_class("memory_stream")(Options(settings["mebibytes"], precision))
+        stream = Model.read("memory_stream").workload(Options(settings["mebibytes"], precision))
         passes = backend.operation_loop(stream, np.random.default_rng(1))
         moved = partial(c_rate, loop, "stream", seconds, 2 * settings["mebibytes"])
         for measured, limit in in_turns(rounds, partial(timed_rate, passes.run, stream.bytes_per_step, seconds), moved):

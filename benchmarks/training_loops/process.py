@@ -32,7 +32,7 @@ def request_of(way: str, batch: int) -> dict[str, Any]:
 def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
     """One way of training in this process, warm; a call trains so many steps and returns the seconds of one."""
     from whichdevice.backends import backend_class
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
     from whichdevice.records.schema import Request
     from whichdevice.workloads.base import Options
 
@@ -41,7 +41,7 @@ def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
     backend = backend_class(request.backend)(request, threads=int(os.environ["OMP_NUM_THREADS"]))
     backend.start()
     backend.initialise()
-    workload: Any = workload_class("mnist_cnn")(Options(batch, request.precision, 1.0, None))
+    workload: Any = Model.read("mnist_cnn").workload(Options(batch, request.precision, 1.0, None))
     if by_keras is None:
         with backend.scope():
             model = workload.model()

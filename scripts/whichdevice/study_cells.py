@@ -12,9 +12,8 @@ from whichdevice.cells import Cell, Run
 from whichdevice.config.model import DeviceKind, Study, Workload
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import JAX, KERAS, TORCH
-from whichdevice.models.loading import read_address, workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.store import MERGED
-from whichdevice.workloads.base import TrainingWorkload
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 # What a kind of device does not have makes no cell: TF32 and float16 with loss scaling belong to GPUs.
@@ -28,6 +27,11 @@ KIND_BACKENDS = {
     "gpu": ("tensorflow", "jax", "torch"),
     "tpu": ("tensorflow", "jax"),
 }
+
+
+def model_of(study: Study, workload: str) -> Model:
+    """Return the model of one of the study's workloads; raises StudyError where there is no such thing."""
+    return Model.read(study.workloads[workload].module or workload)
 
 
 def study_runs(study: Study) -> list[Run]:
@@ -77,8 +81,7 @@ def _workload_cells(
 def _shares_evenly(study: Study, cell: Cell) -> bool:
     if cell.batch_size % study.devices[cell.device].replicas == 0:
         return True
-    chosen = workload_class(study.workloads[cell.workload].module or cell.workload)
-    return not issubclass(chosen, TrainingWorkload)
+    return not model_of(study, cell.workload).has_model
 
 
 def with_model_settings(study: AnyStudy) -> AnyStudy:
@@ -88,19 +91,20 @@ def with_model_settings(study: AnyStudy) -> AnyStudy:
     a model with a train_step of its own has `fit` alone.
     """
     return study.model_copy(
-        update={"workloads": {name: _settled(name, workload) for name, workload in study.workloads.items()}}
+        update={"workloads": {name: _settled(study, name) for name in study.workloads}}
     )
 
 
-def _settled(name: str, workload: Workload) -> Workload:
+def _settled(study: Study, name: str) -> Workload:
+    workload = study.workloads[name]
     try:
-        chosen = workload_class(workload.module or name)
+        model = model_of(study, name)
+        framework, loops = model.framework, model.loops if model.has_model else workload.loop
     except StudyError:  # the checks say so
         return workload
     update: dict[str, list[str]] = {}
-    if "backend" not in workload.model_fields_set and chosen.framework != KERAS:
-        update["backend"] = [TORCH if chosen.framework == TORCH else JAX]
-    loops = chosen.loops if issubclass(chosen, TrainingWorkload) else workload.loop
+    if "backend" not in workload.model_fields_set and framework != KERAS:
+        update["backend"] = [TORCH if framework == TORCH else JAX]
     if "loop" not in workload.model_fields_set and not {*workload.loop} <= {*loops}:
         update["loop"] = list(loops)
     return _updated(workload, update)
@@ -115,14 +119,13 @@ def _updated(workload: Workload, update: dict[str, list[str]]) -> Workload:
 
 def own_modules(study: Study) -> dict[str, str]:
     """Return the code and models of somebody's own that a study's workloads name, each with one of these workloads."""
-    named = {workload.module or name: name for name, workload in study.workloads.items()}
-    return {module: name for module, name in named.items() if read_address(module).is_own}
+    models = {model_of(study, name): name for name in study.workloads}
+    return {model.text: name for model, name in models.items() if model.address.is_own}
 
 
 def _recipe_batch_size(study: Study, name: str) -> int:
     """The recipe's batch size, or 0 where the config sets its own and the workload need not be read."""
-    workload = study.workloads[name]
-    return 0 if workload.batch_size else workload_class(workload.module or name).recipe.batch_size
+    return 0 if study.workloads[name].batch_size else model_of(study, name).recipe.batch_size
 
 
 def workflow_command(study: Study, target: str = "all", *more: str, again: bool = False) -> str:

@@ -145,10 +145,10 @@ def evaluation(backend, compiled) -> dict:
 
 def operation(backend, compiled) -> dict:
     """A chain of products on every replica."""
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
     from whichdevice.workloads.base import Options
 
-    workload = workload_class("matmul")(Options(32))
+    workload = Model.read("matmul").workload(Options(32))
     loop = backend.operation_loop(workload, np.random.default_rng(1))
     state, operands = workload.operands(np.random.default_rng(1))
     loop.run(1)

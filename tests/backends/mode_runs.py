@@ -38,18 +38,19 @@ def main() -> None:
     from whichdevice.errors import StudyError
     from whichdevice.measuring.events import Emitter
     from whichdevice.measuring.process import run_request
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
     from whichdevice.records.schema import Request
 
     found = {}
     for name, asked in job["runs"].items():
         request = Request(**{**job["request"], **asked})
-        backend = backend_class(request.backend, workload_class(request.module).framework)(request, 2)
+        backend = backend_class(request.backend, Model.read(request.module).framework)(request, 2)
         backend.start()
         backend.initialise()
         stream = StringIO()
         try:
-            run_request(backend, request, {"folder": ".", "memory_limit": 1e11}, Emitter(stream))
+            job = {"folder": ".", "memory_limit": 1e11}
+            run_request(backend, Model.read(request.module), request, job, Emitter(stream))
         except StudyError as error:
             found[name] = {"refused": str(error)}
             continue

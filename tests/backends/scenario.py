@@ -93,7 +93,7 @@ def _in_process(folder: Path, work: dict, request: dict) -> dict:
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
     from whichdevice.backends import backend_class
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
     from whichdevice.records.schema import Request
     from whichdevice.workloads.base import Options
 
@@ -114,7 +114,7 @@ def main() -> None:
     def result(request: Request, fault: str | None) -> dict:
         backend = backend_for(request)
         options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
-        workload = workload_class(request.module)(options)
+        workload = Model.read(request.module).workload(options)
         if fault:
             from backends.planted_faults import plant
 
@@ -213,9 +213,9 @@ def small_mnist_cnn(options):
     import keras
     from keras import layers
 
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
 
-    class Small(workload_class("mnist_cnn")):
+    class Small(Model.read("mnist_cnn").kind):
         def model(self):
             inner = [layers.Conv2D(4, 3, 2, activation="relu"), layers.Dropout(0.3), layers.Flatten()]
             return keras.Sequential([keras.Input((28, 28, 1)), *inner, layers.Dense(10, activation="softmax")])

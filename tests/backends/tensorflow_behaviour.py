@@ -42,11 +42,11 @@ def started(workload: str, **asked):
 
 def built(backend, workload: str, arrays=None, prepare=without_dropout):
     """Workload, model with NumPy's weights, splits."""
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
     from whichdevice.workloads.base import Options
 
     options = Options(backend.request.batch_size, backend.request.precision, sequence_length=12)
-    made = small_mnist_cnn(options) if workload == "mnist_cnn" else workload_class(workload)(options)
+    made = small_mnist_cnn(options) if workload == "mnist_cnn" else Model.read(workload).workload(options)
     with backend.scope():
         model = prepare(made.model())
     give_weights(model)
@@ -151,11 +151,11 @@ def float16_fit() -> dict:
 
 def products() -> dict:
     """The chain's end on every replica, and what it should be."""
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
     from whichdevice.workloads.base import Options
 
     backend = started("matmul")
-    workload = workload_class("matmul")(Options(32))
+    workload = Model.read("matmul").workload(Options(32))
     loop = backend.operation_loop(workload, np.random.default_rng(1))
     loop.run(3)
     state, operands = workload.operands(np.random.default_rng(1))

@@ -11,7 +11,7 @@ from backends.tensorflow_kernels import without_gpu_kernel
 
 from whichdevice.backends import backend_class
 from whichdevice.measuring.events import reason_line
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options, Split
 
@@ -103,7 +103,7 @@ def test_evaluation_counts_the_tail_for_what_it_is(training):
 
 
 def test_a_chain_of_products_is_really_computed(backend):
-    workload = workload_class("matmul")(Options(32))
+    workload = Model.read("matmul").workload(Options(32))
     loop = backend.operation_loop(workload, np.random.default_rng(1))
     state, operands = workload.operands(np.random.default_rng(1))
     loop.run(7)
@@ -117,7 +117,7 @@ def test_steps_validation_and_prediction_compile_by_xla_as_a_tpu_needs_them(back
     """On a CPU; shapes are static, any number of steps is one program, and nothing is learned otherwise."""
     random = np.random.default_rng(0)
     weather = {"signals": random.normal(size=(2000, 20)).astype(np.float32), "times": np.arange(2000) * 3600}
-    workload = workload_class(name)(Options(4, sequence_length=60))
+    workload = Model.read(name).workload(Options(4, sequence_length=60))
     train, validation = workload.splits(weather if name == "weather_gru" else images)
     model = without_dropout(workload.model())
     initial = model.get_weights()
@@ -139,7 +139,7 @@ def test_no_operation_of_a_step_goes_back_to_the_host_for_lack_of_a_gpu_kernel(b
     random = np.random.default_rng(0)
     texts = {key: random.integers(32, 127, 2000, dtype=np.uint8) for key in ("train_text", "test_text")}
     weather = {"signals": random.normal(size=(2000, 20)).astype(np.float32), "times": np.arange(2000) * 3600}
-    workload = workload_class(name)(Options(4, sequence_length=60))
+    workload = Model.read(name).workload(Options(4, sequence_length=60))
     splits = workload.splits({"shakespeare_lstm": texts, "weather_gru": weather}.get(name, images))
     loop = backend.training_loop(workload, workload.model(), *splits)
     lacking = without_gpu_kernel(loop._steps.get_concrete_function().graph)
@@ -149,7 +149,7 @@ def test_no_operation_of_a_step_goes_back_to_the_host_for_lack_of_a_gpu_kernel(b
 def test_a_step_that_exceeds_memory_is_known_as_such_and_names_its_size(backend):
     from keras import ops
 
-    class Greedy(workload_class("matmul")):
+    class Greedy(Model.read("matmul").kind):
         def step(self, state, operands):
             return state + ops.sum(ops.broadcast_to(state[0, 0], (10**7, 10**7)) * ops.sum(state))
 

@@ -7,7 +7,7 @@ import pytest
 from backends.scenario import REQUEST, ROOT
 
 from whichdevice.backends import backend_class
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
@@ -21,7 +21,7 @@ def losses(path: Path, loop: str, precision: str = "float32") -> list[float]:
     backend = backend_class("jax", "jax")(Request(**{**REQUEST, **changes}), 1)
     backend.start()
     backend.initialise()
-    workload = workload_class(str(path))(Options(BATCH, precision))
+    workload = Model.read(str(path)).workload(Options(BATCH, precision))
     train, validation = workload.splits({})
     model = workload.model()
     training = backend.training_loop(workload, model, train, validation)

@@ -92,10 +92,10 @@ def test_ranks_share_threads_add_up_their_memory_and_fail_in_their_own_words(tmp
     told = in_process(
         tmp_path,
         """
-        from whichdevice.models.loading import workload_class
+        from whichdevice.models.loading import Model
         from whichdevice.workloads.base import Options
         import numpy as np
-        loop = backend.operation_loop(workload_class("matmul")(Options(64)), np.random.default_rng(1))
+        loop = backend.operation_loop(Model.read("matmul").workload(Options(64)), np.random.default_rng(1))
         loop.run(3)
         from whichdevice.machine.cpu import peak_memory
         own, of_all = peak_memory(), backend.peak_host_memory()
@@ -130,9 +130,9 @@ def test_a_killed_rank_is_lack_of_memory(tmp_path):
         tmp_path,
         """
         import os, signal, numpy as np
-        from whichdevice.models.loading import workload_class
+        from whichdevice.models.loading import Model
         from whichdevice.workloads.base import Options
-        loop = backend.operation_loop(workload_class("matmul")(Options(64)), np.random.default_rng(1))
+        loop = backend.operation_loop(Model.read("matmul").workload(Options(64)), np.random.default_rng(1))
         os.kill(ranks[0], signal.SIGKILL)
         try:
             loop.run(3)

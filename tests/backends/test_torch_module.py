@@ -8,7 +8,7 @@ from backends.scenario import REQUEST
 
 from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
@@ -51,7 +51,7 @@ class Training:
         backend = backend_class("torch", "torch")(Request(**{**REQUEST, **changes}), 1)
         backend.start()
         backend.initialise()
-        self.backend, workload = backend, workload_class(str(path))(Options(BATCH, precision))
+        self.backend, workload = backend, Model.read(str(path)).workload(Options(BATCH, precision))
         train, validation = workload.splits({})
         self.model = workload.model()
         self.loop = backend.training_loop(workload, self.model, train, validation)

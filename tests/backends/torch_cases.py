@@ -7,7 +7,7 @@ import torch
 from backends.torch_scenario import LONG, STEPS, WORKLOADS, losses, request_for, training
 
 from whichdevice.backends import backend_class, keras_on_torch
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options, Split
 
 
@@ -100,7 +100,7 @@ def test_too_little_memory_is_not_taken_for_a_step_that_cannot_be_compiled(monke
 def test_a_chain_of_products_is_really_computed():
     backend = backend_class("torch")(request_for("mnist_cnn"), threads=2)
     backend.start()
-    workload = workload_class("matmul")(Options(32))
+    workload = Model.read("matmul").workload(Options(32))
     loop = backend.operation_loop(workload, np.random.default_rng(1))
     state, operands = workload.operands(np.random.default_rng(1))
     loop.run(7)

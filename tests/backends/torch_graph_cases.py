@@ -10,7 +10,7 @@ from backends.torch_scenario import request_for
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from whichdevice.backends import backend_class
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 
@@ -48,7 +48,7 @@ def operation_loop(name, size, captures=True):
     """A repeated operation on the CPU, as if that were a GPU."""
     backend = backend_class("torch")(request_for("mnist_cnn"), threads=2)
     backend.start()
-    loop = backend.operation_loop(workload_class(name)(Options(size)), np.random.default_rng(1))
+    loop = backend.operation_loop(Model.read(name).workload(Options(size)), np.random.default_rng(1))
     loop._captures, FakeGraph.steps = captures, lambda _: loop._several()
     return loop
 

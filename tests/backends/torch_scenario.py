@@ -6,7 +6,7 @@ import keras
 from backends.scenario import REQUEST, arrays_for, without_dropout
 
 from whichdevice.backends.keras_on_torch import build_loop
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
@@ -24,7 +24,7 @@ def request_for(workload: str, **changes) -> Request:
 def training(name: str, dropout: bool = True, **changes) -> SimpleNamespace:
     """A loop over small random data, and what it is made of."""
     request = request_for(name, **changes)
-    workload = workload_class(name)(Options(BATCH, sequence_length=LENGTHS.get(name)))
+    workload = Model.read(name).workload(Options(BATCH, sequence_length=LENGTHS.get(name)))
     keras.utils.set_random_seed(1)
     model = workload.model() if dropout else without_dropout(workload.model())
     train, validation = workload.splits(arrays_for(name))

@@ -21,6 +21,8 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
 from whichdevice.machine.facts import this_machine
 from whichdevice.measuring.request import planned_record
+from whichdevice.models.address import Address
+from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import keep
 from whichdevice.planning.one_model import OneModel, Question, TimeLeft
@@ -273,7 +275,8 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     """A PyTorch model that no card holds, or that none trains in time; the batch is shared out evenly."""
 
     def needed(model: str, wants: Wants, *rows: Row, **more: Any) -> list[int]:
-        return gpus_needed(Question(model, replace(wants, **more)), [answer(*rows, wants=wants)])
+        named = Model(Address(model, "hub" if model.startswith("hf:") else "file"))
+        return gpus_needed(Question(named, replace(wants, **more)), [answer(*rows, wants=wants)])
 
     enough, late, small = Wants(examples=1e5), Wants(examples=1e10), replace(SMALL, card="T4")
     assert needed("net.py", enough, FAST, MIDDLE, small) == []
@@ -314,7 +317,7 @@ def test_the_time_left_never_rises_by_more_than_a_fifth() -> None:
 
 def test_ask_and_a_study_give_the_same_answer_for_the_same_records(played: SimpleNamespace, project_root: Path) -> None:
     """They had two rules and two lists."""
-    one = OneModel(Question(str(project_root / MODEL), batch=64), [find_target("T4")])
+    one = OneModel(Question(Model.read(str(project_root / MODEL)), batch=64), [find_target("T4")])
     compiled, records = one.forecast(), one.measure()
     (answer,) = one.answers(records, compiled)
     (config := Path("study/config.yaml")).parent.mkdir()
@@ -329,7 +332,7 @@ def test_ask_and_a_study_give_the_same_answer_for_the_same_records(played: Simpl
 
 def test_a_wrong_mode_has_one_line_in_python_too() -> None:
     with pytest.raises(StudyError, match="mode predict: matmul is a single operation"):
-        OneModel(Question("matmul", mode="predict"), [])
+        OneModel(Question(Model.read("matmul"), mode="predict"), [])
 
 
 def test_the_command_that_settles_it_is_one_that_rent_takes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import yaml
 from whichdevice.__main__ import main
 from whichdevice.commands.check import config_line
 from whichdevice.config.load import load_study
+from whichdevice.models.loading import Model
 
 BROKEN = Path(__file__).parents[1] / "models" / "broken"
 
@@ -46,12 +47,12 @@ def test_one_line_and_status_2(arguments, words, capsys):
 def test_the_line_for_a_config_is_one_that_the_config_takes(file, name, working_folder):
     (working_folder / file).parent.mkdir(exist_ok=True)
     (working_folder / file).touch()
-    line = config_line(file, ["tensorflow", "jax"], {"width": 8})
+    line = config_line(Model.read(file), ["tensorflow", "jax"], {"width": 8})
     (key, workload), *_ = load_study(yaml.safe_load(line)).workloads.items()
     assert (key, workload.module, workload.backend) == (name, file, ["tensorflow", "jax"])
     assert workload.options == {"width": 8}
     assert "\n" not in line
-    assert config_line("decoder", ["jax"], {}) == "workloads: {decoder: {module: decoder, backend: [jax]}}"
+    assert config_line(Model.read("decoder"), ["jax"], {}) == "workloads: {decoder: {module: decoder, backend: [jax]}}"
 
 
 def test_a_file_that_is_no_python_by_its_name(tmp_path, capsys):

@@ -12,11 +12,11 @@ from whichdevice.commands.config import check
 from whichdevice.config.load import check_yaml, load_study, read_study, resolved, write_study
 from whichdevice.config.model import Study, Workload
 from whichdevice.errors import StudyError
-from whichdevice.models.loading import workload_names
+from whichdevice.models.address import built_in_names
 from whichdevice.planning.checks import check_axes
 from whichdevice.study_cells import with_model_settings
 
-BUILT_IN = ", ".join(workload_names())
+BUILT_IN = ", ".join(built_in_names())
 NAME_RULE = "a name has letters, digits, _ and . only, starts with a letter or digit and ends within 64 characters"
 
 FAULTS = {

@@ -1,7 +1,7 @@
 """The published study is each publication's recipe."""
 
 from whichdevice.config.schema import published
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.study_cells import study_runs
 
 
@@ -15,5 +15,5 @@ def test_batch_and_sequence_are_those_of_the_workloads_own_recipes() -> None:
     )  # published at several sizes
     study = published()
     for cell in {run.cell for run in study_runs(study) if run.cell.workload not in several}:
-        recipe = workload_class(study.workloads[cell.workload].module or cell.workload).recipe
+        recipe = Model.read(study.workloads[cell.workload].module or cell.workload).recipe
         assert (cell.batch_size, cell.sequence_length) == (recipe.batch_size, recipe.sequence_length), cell.name

@@ -17,7 +17,7 @@ from docs import pages
 from whichdevice.commands.plan import merged
 from whichdevice.config.load import load_study
 from whichdevice.config.model import Call
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 OTHERS = {
@@ -105,7 +105,7 @@ def check(program: str, arguments: list[str], generate) -> None:
             assert set(parsed.target) <= set(generate.TARGETS)
         for name in ("model", "module"):
             if own[0] in ("ask", "check") and hasattr(parsed, name):
-                workload_class(PLACE_HOLDERS.get(getattr(parsed, name), getattr(parsed, name)))
+                _ = Model.read(PLACE_HOLDERS.get(getattr(parsed, name), getattr(parsed, name))).kind
     elif program == "snakemake":
         check_snakemake(arguments, generate)
     elif program == "make":
@@ -197,7 +197,7 @@ def test_the_skeleton_of_a_workload_is_a_workload(tmp_path: Path) -> None:
     [skeleton] = [block for block in pages.blocks("python") if "class MyNet" in block.text]
     file = tmp_path / "my_net.py"
     file.write_text(skeleton.text, encoding="utf-8")
-    workload = workload_class(str(file))(Options(batch_size=128))
+    workload = Model.read(str(file)).workload(Options(batch_size=128))
     assert (workload.recipe.batch_size, workload.dataset) == (128, "mnist")
     for method in ("loss", "splits", "batch", "quality"):
         assert callable(getattr(workload, method))

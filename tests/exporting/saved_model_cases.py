@@ -6,7 +6,7 @@ from backends.scenario import REQUEST
 
 from whichdevice.errors import StudyError
 from whichdevice.exporting.process import Job, export
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
@@ -18,7 +18,7 @@ ASKED = Request(
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 def test_the_saved_model_is_compared_with_what_the_run_recorded(tmp_path, shift):
-    workload = workload_class("decoder")(Options(2, sequence_length=8, given=OPTIONS))
+    workload = Model.read("decoder").workload(Options(2, sequence_length=8, given=OPTIONS))
     model, validation = workload.model(), workload.splits({})[1]
     model.save_weights(tmp_path / "w.weights.h5")
     index = np.arange(2, dtype=np.int32)

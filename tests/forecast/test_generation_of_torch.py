@@ -9,7 +9,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.torch.records import Traced
 from whichdevice.forecast.work import Work
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
 
@@ -24,7 +24,7 @@ def record(mode, size=1, name="hf:meta-llama/Llama-2-7b-hf"):
 
 
 def test_a_cache_holds_keys_and_values_of_all_layers():
-    made = workload_class("hf:meta-llama/Llama-3.1-8B")(Options(1))
+    made = Model.read("hf:meta-llama/Llama-3.1-8B").workload(Options(1))
     assert made.cache_bytes() == 2 * 2 * 32 * 8 * 128
 
 

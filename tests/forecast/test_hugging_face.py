@@ -16,9 +16,9 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.torch.records import Traced
 from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.models.hugging_face import configuration, known_models
-from whichdevice.models.loading import read_address, workload_class
+from whichdevice.models.loading import Model
 from whichdevice.models.tuning import Tuning
-from whichdevice.planning.one_model import OneModel
+from whichdevice.planning.one_model import OneModel, Question
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
 
@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 
 def workload(name, **options):
-    return workload_class(name)(Options(1, given=options))
+    return Model.read(name).workload(Options(1, given=options))
 
 
 GATED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3")
@@ -93,7 +93,8 @@ def test_a_model_of_the_table_has_as_many_weights_as_published(name):
 )
 def test_a_large_decoder_is_all_in_bfloat16_as_fine_tuning_tools_hold_it(name, asked, formats, working_folder):
     for counts in ([1], [64]):
-        question = OneModel(Question(name, precision=asked), targets_of(["L4", "T4"], counts, "eager"), counts)
+        asked_of = Question(Model.read(name), precision=asked)
+        question = OneModel(asked_of, targets_of(["L4", "T4"], counts, "eager"), counts)
         assert {each.device: each.precision for each in program_requests(question.study)} == formats
 
 
@@ -123,11 +124,11 @@ def test_models_that_are_no_decoders_take_adapters(name, method, working_folder)
 
 def test_names_of_models():
     assert configuration("llama-3.1-8b").name == "meta-llama/Llama-3.1-8B"
-    assert read_address("hf:meta-llama/Llama-3.1-8B").name == "Llama-3.1-8B"
+    assert Model.read("hf:meta-llama/Llama-3.1-8B").name == "Llama-3.1-8B"
     with pytest.raises(
         StudyError, match=r"nothing is downloaded; did you mean hf:meta-llama/Llama-3.1-8B\?.*config.json"
     ):
-        workload_class("hf:meta-llama/Llama-3.1-8")
+        _ = Model.read("hf:meta-llama/Llama-3.1-8").kind
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_a_wrong_option_is_one_line(folder, options, message):
 def test_a_folder_without_a_type_is_one_line(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(StudyError, match="names no model_type"):
-        workload_class(f"hf:{tmp_path}")
+        _ = Model.read(f"hf:{tmp_path}").kind
 
 
 def test_lora_trains_two_thin_layers_beside_each_frozen_one(folder):
@@ -241,9 +242,9 @@ def test_constants_of_a_file_say_how_it_is_trained(tmp_path):
     trained = sum(each.numel() for each in made.made_module().parameters() if each.requires_grad)
     assert trained == 2 * 4 * (4 * (128 + 128) + 3 * (128 + 256))
     assert made.number_format("mixed_bfloat16") == "bfloat16" and made.tuning.gradient_accumulation == 2
-    own = [OneModel(Question(str(path)), [find_target(each) for each in ("A100 SXM 80GB", "T4")])]
+    own = [OneModel(Question(Model.read(str(path))), [find_target(each) for each in ("A100 SXM 80GB", "T4")])]
     path.with_name("own.py").write_text(FILE.format(constants="PRECISION = 'bfloat16'"))
-    own.append(OneModel(Question(str(path.with_name("own.py"))), [find_target("A100 SXM 80GB")]))
+    own.append(OneModel(Question(Model.read(str(path.with_name("own.py")))), [find_target("A100 SXM 80GB")]))
     formats = [[each.precision for each in program_requests(question.study)] for question in own]
     assert formats == [["bfloat16", "mixed_float16"], ["bfloat16"]]
     path.write_text(FILE.format(constants="METHOD = 'dora'"))

@@ -7,7 +7,7 @@ import pytest
 
 from whichdevice.datasets.base import get_dataset
 from whichdevice.models.counting import model_costs
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 FOLDER = Path(__file__).with_name("same_models")
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.needs("torch")
 
 def of_keras(module: str, options: Options) -> float:
     """Operations of a training step, every place times every other in attention."""
-    workload = workload_class(module)(options)
+    workload = Model.read(module).workload(options)
     known = get_dataset(workload.dataset).arrays if workload.dataset is not None else {}
     workload.splits({name: np.broadcast_to(np.zeros((), each.dtype), each.shape) for name, each in known.items()})
     model = workload.model()
@@ -34,7 +34,7 @@ def of_torch(path: Path, options: Options) -> float:
     from whichdevice.forecast.torch.records import step_of
     from whichdevice.forecast.torch.trace import trace_step
 
-    step = step_of(workload_class(str(path))(options), options.precision, "train")
+    step = step_of(Model.read(str(path)).workload(options), options.precision, "train")
     times = {"attention": 2.0, "attention backward": 2.0 * 4 / 5}
     items = trace_step(step, options.batch_size).work.items
     return sum(item.operations * item.count * times.get(item.kind, 1.0) for item in items)

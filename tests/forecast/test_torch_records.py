@@ -16,7 +16,7 @@ from whichdevice.forecast.torch.memory import Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.measuring.events import RefusedError, built_within
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.planning.one_model import OneModel, Question
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
@@ -143,7 +143,7 @@ ON_CUDA = "x = x.cuda().to('cuda'); x = x + torch.ones(1, device=torch.device('c
 def test_what_runs_on_a_gpu_alone_is_forecast_and_not_measured_here(change, reason, tmp_path, working_folder):
     path = Path(request(tmp_path, forward=ON_CUDA).module)
     path.write_text(path.read_text().replace(*change), encoding="utf-8")
-    asked = OneModel(Question(str(path), Wants(examples=1e6)), targets_of(["T4"], software="eager"))
+    asked = OneModel(Question(Model.read(str(path)), Wants(examples=1e6)), targets_of(["T4"], software="eager"))
     records = asked.measure(compiled=asked.forecast())
     assert records == [] and reason in asked.unmeasured.reason and asked.unmeasured.step_time is None
     (found,) = asked.answers(records, asked.forecast())
@@ -156,7 +156,7 @@ def test_a_step_that_cannot_be_traced_names_the_line(tmp_path):
 
 
 def test_a_large_model_is_not_made_before_it_is_known_to_fit(tmp_path):
-    workload = workload_class(request(tmp_path, width=2**15).module)(Options(1))
+    workload = Model.read(request(tmp_path, width=2**15).module).workload(Options(1))
     with pytest.raises(RefusedError, match="8,590,327,812 weights"):
         built_within(16e9, workload.model)
 
@@ -165,7 +165,8 @@ def test_a_large_model_is_not_made_before_it_is_known_to_fit(tmp_path):
 def test_a_small_model_stays_here_or_takes_what_is_free(name, seconds_here, most_kernels, working_folder):
     path = Path(__file__).parents[1] / "models" / f"small_{name}_torch.py"
     wants = Wants(examples=60_000, epochs=10)
-    asked = OneModel(Question(str(path), wants), targets_of(["T4", "RTX 4090", "H100 SXM"], software="eager"))
+    targets = targets_of(["T4", "RTX 4090", "H100 SXM"], software="eager")
+    asked = OneModel(Question(Model.read(str(path)), wants), targets)
     asked.unmeasured = estimated("this machine", seconds_here, 1e9, 25e9)
     (found,) = asked.answers([], asked.forecast())
     assert found.pick.device in ("this machine", "T4, free")

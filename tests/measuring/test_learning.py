@@ -14,7 +14,7 @@ from whichdevice.backends.fit_loop import FitLoop
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.training_run import Learner
 from whichdevice.models.batch_order import RandomDraws
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
@@ -69,7 +69,7 @@ class Scripted(TrainingLoop):
 def learned(
     loop: Scripted, folder: Path, epochs: int, validation=True, stream: io.StringIO | None = None, seconds=None
 ):
-    workload = workload_class("weather_gru")(Options(BATCH, sequence_length=LENGTH))
+    workload = Model.read("weather_gru").workload(Options(BATCH, sequence_length=LENGTH))
     order = RandomDraws(100, BATCH, 1)
     emit = Emitter(stream or io.StringIO())
     request = request_for(epochs, validation, seconds)
@@ -162,7 +162,7 @@ def test_a_real_run_is_validated_on_every_held_out_hour(tmp_path):
     backend = backend_class(request.backend)(request, threads=2)
     backend.start()
     backend.initialise()
-    workload = workload_class("weather_gru")(Options(BATCH, sequence_length=LENGTH))
+    workload = Model.read("weather_gru").workload(Options(BATCH, sequence_length=LENGTH))
     random = np.random.default_rng(0)
     signals = random.normal(size=(HOURS, 20)).astype(np.float32)
     train, validation = workload.splits({"signals": signals, "times": np.arange(HOURS) * 3600})

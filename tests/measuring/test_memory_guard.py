@@ -19,6 +19,7 @@ from whichdevice.backends import backend_class
 from whichdevice.measuring.events import run_to_end
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.events import built_within
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 
 backend = backend_class(sys.argv[1])(Request(**json.loads(sys.argv[2])), threads=2)
@@ -32,7 +33,7 @@ def build(layers, units):
 
 emit = Emitter(sys.stdout)
 for layers, units in ((1, 14_000), (20, 3_000), (1, 100)):  # 0.8 GB at once, 0.7 GB little by little, and a small one
-    run_to_end(lambda: built_within(4e8, lambda: build(layers, units)), backend, "mine.py", emit)
+    run_to_end(lambda: built_within(4e8, lambda: build(layers, units)), backend, Model.read("mnist_cnn"), emit)
 """
 
 

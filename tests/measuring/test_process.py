@@ -13,6 +13,7 @@ import synthetic
 from whichdevice.measuring import process
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.request import build_request
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Types
 from whichdevice.study_cells import study_runs
 
@@ -45,7 +46,8 @@ def measured(backend: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path
 
         monkeypatch.setattr(process, "run_training", run_training)
         stream = io.StringIO()
-        process.run_request(backend, request, {"folder": str(tmp_path), "memory_limit": 1e9}, Emitter(stream))
+        job = {"folder": str(tmp_path), "memory_limit": 1e9}
+        process.run_request(backend, Model.read(request.module), request, job, Emitter(stream))
         return [json.loads(line) for line in stream.getvalue().splitlines()]
 
     return parts

@@ -10,7 +10,7 @@ import synthetic
 from whichdevice.measuring import training_run as facts_of
 from whichdevice.measuring.request import build_request
 from whichdevice.models.costs import Costs
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Array
 from whichdevice.records.schema import WHOLE_COUNT, Request, WorkloadFacts
 from whichdevice.study_cells import study_runs
@@ -42,7 +42,7 @@ def request_for(**changes: Any) -> Request:
 def facts_for(path: Path, text: str, length: int | None = None) -> WorkloadFacts:
     """Of a model file on its own data."""
     path.write_text(text)
-    workload = workload_class(str(path))(Options(4, sequence_length=length))
+    workload = Model.read(str(path)).workload(Options(4, sequence_length=length))
     assert isinstance(workload, TrainingWorkload)
     train, validation = workload.splits({})
     backend: Any = SimpleNamespace(activation_copies=1.0)

@@ -10,6 +10,7 @@ from whichdevice.backends import backend_class
 from whichdevice.checking.check import request_for
 from whichdevice.measuring.events import Emitter, run_to_end
 from whichdevice.measuring.process import run_request
+from whichdevice.models.loading import Model
 
 OPTIONS = {"rate": 0.01}
 MEMORY = 8e9  # bytes; a fixed limit, so that the outcome does not depend on the machine
@@ -18,16 +19,17 @@ MEMORY = 8e9  # bytes; a fixed limit, so that the outcome does not depend on the
 def main() -> None:
     """The ends, as a study would record them."""
     name, *files = sys.argv[1:]
-    requests = [request_for(file, name, "float32", OPTIONS).model_copy(update={"batch_size": 32}) for file in files]
+    models = [*map(Model.read, files)]
+    requests = [request_for(model, name, "float32", OPTIONS).model_copy(update={"batch_size": 32}) for model in models]
     backend = backend_class(name)(requests[0], 1)
     backend.start()
     backend.initialise()
-    for request in requests:
+    for model, request in zip(models, requests, strict=True):
         stream = io.StringIO()
         with tempfile.TemporaryDirectory() as folder:
             job = {"folder": folder, "memory_limit": MEMORY}
             run_to_end(
-                partial(run_request, backend, request, job, Emitter(stream)), backend, request.module, Emitter(stream)
+                partial(run_request, backend, model, request, job, Emitter(stream)), backend, model, Emitter(stream)
             )
         print(stream.getvalue().splitlines()[-1], flush=True)
 

@@ -9,7 +9,7 @@ import keras
 import pytest
 
 from whichdevice.models.counting import model_costs, output_shape
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Options
 
@@ -25,7 +25,7 @@ def without_jax(monkeypatch):
 
 
 def built(name: str, **options):
-    return workload_class(name)(Options(1, given=options)).model()
+    return Model.read(name).workload(Options(1, given=options)).model()
 
 
 @pytest.mark.long  # building it takes 20 seconds
@@ -246,7 +246,7 @@ def test_a_loop_of_unknown_length_makes_the_count_a_lower_bound():
 
 
 def recipe(name: str, length: int | None = None):
-    return workload_class(name)(Options(1, sequence_length=length)).model()
+    return Model.read(name).workload(Options(1, sequence_length=length)).model()
 
 
 def test_dense_and_convolution_count_two_operations_for_each_term():

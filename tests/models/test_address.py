@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.models.loading import read_address, workload_class, workload_hash
+from whichdevice.models.address import read_address
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 MODEL = """
@@ -37,9 +38,9 @@ def package(working_folder):
 
 
 def test_a_function_of_a_package_is_planned_without_an_import(package):
-    chosen = workload_class("nets.unet:build")
+    chosen = Model.read("nets.unet:build")
     assert chosen.recipe.batch_size == 12
-    assert workload_hash("nets.unet:build")
+    assert Model.read("nets.unet:build").hash()
     assert "nets" not in sys.modules and "helpers" not in sys.modules
 
 
@@ -68,7 +69,7 @@ def test_a_module_beside_a_file_is_imported_from_its_own_folder(working_folder):
         (working_folder / folder / "sizes_of_it.py").write_text(f"WIDTH = {width}\n")
         text = MODEL.replace('raise RuntimeError("ran")', "return sizes_of_it.WIDTH")
         (working_folder / folder / "net.py").write_text("import sizes_of_it\n" + text)
-    found = [workload_class(f"{folder}/net.py")(Options(1))._called("model") for folder in ("one", "two", "one")]
+    found = [Model.read(f"{folder}/net.py").workload(Options(1))._called("model") for folder in ("one", "two", "one")]
     assert found == [3, 5, 3]
 
 
@@ -91,10 +92,10 @@ def test_a_name_that_stands_for_nothing_is_one_line(package, name, message):
     (package / "nets/unet.txt").write_text("")
     (package / "nets/unet.ipynb").write_text("")
     with pytest.raises(StudyError, match=message):
-        workload_class(name)
+        _ = Model.read(name).kind
 
 
 def test_a_function_that_the_module_lacks_is_a_fault_of_the_declaration(package):
     assert "it defines no function buidl(options) that returns a Keras model; did you mean build?" in (
-        workload_class("nets.unet:buidl").declared.fault
+        Model.read("nets.unet:buidl").declared.fault
     )

@@ -11,6 +11,7 @@ import pytest
 
 from whichdevice.backends import backend_class
 from whichdevice.checking.check import Tried, request_for, try_on
+from whichdevice.models.loading import Model
 
 FOLDER = Path(__file__).parent / "broken"
 ENDLESS_SECONDS = 12.0
@@ -58,7 +59,8 @@ def outcomes(files, tmp_path_factory) -> dict[str, dict[str, tuple[str, str]]]:
     logs = tmp_path_factory.mktemp("logs")
 
     def tried(backend: str, wanted: list[str], seconds: float) -> list[Tried]:
-        return try_on(backend, wanted, "float32", OPTIONS, seconds, logs / f"{backend}-{len(wanted)}-{seconds}.log")
+        log = logs / f"{backend}-{len(wanted)}-{seconds}.log"
+        return try_on(backend, [*map(Model.read, wanted)], "float32", OPTIONS, seconds, log)
 
     one = [files["lacks_a_backend"]]
     with ThreadPoolExecutor(3) as pool:
@@ -78,7 +80,7 @@ def measured(backend: str, wanted: list[str]) -> dict[str, tuple[str, str]]:
     """How a study's runs of these files end."""
     environment = {
         **os.environ,
-        **backend_class(backend).environment(request_for(wanted[0], backend, "float32", {}), 1),
+        **backend_class(backend).environment(request_for(Model.read(wanted[0]), backend, "float32", {}), 1),
     }
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     command = [sys.executable, str(Path(__file__).with_name("broken_runs.py")), backend, *wanted]

@@ -39,7 +39,7 @@ COUNT = """
 import json, sys
 from dataclasses import asdict
 from pathlib import Path
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 from whichdevice.models.counting import model_costs
 
@@ -49,7 +49,7 @@ kept = Path(sys.argv[2])
 def count(batch_size):
     found = []
     for module, given in json.loads(sys.argv[1]):
-        workload = workload_class(module)(Options(batch_size, given=given))
+        workload = Model.read(module).workload(Options(batch_size, given=given))
         found.append(asdict(model_costs(workload.model(), workload=workload, kept=kept)))
     return found
 

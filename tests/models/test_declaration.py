@@ -3,7 +3,7 @@
 import pytest
 
 from whichdevice.models.declaration import is_model_file, read_declaration
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 MODEL = "def model(options):\n    return None\n"
@@ -27,7 +27,7 @@ def declared(tmp_path, text: str, model: str = MODEL):
 )
 def test_a_loss_as_metric_is_better_low_unless_the_file_says_otherwise(tmp_path, text, higher):
     (tmp_path / "mine.py").write_text(f"{text}\n{MODEL}")
-    assert workload_class(str(tmp_path / "mine.py")).higher_is_better is higher
+    assert Model.read(str(tmp_path / "mine.py")).workload(Options(1)).higher_is_better is higher
 
 
 def test_nothing_of_the_file_runs(tmp_path):
@@ -78,14 +78,16 @@ def test_a_study_knows_batch_size_epochs_and_goal_without_importing_the_file(tmp
     path.write_text(
         "BATCH_SIZE = 12\nEPOCHS = 3\nGOAL = 0.9\nMETRIC = 'accuracy'\nUNIT = 'image'\nraise ValueError\n" + MODEL
     )
-    chosen = workload_class(str(path))
-    assert (chosen.recipe.batch_size, chosen.recipe.epochs, chosen.metric, chosen.unit) == (12, 3, "accuracy", "image")
+    chosen = Model.read(str(path))
+    workload = chosen.workload(Options(batch_size=12))
+    assert (chosen.recipe.batch_size, chosen.recipe.epochs) == (12, 3)
+    assert (workload.metric, chosen.unit) == ("accuracy", "image")
     assert chosen.recipe.target is not None and chosen.recipe.target.own
-    assert chosen(Options(batch_size=12)).dataset is None
+    assert workload.dataset is None
 
 
 def test_a_changed_file_is_read_again(tmp_path):
     path = tmp_path / "mine.py"
     for size in (8, 16):
         path.write_text(f"BATCH_SIZE = {size}\n" + MODEL + "#" * size)
-        assert workload_class(str(path)).recipe.batch_size == size
+        assert Model.read(str(path)).recipe.batch_size == size

@@ -12,7 +12,7 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Work
 from whichdevice.forecast.xla.compile import compile_programs
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
 
@@ -31,9 +31,9 @@ DIRECTIONS = {
 
 
 def traced(name: str, **options):
-    chosen = workload_class(f"{FOLDER}/{name}.py")
+    chosen = Model.read(f"{FOLDER}/{name}.py")
     size = chosen.recipe.batch_size
-    workload = chosen(Options(size, "mixed_bfloat16", given=options))
+    workload = chosen.workload(Options(size, "mixed_bfloat16", given=options))
     return trace_step(step_of(workload, "mixed_bfloat16", "train"), size), size
 
 
@@ -56,7 +56,7 @@ def test_a_small_keras_model_takes_any_card(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = {
         "workload": "w", "module": f"{FOLDER}/{name}.py", "precision": "mixed_float16",
-        "batch_size": workload_class(f"{FOLDER}/{name}.py").recipe.batch_size,
+        "batch_size": Model.read(f"{FOLDER}/{name}.py").recipe.batch_size,
     }  # fmt: skip
     records = compile_programs([ProgramRequest(device=device, **asked) for device in ("T4", "H100 SXM")])
     slow, fast = map(forecast_of, records)

@@ -10,7 +10,7 @@ from whichdevice.models import data
 from whichdevice.models.consistency import check_data
 from whichdevice.models.data import generate, splits_of
 from whichdevice.models.declaration import Declaration
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Array
 from whichdevice.workloads.base import Options
 
@@ -48,7 +48,7 @@ def test_data_sorted_by_class_validate_with_every_class_and_always_the_same_exam
 def test_a_smaller_fraction_is_drawn_from_a_larger_one_and_has_every_class(tmp_path):
     path = tmp_path / "sorted_classes.py"
     path.write_text(SORTED)
-    parts = [workload_class(str(path))(Options(4, fraction=share)).splits({})[0].arrays for share in (0.5, 0.25)]
+    parts = [Model.read(str(path)).workload(Options(4, fraction=share)).splits({})[0].arrays for share in (0.5, 0.25)]
     assert [len(part["inputs"]) for part in parts] == [200, 100]
     assert {*parts[1]["inputs"]} < {*parts[0]["inputs"]}
     assert np.unique(parts[1]["targets"]).tolist() == [0, 1, 2, 3]
@@ -142,7 +142,7 @@ def data(options):
 def test_an_option_that_no_function_reads_is_refused_once_all_is_built(given, refused, tmp_path):
     path = tmp_path / "reading.py"
     path.write_text(READING)
-    workload = workload_class(str(path))(Options(8, given=given))
+    workload = Model.read(str(path)).workload(Options(8, given=given))
     workload.splits({})
     workload._called("model")
     if refused is None:

@@ -9,6 +9,7 @@ import pytest
 from models.catalogue import CASES, table
 
 from whichdevice.checking.check import Tried, try_on
+from whichdevice.models.loading import Model
 
 FOLDER = Path(__file__).parent
 SECONDS = 300.0
@@ -34,7 +35,8 @@ def folder(tmp_path_factory):
 
 
 def tried(backend: str, modules: list[str], **options) -> dict[str, Tried]:
-    return dict(zip(modules, try_on(backend, modules, "float32", options, SECONDS, Path("try.log")), strict=True))
+    models = [*map(Model.read, modules)]
+    return dict(zip(modules, try_on(backend, models, "float32", options, SECONDS, Path("try.log")), strict=True))
 
 
 def saved(backend: str) -> None:

@@ -11,7 +11,7 @@ from whichdevice.checking.check import first_backend
 from whichdevice.config.load import load_study
 from whichdevice.errors import StudyError
 from whichdevice.measuring.training_run import own_formats
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.planning.checks import check_backends
 from whichdevice.study_cells import with_model_settings
 from whichdevice.workloads.base import Options
@@ -143,7 +143,7 @@ def file_of(folder: Path, text: str) -> str:
 
 
 def made(folder: Path, text: str, batch: int = 4):
-    return workload_class(file_of(folder, text))(Options(batch))
+    return Model.read(file_of(folder, text)).workload(Options(batch))
 
 
 @pytest.mark.parametrize(
@@ -161,14 +161,14 @@ def made(folder: Path, text: str, batch: int = 4):
     ],
 )
 def test_imports_or_a_constant_say_which_framework_a_file_is_of(tmp_path, text, framework):
-    assert workload_class(file_of(tmp_path, f"{text}\ndef model():\n    pass\n")).framework == framework
+    assert Model.read(file_of(tmp_path, f"{text}\ndef model():\n    pass\n")).framework == framework
     assert "mine" not in sys.modules  # nothing of it ran
 
 
 @pytest.mark.parametrize(("package", "backend"), [("transformers", "torch"), ("flax", "jax")])
 def test_a_file_is_tried_on_its_framework_though_it_imports_only_a_library(tmp_path, monkeypatch, package, backend):
     monkeypatch.setattr("whichdevice.checking.check.installed_backends", lambda: ["tensorflow", "jax", "torch"])
-    assert first_backend(file_of(tmp_path, f"import {package}\n\ndef model():\n    pass\n")) == backend
+    assert first_backend(Model.read(file_of(tmp_path, f"import {package}\n\ndef model():\n    pass\n"))) == backend
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def data():
     return DataLoader(TensorDataset(torch.zeros(640, 6), torch.zeros(640, 1)), batch_size=4)
 """
     )
-    workload = workload_class(str(path))(Options(batch_size=4))
+    workload = Model.read(str(path)).workload(Options(batch_size=4))
     assert {name: array.shape for name, array in workload.few().items()} == {"inputs": (2, 6), "targets": (2, 1)}
     assert workload.has_pipeline
 
@@ -297,7 +297,7 @@ def test_a_pytorch_model_hides_no_layers_of_another_number_format(tmp_path):
     """A run of it failed here: its record was looked through for layers of Keras."""
     path = tmp_path / "net.py"
     path.write_text(TORCH, encoding="utf-8")
-    model = workload_class(str(path))(Options(batch_size=2, precision="float32")).model()
+    model = Model.read(str(path)).workload(Options(batch_size=2, precision="float32")).model()
     assert own_formats(model, "float32") is None
 
 

@@ -11,7 +11,7 @@ from needs import require
 from whichdevice.errors import StudyError
 from whichdevice.models import scripts
 from whichdevice.models.address import read_address
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found, others_like
 from whichdevice.models.scripts import is_script, known, probe
 from whichdevice.models.shapes import leaves
@@ -248,7 +248,7 @@ def test_words_are_looked_up_on_the_host_and_lengths_are_the_mean(monkeypatch):
     monkeypatch.setattr(scripts, "start", lambda *_: pytest.fail("the script runs again"))
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        workload = workload_class(address.text)(Options(batch_size=10))
+        workload = Model.read(address.text).workload(Options(batch_size=10))
         train, _ = workload.splits({})
         model = workload.model()
     finally:
@@ -298,7 +298,7 @@ def test_a_pytorch_script_is_a_workload_whose_loss_is_the_scripts_own(name):
 
     address = address_of(name)
     found = known(address) or probe(address)
-    workload = workload_class(address.text)(Options(batch_size=found.batch_size))
+    workload = Model.read(address.text).workload(Options(batch_size=found.batch_size))
     train, _ = workload.splits({})
     model = workload.model()
     inputs, target = workload.batch(
@@ -363,7 +363,7 @@ def test_a_model_file_that_looks_words_up_is_run_and_keeps_its_own_loss(text, tm
     found = probe(address)
     assert (found.batch_size, found.examples, found.epochs) == (32, 128, 2)
     assert found.notes == ("TextVectorization: on the host, with the input pipeline.",)
-    train, _ = workload_class(address.text)(Options(batch_size=32)).splits({})
+    train, _ = Model.read(address.text).workload(Options(batch_size=32)).splits({})
     assert {each.shape[1:] for each in train.arrays.values()} == {(4,), (1,)}
 
 
@@ -409,7 +409,7 @@ def test_a_script_that_leaves_its_folder_is_kept_in_the_one_of_the_question(tmp_
     found = probe(address)
     assert (found.line, found) == (21, known(address))
     monkeypatch.setattr(scripts, "start", lambda *_: pytest.fail("the script runs again"))
-    workload = workload_class(address.text)(Options(batch_size=128))
+    workload = Model.read(address.text).workload(Options(batch_size=128))
     train, _ = workload.splits({})
     assert {each.shape[1:] for each in train.arrays.values()} == {(8,), (2,)}
     assert workload.model().layers[0].dense.units == 2, "own classes are defined without the rest of the script"
@@ -433,7 +433,7 @@ def test_an_edited_script_or_other_arguments_are_looked_at_anew(tmp_path):
     path.write_text(path.read_text().replace("epochs=5", "epochs=6"))
     assert known(read_address(str(path))) is None
     with pytest.raises(StudyError, match="was not looked at yet: whichdevice ask"):
-        workload_class(str(path))(Options(batch_size=32)).splits({})
+        Model.read(str(path)).workload(Options(batch_size=32)).splits({})
 
 
 def test_a_few_examples_of_a_long_stream_are_read():
@@ -468,7 +468,7 @@ def test_a_jitted_step_is_a_workload_that_trains_as_the_script_does(name):
 
     address = address_of(name)
     found = known(address) or probe(address)
-    workload = workload_class(address.text)(Options(batch_size=found.batch_size))
+    workload = Model.read(address.text).workload(Options(batch_size=found.batch_size))
     train, _ = workload.splits({})
     model = workload.model()
     step = jax.jit(function_step(workload, model, workload.optimizer()))

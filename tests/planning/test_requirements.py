@@ -10,6 +10,7 @@ from whichdevice.__main__ import main
 from whichdevice.commands import study
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
+from whichdevice.models.address import read_address
 from whichdevice.planning import requirements
 
 FILES = {
@@ -33,7 +34,7 @@ def test_all_that_lacks_is_one_line_with_one_command(framework, lacks, words, wo
     Path("own.py").write_text(FILES[framework])
     Path("beside.py").touch()
     with pytest.raises(StudyError) as error:
-        requirements.require("own.py")
+        requirements.require(read_address("own.py"))
     assert str(error.value).startswith(words)
     assert " pip install " in str(error.value) and "--python PATH uses the packages of another" in str(error.value)
 
@@ -45,11 +46,11 @@ def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
         "    quantization_config=transformers.BitsAndBytesConfig(load_in_4bit=True))\n"
     )
     with pytest.raises(StudyError, match=r"METHOD = \"qlora\".* ask hf:meta-llama/Llama-3.1-8B --option method=qlora"):
-        requirements.require("own.py")
+        requirements.require(read_address("own.py"))
     Path("own.py").write_text(
         "import torch\n# no bitsandbytes needed\ndict(load_in_4bit=False)\n'BitsAndBytesConfig'\n"
     )
-    requirements.require("own.py")
+    requirements.require(read_address("own.py"))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_compilers_are_needed_for_the_devices_that_are_asked_about(lacks, device
     monkeypatch.setattr(requirements, "_installed", lambda package: package != lacks)
     monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
     with nullcontext() if words is None else pytest.raises(StudyError, match=words):
-        requirements.require("resnet50", {find_target(name).kind for name in devices})
+        requirements.require(read_address("resnet50"), {find_target(name).kind for name in devices})
 
 
 def test_requirements_named_here_are_those_of_the_environments(project_root):

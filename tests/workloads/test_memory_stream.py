@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 
 def stream(precision: str = "float32", size: int = 3):
-    return workload_class("memory_stream")(Options(size, precision))
+    return Model.read("memory_stream").workload(Options(size, precision))
 
 
 @pytest.mark.parametrize(("precision", "width"), [("float32", 4), ("bfloat16", 2)])

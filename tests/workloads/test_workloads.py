@@ -6,7 +6,8 @@ from math import prod
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.models.loading import workload_class, workload_names
+from whichdevice.models.address import built_in_names
+from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options, TrainingWorkload
 
 PARAMETERS = {
@@ -19,14 +20,14 @@ PARAMETERS = {
 
 
 def workload(name: str, **options) -> TrainingWorkload:
-    chosen = workload_class(name)
-    return chosen(Options(**{"batch_size": chosen.recipe.batch_size, **options}))
+    chosen = Model.read(name)
+    return chosen.workload(Options(**{"batch_size": chosen.recipe.batch_size, **options}))
 
 
-@pytest.mark.parametrize("name", workload_names())
+@pytest.mark.parametrize("name", built_in_names())
 def test_a_workload_keeps_its_contract(name):
-    chosen = workload_class(name)
-    assert not isabstract(chosen)
+    chosen = Model.read(name)
+    assert not isabstract(chosen.kind)
     assert chosen.recipe.source and chosen.recipe.batch_size > 0 and chosen.unit
 
 
@@ -59,7 +60,7 @@ def test_the_gru_refuses_a_sequence_within_its_warm_up():
 
 def test_an_unknown_workload_names_those_that_are_there():
     with pytest.raises(StudyError, match=r"no built-in workload 'mnist'; did you mean mnist_cnn\?"):
-        workload_class("mnist")
+        Model.read("mnist")
 
 
 def test_a_workload_file_of_ones_own_is_found_by_its_path(tmp_path):
@@ -68,11 +69,11 @@ def test_a_workload_file_of_ones_own_is_found_by_its_path(tmp_path):
         "from whichdevice.workloads.base import Recipe\nfrom whichdevice.workloads.matmul import Matmul\n"
         "class Mine(Matmul):\n    recipe = Recipe('me', 8)\n"
     )
-    assert workload_class(str(path)).recipe.batch_size == 8
+    assert Model.read(str(path)).recipe.batch_size == 8
 
 
 def test_a_broken_workload_file_is_one_line(tmp_path):
     path = tmp_path / "broken.py"
     path.write_text("from whichdevice.workloads.matmul import Matmul\nclass Mine(Matmul):\n    recipe = nothing\n")
     with pytest.raises(StudyError, match=r"broken.py: NameError: name 'nothing' is not defined \(line 3\)$"):
-        workload_class(str(path))
+        _ = Model.read(str(path)).kind

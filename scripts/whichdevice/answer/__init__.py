@@ -13,8 +13,8 @@ import pandas as pd
 from whichdevice.answer.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
 from whichdevice.answer.rows import Row, Work, works
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.errors import StudyError
 from whichdevice.models.data import LEAST_BATCHES
+from whichdevice.models.loading import Model
 from whichdevice.models.pipeline import best_and_written
 from whichdevice.models.shapes import named
 
@@ -40,49 +40,39 @@ def answers(
     wants = wants or Wants()
     decided = []
     for work in works(summary, costs, forecasts, hardware, sheet, every_batch):
-        model = _model(work)
+        model = Model.find(work.module)
         epochs, units = training_size(work, model)
         if unmeasured is not None:
             work = replace(work, rows=(unmeasured, *work.rows))
         work = replace(
             work, tokens=_tokens(model), options=options.get(work.workload, {}), **_of_script(work, model),
-            tunable=bool(getattr(model, "tunable", False)),
+            tunable=model is not None and model.tunable,
         )  # fmt: skip
         decided.append(decide(work, wants, amount_of(work, wants, epochs, units)))
     return sorted(decided, key=lambda answer: answer.work.mode == "operation")
 
 
-def training_size(work: Work, model: Any) -> tuple[int | None, float | None]:
+def training_size(work: Work, model: Model | None) -> tuple[int | None, float | None]:
     """Return epochs of a training and the examples of one, as far as somebody chose them rather than this program."""
     if model is None:
         return None, work.epoch_units
-    if (script := getattr(model, "found", None)) is not None:  # a script's training is what it is
+    if (script := model.found) is not None:  # a script's training is what it is
         return script.epochs, script.examples
     recipe = model.recipe
     if recipe.steps_per_epoch:
         return recipe.epochs or 1, float(recipe.steps_per_epoch * recipe.batch_size)
-    declared = getattr(model, "declared", None)
+    declared = model.declared
     stated = None if declared is None else declared.dataset_examples or declared.examples
-    chosen = model.dataset or getattr(model, "data_source", "") == "own" or stated is not None
+    chosen = model.has_own_data or stated is not None
     units = stated or work.epoch_units
     if not chosen or not units or units < LEAST_BATCHES * work.batch:
         return recipe.epochs or None, None
     return recipe.epochs or 1, float(units)
 
 
-def _model(work: Work) -> Any:
-    """The workload's class; None where the file is on another machine, from which records were merged."""
-    from whichdevice.models.loading import workload_class
-
-    try:
-        return workload_class(work.module)
-    except StudyError:
-        return None
-
-
-def _tokens(model: Any) -> int | None:
+def _tokens(model: Model | None) -> int | None:
     """Tokens of an example, where the file's input is a sequence of whole numbers with a fixed length."""
-    declared = getattr(model, "declared", None)
+    declared = None if model is None else model.declared
     inputs = [] if declared is None else named(declared.input, "input").values()
     whole = [one for one in inputs if len(one.shape) == 1 and one.below and one.dtype.startswith(("int", "uint"))]
     return max((one.shape[0] or 0 for one in whole), default=0) or None
@@ -90,7 +80,7 @@ def _tokens(model: Any) -> int | None:
 
 def _of_script(work: Work, model: Any) -> dict[str, Any]:
     """The rates at which a script's pipeline gives examples here, and remarks on the script."""
-    script = getattr(model, "found", None)
+    script = None if model is None else model.found
     if script is None or work.mode != "train":
         return {}
     known = best_and_written(script.pipeline) if script.pipeline else {}

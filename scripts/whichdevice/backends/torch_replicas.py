@@ -19,7 +19,7 @@ from whichdevice.backends.keras_on_torch import build_loop
 from whichdevice.backends.torch_devices import join_ranks, take_device
 from whichdevice.backends.torch_operation import TorchOperation
 from whichdevice.machine.cpu import peak_memory
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
@@ -121,7 +121,7 @@ def follow(place: int, request: Request, threads: int, folder: str) -> None:
     """The life of a rank: do what rank 0 does until that one is gone."""
     rank = place + 1
     take_device(request, rank, threads)
-    workload_class(request.module)  # a workload in a file is known by its name from now on
+    _ = Model.read(request.module).kind  # a workload in a file is known by its name from now on
     control, member = connect(request, rank, folder), Rank(request, rank)
     while True:
         message: list[Any] = [None]

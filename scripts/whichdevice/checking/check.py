@@ -17,10 +17,9 @@ from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
-from whichdevice.models.loading import read_address, workload_class
+from whichdevice.models.loading import Model
 from whichdevice.records.products import ProgramRequest
 from whichdevice.records.schema import Request
-from whichdevice.workloads.base import TrainingWorkload
 
 SMALL_BATCH = 2  # enough for batch statistics
 LOGS = Path("results/check")  # what the trying processes print
@@ -41,21 +40,21 @@ def installed_backends() -> list[str]:
     return [name for name in BACKENDS[KERAS] if find_spec(backend_class(name).package) is not None]
 
 
-def first_backend(module: str) -> str:
+def first_backend(model: Model) -> str:
     """The backend to try first: the one of a PyTorch or JAX model; of a Keras model, one that its own files import.
 
     Raises StudyError where there is none.
     """
-    framework = workload_class(module).framework
+    framework = model.framework
     installed = [name for name in installed_backends() if name in BACKENDS[framework]]
     if not installed and framework != KERAS:
         raise StudyError(
-            f"{module} is {NAMES[framework]}, whose framework is not installed here: pip install {framework}"
+            f"{model} is {NAMES[framework]}, whose framework is not installed here: pip install {framework}"
         )
     if not installed:
         raise StudyError("no TensorFlow, JAX or PyTorch is installed: in the project's folder, pip install '.[jax]'")
     imported: set[str] = set()
-    for path in read_address(module).files():
+    for path in model.address.files():
         if path.suffix == ".py":
             imported |= _imports(path)
     return next((name for name in installed if name in imported), installed[0])
@@ -73,7 +72,7 @@ def _imports(path: Path) -> set[str]:
 
 def try_on(
     backend: str,
-    modules: Sequence[str],
+    models: Sequence[Model],
     precision: str,
     options: Mapping[str, Any],
     seconds: float,
@@ -84,8 +83,8 @@ def try_on(
 
     `seconds` is the time limit of each step; `on_step` is called with what is going on.
     """
-    requests = [request_for(module, backend, precision, options) for module in modules]
-    found = [Tried() for _ in modules]
+    requests = [request_for(model, backend, precision, options) for model in models]
+    found = [Tried() for _ in models]
     phase = [f"starting {backend}"]
 
     def on_message(message: dict[str, Any]) -> None:
@@ -109,7 +108,7 @@ def try_on(
 
 
 def forecasts(
-    module: str, devices: Sequence[str], precision: str, options: Mapping[str, Any], seconds: float
+    model: Model, devices: Sequence[str], precision: str, options: Mapping[str, Any], seconds: float
 ) -> list[dict[str, Any]]:
     """The forecast of the workload's training step at its own batch size on each of these devices."""
     targets = [find_target(name) for name in devices]
@@ -117,10 +116,10 @@ def forecasts(
         ProgramRequest(
             device=target.device,
             devices=target.devices,
-            workload=read_address(module).name,
-            module=module,
+            workload=model.name,
+            module=model.text,
             precision=precision,
-            batch_size=workload_class(module).recipe.batch_size,
+            batch_size=model.recipe.batch_size,
             options=dict(options),
             timeout=seconds,
         )
@@ -130,7 +129,7 @@ def forecasts(
 
 
 def try_everywhere(
-    module: str,
+    model: Model,
     backends: Sequence[str],
     precision: str,
     options: Mapping[str, Any],
@@ -141,32 +140,31 @@ def try_everywhere(
     LOGS.mkdir(parents=True, exist_ok=True)
     found = {}
     for name in backends:
-        log = LOGS / f"{read_address(module).name}-{name}.log"
+        log = LOGS / f"{model.name}-{name}.log"
         log.write_bytes(b"")
 
         def step(phase: str, name: str = name) -> None:
             on_step(name, phase)
 
-        found[name] = try_on(name, [module], precision, options, seconds, log, step)[0]
+        found[name] = try_on(name, [model], precision, options, seconds, log, step)[0]
     return found
 
 
-def request_for(module: str, backend: str, precision: str, options: Mapping[str, Any]) -> Request:
+def request_for(model: Model, backend: str, precision: str, options: Mapping[str, Any]) -> Request:
     """A run of a small batch on this host's CPU."""
-    chosen = workload_class(module)
-    if not issubclass(chosen, TrainingWorkload):
-        raise StudyError(f"{module}: no training workload; only those are tried")
+    if not model.has_model:
+        raise StudyError(f"{model}: no training workload; only those are tried")
     return Request(
         device="cpu",
         kind="cpu",
         replicas=1,
-        workload=read_address(module).name,
-        module=module,
+        workload=model.name,
+        module=model.text,
         backend=backend,
         precision=precision,
         batch_size=SMALL_BATCH,
         fraction=1.0,
-        loop="fit" if chosen.framework == TORCH else chosen.loops[0],  # torch.compile takes a minute
+        loop="fit" if model.framework == TORCH else model.loops[0],  # torch.compile takes a minute
         sequence_length=None,
         repeat=1,
         seed=1,
@@ -177,7 +175,7 @@ def request_for(module: str, backend: str, precision: str, options: Mapping[str,
         seconds=0.0,
         min_steps=1,
         timeout=0.0,
-        dataset=chosen.dataset,
+        dataset=model.dataset,
         source=None,
         options=dict(options),
     )
@@ -188,7 +186,6 @@ def _supervised(requests: Sequence[Request], seconds: float, log: Path, on_messa
     variables = {**thread_environment(threads), **backend_class(requests[0].backend).environment(requests[0], threads)}
     job = {
         "requests": [request.model_dump(mode="json") for request in requests],
-        "batch_sizes": [workload_class(request.module).recipe.batch_size for request in requests],
         "threads": threads,
         "memory_limit": available_memory(),
     }
@@ -207,11 +204,11 @@ FALLS = 0.001  # of the first loss, at least
 
 
 def findings(
-    module: str, tried: Mapping[str, Tried], forecasts: Sequence[Forecast], hints: tuple[str, ...]
+    model: str, tried: Mapping[str, Tried], forecasts: Sequence[Forecast], hints: tuple[str, ...]
 ) -> list[str]:
     """Lines: what the model is, how it did on each backend, and what other devices would make of it."""
     known = next((each.parts for each in tried.values() if "workload" in each.parts), None)
-    lines = [module]
+    lines = [model]
     if known is not None:
         lines += _facts(known)
     lines += [_line(name, _of_backend(each)) for name, each in tried.items()]

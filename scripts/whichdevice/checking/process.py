@@ -23,7 +23,7 @@ from whichdevice.measuring.estimated_memory import estimated_memory
 from whichdevice.measuring.events import Emitter, built_within, refuse_what_cannot_fit, run_to_end
 from whichdevice.measuring.training_run import own_formats, with_finite_loss, workload_facts
 from whichdevice.models.consistency import shown
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.models.model_file import overridden
 from whichdevice.models.shapes import Tree, named
 from whichdevice.processes import end_with_supervisor
@@ -57,23 +57,23 @@ def main() -> int:
     stream = os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8")
     end_with_supervisor()
     requests = [Request.model_validate(each) for each in job["requests"]]
-    framework = workload_class(requests[0].module).framework
-    backend = backend_class(requests[0].backend, framework)(requests[0], job["threads"])
+    models = [Model.read(request.module) for request in requests]
+    backend = backend_class(requests[0].backend, models[0].framework)(requests[0], job["threads"])
     backend.start()
     backend.initialise()
-    for number, (request, batch_size) in enumerate(zip(requests, job["batch_sizes"], strict=True)):
+    for number, (model, request) in enumerate(zip(models, requests, strict=True)):
         emit, backend.request = OfRequest(stream, number), request  # of its own loop
-        work = partial(try_workload, backend, request, batch_size, job["memory_limit"], emit)
-        run_to_end(work, backend, request.module, emit)
+        work = partial(try_workload, backend, model, request, job["memory_limit"], emit)
+        run_to_end(work, backend, model, emit)
     Emitter(stream).end("ok")
     return 0
 
 
-def try_workload(backend: Backend, request: Request, batch_size: int, memory_limit: float, emit: Emitter) -> None:
-    """Data, model, a few steps on one small batch, a prediction; facts are of a study's `batch_size`."""
-    chosen = workload_class(request.module)
+def try_workload(backend: Backend, model: Model, request: Request, memory_limit: float, emit: Emitter) -> None:
+    """Data, model, a few steps on one small batch, a prediction; facts are of the model's own batch size."""
+    batch_size = model.recipe.batch_size
     asked = [Options(size, request.precision, given=request.options) for size in (request.batch_size, batch_size)]
-    workload, studied = (chosen(options) for options in asked)
+    workload, studied = (model.workload(options) for options in asked)
     if not isinstance(workload, TrainingWorkload) or not isinstance(studied, TrainingWorkload):
         raise StudyError(f"{request.module}: no training workload; only those are tried")
     emit.progress("loading data")
@@ -82,23 +82,23 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
     studied.steps_per_epoch(train.examples)
     emit.progress("building the model")
     with backend.scope():
-        model = built_within(memory_limit, workload.model)
+        built = built_within(memory_limit, workload.model)
     emit.progress("counting operations")
     facts, costs = workload_facts(
-        backend, workload, request.model_copy(update={"batch_size": batch_size}), model, train, validation
+        backend, workload, request.model_copy(update={"batch_size": batch_size}), built, train, validation
     )
     emit.part("workload", facts)
-    kind = getattr(model, "kind", type(model).__name__)
-    emit.part("model", {"kind": kind, "inputs": _shapes(workload.example(model)), "step": _step_words(workload, model)})
+    kind = getattr(built, "kind", type(built).__name__)
+    emit.part("model", {"kind": kind, "inputs": _shapes(workload.example(built)), "step": _step_words(workload, built)})
     emit.part(
-        "model", {"outputs": _shapes(workload.outputs(model)), "precision": own_formats(model, request.precision)}
+        "model", {"outputs": _shapes(workload.outputs(built)), "precision": own_formats(built, request.precision)}
     )
-    emit.part("model", {"doubts": workload.doubts(model)})
+    emit.part("model", {"doubts": workload.doubts(built)})
     emit.part("model", {"forward_flops": costs.forward_flops, "training_flops": costs.training_flops})
     data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
     refuse_what_cannot_fit(estimated_memory(costs, request, data_bytes, backend.activation_copies), memory_limit)
     emit.progress(f"compiling the first step ({request.loop})")
-    loop = backend.training_loop(workload, model, train, validation)
+    loop = backend.training_loop(workload, built, train, validation)
     workload.check_options()
     batch = workload.order(train.examples, request.seed).take(1)
     losses = [with_finite_loss(loop.run(batch)).loss]
@@ -108,7 +108,7 @@ def try_workload(backend: Backend, request: Request, batch_size: int, memory_lim
     if not isfinite(losses[-1]):
         first = next(number for number, loss in enumerate(losses, 1) if not isfinite(loss))
         raise StudyError(f"the loss is {losses[first - 1]} after {first} steps on one batch: try a lower rate")
-    if workload.outputs(model) is None:  # nothing to call
+    if workload.outputs(built) is None:  # nothing to call
         return
     emit.progress("predicting")
     prediction = loop.predict(np.arange(min(2, validation.examples), dtype=np.int32))

@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from whichdevice.answer import Answer, Row, Wants
     from whichdevice.config.hardware import Software
     from whichdevice.forecast.targets import Target
+    from whichdevice.models.loading import Model
     from whichdevice.planning.one_model import OneModel, Question
 
 MODES = ("train", "predict", "generate")
@@ -97,10 +97,11 @@ def run(args: argparse.Namespace) -> int:
 
 def question_of(args: argparse.Namespace) -> "Question":
     """Return the question of a command line; raises StudyError on a value that is none of its kind."""
+    from whichdevice.models.loading import Model
     from whichdevice.planning.one_model import Question
 
     return Question(
-        model=args.model,
+        model=Model.read(args.model),
         wants=wants_of(args),
         devices=None if args.devices is None else tuple(filter(None, map(str.strip, args.devices.split(",")))),
         gpus=None if args.gpus is None else gpu_counts(args.gpus),
@@ -145,9 +146,9 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     from whichdevice.planning.one_model import OneModel
     from whichdevice.planning.requirements import require
 
-    software, counts = software_of(question.model), question.gpus or (1,)
+    software, counts = software_of(question.model.text), question.gpus or (1,)
     targets = targets_of(question.devices, counts, software)
-    require(question.model, {target.kind for target in targets})
+    require(question.model.address, {target.kind for target in targets})
     question = replace(question, model=looked_at(question.model, question.script_arguments))
     asked = OneModel(question, targets, counts)
 
@@ -193,14 +194,13 @@ def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
     Empty otherwise. The GPUs share the batch evenly. An `hf:` model without --batch has one that grows with the GPUs.
     """
     from whichdevice.forecast.targets import GPU_COUNTS, NODES
-    from whichdevice.models.hugging_face import PREFIX
 
     late = any(answer.late for answer in answers)
     large = any(2 * len({row.card for row in too_small(answer)}) >= len(cards_of(answer)) for answer in answers)
     known = any(row.fits is not None for answer in answers for row in answer.work.rows if row.rented)
     if not known or not (large or late) or question.wants.only_free:
         return []
-    if question.batch is None and question.wants.steps is None and question.model.startswith(PREFIX):
+    if question.batch is None and question.wants.steps is None and question.model.address.kind == "hub":
         return [*GPU_COUNTS, *(count for count in NODES if count <= MAX_GPUS)]
     shared = [count for count in GPU_COUNTS if all(answer.work.batch % count == 0 for answer in answers)]
     return shared if len(shared) > 1 else []
@@ -233,23 +233,24 @@ def without_option(arguments: Sequence[str], name: str) -> list[str]:
     return kept
 
 
-def looked_at(model: str, arguments: Sequence[str] = ()) -> str:
-    """The address of a model; a script becomes known, which runs it until its training starts unless it is known."""
-    from whichdevice.models.address import ARGUMENTS, read_address
+def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
+    """Return the model, a script with these arguments.
+
+    A script that is not known yet runs until its training starts, which makes it known.
+    """
     from whichdevice.models.scripts import known, probe, trains
 
-    if not trains(read_address(model)):
+    if not trains(model.address):
         if arguments:
             raise StudyError(f"{model}: takes nothing after --: it is no training script")
         return model
-    model += (ARGUMENTS + shlex.join(arguments)) * bool(arguments)
-    address = read_address(model)
-    if known(address) is None:
+    model = model.with_arguments(arguments) if arguments else model
+    if known(model.address) is None:
         print(
-            f"{address.label} runs until its training starts: it may write and download until then. Nothing trains.",
+            f"{model.label} runs until its training starts: it may write and download until then. Nothing trains.",
             file=sys.stderr,
         )
-        probe(address)
+        probe(model.address)
     return model
 
 

@@ -8,10 +8,13 @@ examples:
 
 import argparse
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whichdevice.commands.ask import DEVICES_HELP
 from whichdevice.errors import StudyError
+
+if TYPE_CHECKING:
+    from whichdevice.models.loading import Model
 
 DEVICES = "T4,H100 SXM"
 SECONDS = 120.0
@@ -55,55 +58,53 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.commands.ask import given_options, looked_at, targets_of
     from whichdevice.models.consistency import check_declared
     from whichdevice.models.framework import BACKENDS
-    from whichdevice.models.loading import workload_class
-    from whichdevice.models.model_file import ModelFile
+    from whichdevice.models.loading import Model
     from whichdevice.planning.checks import wrong_backend
     from whichdevice.terminal import LiveLine
 
     devices = [] if args.devices == "none" else [target.device for target in targets_of(args.devices.split(","))]
-    args.module = looked_at(args.module, args.passed_on)
-    chosen = workload_class(args.module)
+    model = looked_at(Model.read(args.module), args.passed_on)
     hints: tuple[str, ...] = ()
-    if issubclass(chosen, ModelFile):
-        hints = chosen.declared.hints
+    if model.declared is not None:
+        hints = model.declared.hints
         try:
-            check_declared(chosen.declared, chosen.address.label)
+            check_declared(model.declared, model.label)
         except StudyError as error:
             raise StudyError("; ".join([str(error), *hints])) from error
-    possible = BACKENDS[chosen.framework]
-    asked = args.backend or [first_backend(args.module)]
+    possible = BACKENDS[model.framework]
+    asked = args.backend or [first_backend(model)]
     if wrong := [name for name in asked if name not in (*possible, "all")]:
-        raise StudyError(f"--backend: {wrong_backend(args.module, chosen.framework, wrong[0])}")
+        raise StudyError(f"--backend: {wrong_backend(model, wrong[0])}")
     every = [name for name in installed_backends() if name in possible]
     backends = every if "all" in asked else list(dict.fromkeys(asked))
     options = given_options(args.option)
-    doing = [f"trying {args.module}"]
+    doing = [f"trying {model}"]
     with LiveLine(lambda: doing[-1]) as line:
 
         def on_step(backend: str, phase: str) -> None:
-            doing.append(f"{args.module} on {backend}: {phase}")
+            doing.append(f"{model} on {backend}: {phase}")
             if not line.live:
                 line.line(doing[-1])
 
-        tried = try_everywhere(args.module, backends, args.precision, options, args.seconds, on_step)
+        tried = try_everywhere(model, backends, args.precision, options, args.seconds, on_step)
         worked = [name for name in backends if tried[name].status == "ok"]
         if devices and worked:
             on_step(" and ".join(devices), "forecasting")
-        rows = forecasts(args.module, devices, args.precision, options, args.seconds) if worked else []
-    for text in findings(args.module, tried, rows, hints):
+        rows = forecasts(model, devices, args.precision, options, args.seconds) if worked else []
+    for text in findings(model.text, tried, rows, hints):
         print(text)
     if worked:
-        print(f"In a config: {config_line(args.module, worked, options)}")
+        print(f"In a config: {config_line(model, worked, options)}")
     return 0 if len(worked) == len(backends) else 1
 
 
-def config_line(module: str, backends: list[str], options: dict[str, Any]) -> str:
+def config_line(model: "Model", backends: list[str], options: dict[str, Any]) -> str:
     """The workload as a config has it, under a name that the config takes."""
     import yaml
 
     from whichdevice.planning.one_model import config_name
 
-    name = config_name(module)
-    settings = {"module": module, "backend": backends, **({"options": options} if options else {})}
+    name = config_name(model)
+    settings = {"module": model.text, "backend": backends, **({"options": options} if options else {})}
     text = yaml.safe_dump({"workloads": {name: settings}}, default_flow_style=True, width=math.inf, sort_keys=False)
     return str(text).strip()[1:-1]

@@ -112,13 +112,14 @@ def model_study(args: argparse.Namespace) -> dict[str, Any]:
     """Return the config that measures one model's step on a rented device, unless asked in the usual number format."""
     from whichdevice.forecast.study import usual_precision
     from whichdevice.forecast.targets import find_target
+    from whichdevice.models.loading import Model
     from whichdevice.planning.one_model import Question, check_mode, config_name, script_precision, step_settings
 
     if not args.on:
         raise StudyError(f'rent: {args.model} on which device? --on "RTX 4090"')
     target = find_target(args.on)
     question = Question(
-        model=looked_at(args.model, args.passed_on),
+        model=looked_at(Model.read(args.model), args.passed_on),
         mode=args.mode,
         batch=at_least_one("--batch", args.batch),
         sequence_length=at_least_one("--sequence-length", args.sequence_length),
@@ -164,8 +165,8 @@ def within_budget(hours: float, usd: float | None, most: float | None) -> float:
 
 def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """SkyPilot's task for the study's runs on a kind of device; raises StudyError on what would only cost money."""
-    from whichdevice.models.address import read_address
     from whichdevice.models.scripts import trains
+    from whichdevice.study_cells import model_of
 
     kind, study, runs = args.device, plan.study, plan.wanted(args.device)
     environments = dict.fromkeys(name for run in runs if (name := ENVIRONMENTS[kind].get(run.cell.backend)))
@@ -184,8 +185,8 @@ def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> di
     resources = {"infra": args.infra, "accelerators": args.accelerator, "use_spot": args.spot, "autostop": life}
     resources["accelerator_args"] = runtime and {"runtime_version": runtime}
     send = f'printf %s {shlex.quote(json.dumps(sent))} >"$HOME/study.json"'
-    names = [each.module for each in study.workloads.values() if each.module]
-    looks = [f"SCRIPT={shlex.quote(name)} " for name in names if trains(read_address(name))]  # there it runs again
+    models = [model_of(study, name) for name in study.workloads]
+    looks = [f"SCRIPT={shlex.quote(model.text)} " for model in models if trains(model.address)]  # there it runs again
     script = f"{send}\n{''.join(looks[:1])}sh {ON_THE_MACHINE} {kind} {' '.join(environments)}"
     return {"workdir": ".", "resources": {key: value for key, value in resources.items() if value}, "run": script}
 

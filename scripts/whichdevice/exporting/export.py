@@ -20,11 +20,11 @@ from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import OF_BACKEND, installed_versions
 from whichdevice.measuring.request import build_request, content_key, dataset_folder, run_key
 from whichdevice.measuring.supervisor import Finish, end_from_inside, supervise_module
-from whichdevice.models.loading import workload_hash
+from whichdevice.models.loading import Model
 from whichdevice.records.products import EXPORT_RECORD, FAILED, ExportCheck, ExportedFile, ExportRecord, read_export
 from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
-from whichdevice.study_cells import study_runs
+from whichdevice.study_cells import model_of, study_runs
 
 FOLDER = "models"
 TIMEOUT = 1800.0  # seconds
@@ -90,9 +90,9 @@ def _quality(record: Record) -> float:
     return sign * float(value) if isinstance(value, int | float) and value == value else float("-inf")
 
 
-def export_code_hash(module: str) -> str:
-    """Hash of the code that an export of this workload runs."""
-    return workload_hash(module, "whichdevice.exporting.export", PROCESS)
+def export_code_hash(model: Model) -> str:
+    """Hash of the code that an export of this model runs."""
+    return model.hash("whichdevice.exporting.export", PROCESS)
 
 
 def learning_runs(study: Study, workload: str) -> list[Run]:
@@ -107,7 +107,7 @@ def export_path(study: Study, workload: str) -> Path:
     Its folder is named by a hash of the code and of the runs whose best model it holds.
     """
     runs = [(run.path, run_key(study, run)) for run in learning_runs(study, workload)]
-    key = content_key(export_code_hash(study.workloads[workload].module or workload), sorted(runs))
+    key = content_key(export_code_hash(model_of(study, workload)), sorted(runs))
     return Path(study.root) / FOLDER / workload / key / EXPORT_RECORD
 
 
@@ -116,14 +116,14 @@ def export_model(study: Study, workload: str, record_paths: Iterable[Path], log:
 
     Waits while a measurement runs on this host, and lets none start meanwhile; not in a scheduler's job.
     """
-    module = study.workloads[workload].module or workload
+    model = model_of(study, workload)
     draft = ExportRecord(
         study=study.study,
         workload=workload,
-        module=module,
+        module=model.text,
         status="failed",
         versions=installed_versions(("keras", *OF_BACKEND["tensorflow"])),
-        code_hash=export_code_hash(module),
+        code_hash=export_code_hash(model),
     )
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")

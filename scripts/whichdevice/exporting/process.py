@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from whichdevice.datasets.store import load_dataset
 from whichdevice.errors import StudyError
 from whichdevice.measuring.events import Emitter, reason_line
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.models.shapes import leaves
 from whichdevice.processes import end_with_supervisor, quick_imports
 from whichdevice.records.products import KERAS, SAVED_MODEL, WEIGHTS, ExportCheck
@@ -91,7 +91,7 @@ def export(job: Job) -> ExportCheck:
 def trained_workload(asked: Request) -> TrainingWorkload:
     """Return the workload with the options of its run; raises StudyError for a single operation."""
     options = Options(asked.batch_size, asked.precision, asked.fraction, asked.sequence_length, given=asked.options)
-    workload = workload_class(asked.module)(options)
+    workload = Model.read(asked.module).workload(options)
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{asked.workload}: a single operation has no model to export")
     return workload

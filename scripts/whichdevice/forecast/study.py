@@ -10,8 +10,8 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import Target, devices_in, find_target, software_of, targets_in
 from whichdevice.forecast.xla.compile import KEPT, Found, compile_code_hash, compile_programs
 from whichdevice.measuring.request import content_key
-from whichdevice.models.loading import workload_class
 from whichdevice.records.products import GENERATING, CompiledRecord, Mode, ProgramRequest, read_compiled, write_compiled
+from whichdevice.study_cells import model_of
 
 
 def program_requests(study: Study) -> list[ProgramRequest]:
@@ -43,31 +43,29 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         if name not in study.workloads:
             raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
         workload = study.workloads[name]
-        if getattr(workload, "model", None) is not None:
-            continue  # it serves another workload's model
-        module = workload.module or name
-        known = workload.batch_size or [workload_class(module).recipe.batch_size]
-        generates = getattr(workload, "mode", "train") == "generate"
+        model = model_of(study, name)
+        known = workload.batch_size or [model.recipe.batch_size]
+        generates = workload.mode == "generate"
         sizes = settings.batch_size or sorted({min(known), max(known)} if generates else {max(known)})
-        modes: tuple[Mode, ...] = GENERATING if generates else (getattr(workload, "mode", "train"),)
+        modes: tuple[Mode, ...] = GENERATING if workload.mode == "generate" else (workload.mode,)
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
             chosen = usual_precision(target, precision)
             if precision == "mixed" and chosen == "mixed_bfloat16":
-                chosen = getattr(workload_class(module), "usual_format", chosen)
+                chosen = model.usual_format
             if size % target.devices == 0:
                 yield ProgramRequest(
                     device=target.device,
                     devices=target.devices,
                     workload=name,
-                    module=module,
+                    module=model.text,
                     precision=chosen,
                     batch_size=size,
                     mode=mode,
                     sequence_length=length,
                     options=workload.options,
                     largest_batch=settings.largest_batch,
-                    exact=settings.exact and target.kind == "tpu" and software_of(module) == "xla",
+                    exact=settings.exact and target.kind == "tpu" and software_of(model.text) == "xla",
                     timeout=settings.timeout,
                 )
 

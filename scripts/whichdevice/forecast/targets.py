@@ -182,9 +182,9 @@ NO_COMPILER = "no compiler here makes programs for it, so it has forecasts of Py
 def software_of(module: str) -> Software:
     """What a forecast of this workload's step is of: PyTorch's own kernels, else a program of XLA."""
     from whichdevice.models.framework import TORCH
-    from whichdevice.models.loading import workload_class
+    from whichdevice.models.loading import Model
 
-    return "eager" if workload_class(module).framework == TORCH else "xla"
+    return "eager" if Model.read(module).framework == TORCH else "xla"
 
 
 def target_rows() -> dict[str, HardwareRow]:

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from whichdevice.backends.base import Backend
 from whichdevice.errors import StudyError
-from whichdevice.models.loading import read_address
+from whichdevice.models.loading import Model
 from whichdevice.models.model_file import own_place
 
 LEAST_WEIGHT_BYTES = 8  # of each weight: itself and its gradient, in float32
@@ -104,10 +104,10 @@ def reason_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {line}"
 
 
-def place_in_file(error: BaseException, module: str) -> str:
+def place_in_file(error: BaseException, model: Model) -> str:
     """The last line of a workload's own files that an error passed, e.g. ` (my_model.py, line 12)`; else nothing."""
     try:
-        place = own_place(error, read_address(module))
+        place = own_place(error, model.address)
     except StudyError:  # the file is gone
         return ""
     return f" ({place[0].name}, line {place[1]})" if place is not None else ""
@@ -168,7 +168,7 @@ class Emitter:
         self._stream.flush()
 
 
-def run_to_end(work: Callable[[], None], backend: Backend, module: str, emit: Emitter) -> None:
+def run_to_end(work: Callable[[], None], backend: Backend, model: Model, emit: Emitter) -> None:
     """Do the work and send its end; whatever it raises becomes a status with a reason in one line."""
     try:
         work()
@@ -177,7 +177,7 @@ def run_to_end(work: Callable[[], None], backend: Backend, module: str, emit: Em
     except Exception as error:
         traceback.print_exc()
         status = "out_of_memory" if _out_of_memory(backend, error) else "failed"
-        emit.end(status, reason_line(error) + place_in_file(error, module))
+        emit.end(status, reason_line(error) + place_in_file(error, model))
     else:
         emit.end("ok")
 

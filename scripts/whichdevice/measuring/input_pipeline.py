@@ -16,7 +16,7 @@ from whichdevice.backends.base import TrainingLoop
 from whichdevice.files import package_first
 from whichdevice.measuring.events import Emitter
 from whichdevice.models.batch_order import BatchOrder
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.models.pipeline import MOST_BATCHES, Rate, rate_of, rates
 from whichdevice.records.schema import Pipeline, PipelineRate, Request
 from whichdevice.workloads.base import Options, TrainingWorkload
@@ -59,8 +59,8 @@ def _of_file(request: Request) -> list[Rate]:
 
 def main() -> None:
     """Print the rates as the last line."""
-    model, batch_size, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
-    workload: Any = workload_class(model)(Options(batch_size, given=options))
+    model, batch_size, options = Model.read(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    workload: Any = model.workload(Options(batch_size, given=options))
     print("\n" + json.dumps(rates(workload.pipeline(), batch_size)), flush=True)
     os._exit(0)  # threads of a loader would go on
 

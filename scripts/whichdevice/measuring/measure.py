@@ -32,7 +32,7 @@ from whichdevice.measuring.supervisor import Finish, Progress, end_from_inside, 
 from whichdevice.models.counting import counts_folder
 from whichdevice.records.schema import Artefact, Attempt, DataFacts, Energy, Record, Request
 from whichdevice.records.store import write_record
-from whichdevice.study_cells import study_runs
+from whichdevice.study_cells import model_of, study_runs
 
 TIMED_PARTS = ("warm_up", "steady")
 
@@ -104,11 +104,11 @@ def _supervised(
 ) -> Finish:
     threads = usable_cores()
     draft.merge("machine", describe_machine(request.kind, threads).model_dump(mode="json"))
-    software = describe_software(request.backend).model_dump(mode="json")
-    draft.merge("software", {**software, "code_hash": run_code_hash(request.module, request.backend)})
+    software, model = describe_software(request.backend).model_dump(mode="json"), model_of(study, request.workload)
+    draft.merge("software", {**software, "code_hash": run_code_hash(model, request.backend)})
     job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
     if request.mode is not None:
-        job["counts"] = str(counts_folder(request.module))
+        job["counts"] = str(counts_folder(model))
     if request.dataset is not None:
         data, source = dataset_folder(study, request.dataset), study.data.sources[request.dataset]
         progress.phase("reading its data through")

@@ -23,7 +23,7 @@ from whichdevice.measuring.inference_run import run_inference
 from whichdevice.measuring.job import Job
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import run_training
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.schema import Request, WorkloadFacts
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
@@ -57,8 +57,8 @@ def main() -> int:
     emit = Emitter(os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8"))
     end_with_supervisor()
     request = Request.model_validate(job["request"])
-    framework = workload_class(request.module).framework
-    backend = backend_class(request.backend, framework)(request, job["threads"])
+    model = Model.read(request.module)
+    backend = backend_class(request.backend, model.framework)(request, job["threads"])
 
     def work() -> None:
         backend.start()
@@ -66,9 +66,9 @@ def main() -> int:
         began = time.monotonic()
         backend.initialise()
         emit.part("cold", {"initialise": time.monotonic() - began})
-        run_request(backend, request, job, emit)
+        run_request(backend, model, request, job, emit)
 
-    run_to_end(work, backend, request.module, emit)
+    run_to_end(work, backend, model, emit)
     if request.replicas == 1:  # several may have processes of their own, which they end themselves
         leave()
     return 0
@@ -81,12 +81,12 @@ def leave() -> NoReturn:
     os._exit(0)
 
 
-def run_request(backend: Backend, request: Request, job: dict, emit: Emitter) -> None:
+def run_request(backend: Backend, model: Model, request: Request, job: dict, emit: Emitter) -> None:
     """One run on a backend that has been started."""
     _emit_settings(backend, emit)
     name, count = backend.device()
     emit.part("machine", {"device_count": count, **({"device_name": name} if name else {})})
-    workload = workload_class(request.module)(
+    workload = model.workload(
         Options(
             request.batch_size,
             request.precision,

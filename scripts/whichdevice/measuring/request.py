@@ -11,15 +11,15 @@ from whichdevice.cells import Run
 from whichdevice.config.model import Source, Study
 from whichdevice.datasets.prepare import recipe_key
 from whichdevice.errors import StudyError
-from whichdevice.models.loading import workload_class, workload_hash
+from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.records.store import OWN, RECORD
-from whichdevice.workloads.base import TrainingWorkload
+from whichdevice.study_cells import model_of
 
 
 def dataset_of(study: Study, workload: str) -> str | None:
     """The dataset that one of the study's workloads reads, or None."""
-    return workload_class(study.workloads[workload].module or workload).dataset
+    return model_of(study, workload).dataset
 
 
 DATASETS = Path("results/datasets")
@@ -43,7 +43,7 @@ def run_key(study: Study, run: Run) -> str:
     A pure function of config and code: files of this machine do not count, nor does the time that a run is allowed.
     """
     request = build_request(study, run)
-    code = run_code_hash(request.module, request.backend)
+    code = run_code_hash(model_of(study, run.cell.workload), request.backend)
     recipe = None if request.dataset is None or request.source is None else _recipe(request.dataset, request.source)
     return content_key(request.model_dump(mode="json", exclude={"timeout"}), code, recipe)
 
@@ -59,10 +59,9 @@ def content_key(*parts: object) -> str:
 
 
 @cache
-def run_code_hash(module: str, backend: str) -> str:
-    """Hash of the code that a run of this workload on this backend executes."""
-    framework = workload_class(module).framework
-    return workload_hash(module, "whichdevice.measuring.process", backend_module(backend, framework))
+def run_code_hash(model: Model, backend: str) -> str:
+    """Hash of the code that a run of this model on this backend executes."""
+    return model.hash("whichdevice.measuring.process", backend_module(backend, model.framework))
 
 
 @cache
@@ -76,18 +75,17 @@ def build_request(study: Study, run: Run) -> Request:
     if cell.device not in study.devices or cell.workload not in study.workloads:
         raise StudyError(f"{run.path}: the study has no such device or workload")
     device, workload = study.devices[cell.device], study.workloads[cell.workload]
-    chosen = workload_class(workload.module or cell.workload)
-    epochs = next(value for value in (workload.epochs, study.train.epochs, chosen.recipe.epochs) if value is not None)
-    has_model = issubclass(chosen, TrainingWorkload)
-    trains = has_model and workload.mode == "train"
+    model = model_of(study, cell.workload)
+    epochs = next(value for value in (workload.epochs, study.train.epochs, model.recipe.epochs) if value is not None)
+    trains = model.has_model and workload.mode == "train"
     learn = trains and run.repeat <= study.train.repeats and epochs > 0
     return Request(
         device=cell.device,
         kind=device.kind,
         replicas=device.replicas,
         workload=cell.workload,
-        module=workload.module or cell.workload,
-        mode=workload.mode if has_model else None,
+        module=model.text,
+        mode=workload.mode if model.has_model else None,
         backend=cell.backend,
         precision=cell.precision,
         batch_size=cell.batch_size,
@@ -97,7 +95,7 @@ def build_request(study: Study, run: Run) -> Request:
         repeat=run.repeat,
         seed=study.seed + run.repeat - 1,
         epochs=epochs if learn else 0,
-        steps_per_epoch=workload.steps_per_epoch or chosen.recipe.steps_per_epoch,
+        steps_per_epoch=workload.steps_per_epoch or model.recipe.steps_per_epoch,
         validation=workload.validation,
         learn=learn,
         learn_seconds=study.train.seconds if learn else None,
@@ -105,8 +103,8 @@ def build_request(study: Study, run: Run) -> Request:
         min_steps=study.measure.min_steps,
         timeout=study.measure.timeout,
         breakdown=trains and study.measure.breakdown and run.repeat == 1,
-        dataset=chosen.dataset,
-        source=study.data.sources.get(chosen.dataset) if chosen.dataset else None,
+        dataset=model.dataset,
+        source=study.data.sources.get(model.dataset) if model.dataset else None,
         options=workload.options,
         slowdown=workload.slowdown,
     )

@@ -8,7 +8,7 @@
     keras_hub:bert_tiny_en_uncased      the same, of KerasHub
     hf:meta-llama/Llama-3.1-8B          a model of Hugging Face, with random weights
 
-A new kind is a branch of `read_address` and one of `whichdevice.workloads.workload_class`.
+A new kind is a branch of `read_address` and one of `whichdevice.models.loading`.
 """
 
 import ast

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.files import package_first, write_atomically
-from whichdevice.models.address import read_address
+from whichdevice.models.address import built_in_names
 from whichdevice.models.costs import Costs, by_jax, by_torch
-from whichdevice.models.loading import workload_class, workload_hash
+from whichdevice.models.loading import Model
+from whichdevice.models.model_file import ModelFile
 from whichdevice.models.shapes import Array, Tree, from_json, leaves, mapped, to_json
 from whichdevice.models.without_keras import NativeModel
 from whichdevice.processes import quick_imports
@@ -39,9 +40,9 @@ CHILD_SECONDS = 300.0
 ENVIRONMENT = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1"}  # of the child process
 
 
-def counts_folder(module: str) -> Path:
-    """Where the counts of a workload's model are kept, relative to the working directory; other code is another."""
-    return COUNTS / workload_hash(module, "whichdevice.models.counting")
+def counts_folder(model: Model) -> Path:
+    """The folder of a model's counts, relative to the working directory; other code is another."""
+    return COUNTS / model.hash("whichdevice.models.counting")
 
 
 def model_costs(
@@ -162,9 +163,8 @@ def _counted_elsewhere(workload: TrainingWorkload, example: Tree, parameters: in
 
 def _key(module: str, options: str, example: str, parameters: int) -> str:
     """Hash of what a count depends on beside the code, which names the folder."""
-    is_built_in = read_address(module).kind == "built-in"
     asked = json.loads(options)
-    if is_built_in:  # an example of a built-in model costs the same in every batch and fraction
+    if module in built_in_names():  # an example of a built-in model costs the same in every batch and fraction
         asked = {name: value for name, value in asked.items() if name not in ("batch_size", "fraction")}
     parts = asked, example, parameters
     versions = version("keras"), version("jax")
@@ -174,11 +174,15 @@ def _key(module: str, options: str, example: str, parameters: int) -> str:
 def _asked(workload: TrainingWorkload) -> tuple[str, str]:
     """Name or file of a workload and its options, for another process to make it anew."""
     kind = type(workload)
-    built_in = kind.__module__.startswith("whichdevice.workloads.") and not hasattr(workload, "module")
-    module = kind.__module__.rpartition(".")[2] if built_in else getattr(workload, "module", None)
+    if isinstance(workload, ModelFile):
+        module = workload.address.text
+    elif kind.__module__.startswith("whichdevice.workloads."):
+        module = kind.__module__.rpartition(".")[2]
+    else:
+        module = str(sys.modules[kind.__module__].__file__)
     options = asdict(replace(workload.options, read=set()))
     options.pop("read")
-    return module or str(sys.modules[kind.__module__].__file__), json.dumps(options, sort_keys=True)
+    return module, json.dumps(options, sort_keys=True)
 
 
 @cache
@@ -205,7 +209,7 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     with quick_imports("tensorflow", "torch"):
         import keras  # noqa: F401
-    workload = workload_class(job["module"])(Options(**job["options"]))
+    workload = Model.read(job["module"]).workload(Options(**job["options"]))
     if not isinstance(workload, TrainingWorkload):
         raise TypeError(f"{job['module']} trains no model")
     example = from_json(job["example"])

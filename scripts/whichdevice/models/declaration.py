@@ -73,6 +73,11 @@ TYPES: dict[str, tuple[type, ...]] = {
 DTYPES = ("float32", "uint8", "int32")
 
 
+def own_format(tuning: Mapping[str, Any]) -> str | None:
+    """The number format in place of mixed precision: as a file states it; frozen weights are in 16 bits."""
+    return tuning.get("precision") or (None if tuning.get("method", "full") == "full" else "bfloat16")
+
+
 def is_model_file(path: Path) -> bool:
     """Whether a file is of the simple form: it has a function `model`, or no class made from one of the project's."""
     tree = _parsed(path)

@@ -16,15 +16,19 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import HUB_TABLE, Address, config_file
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
-from whichdevice.models.model_file import ModelFile, model_file_class
+from whichdevice.models.model_file import Adapter
 from whichdevice.models.shapes import Array, Tree
+from whichdevice.models.torch_model import TorchFile
 from whichdevice.workloads.base import Options
+
+if TYPE_CHECKING:
+    from whichdevice.models.tuning import Tuning
 
 PREFIX = "hf:"
 LARGE = 1e9  # weights of a decoder from which on torchtune, LitGPT and Transformers 5 hold them all in bfloat16
@@ -171,87 +175,84 @@ def _read(name: str, path: Path) -> Configuration:
     return Configuration(name, fields["model_type"], plain, dtype=dtype)
 
 
-def hub_class(address: Address, kind: type[ModelFile]) -> type[ModelFile]:
-    """The workload class of an `hf:` address, derived from `kind`; raises StudyError where its sizes are not known."""
-    found = configuration(address.function)
-    length = min(found.longest, LENGTH)
-    target = (
-        Array((), "int32", 2) if found.task == "SequenceClassification" else Array((None,), "int32", found.vocabulary)
-    )
+def hub_adapter(address: Address) -> Adapter:
+    """Return the adapter of an `hf:` address; raises StudyError where its sizes are not known."""
+    known = configuration(address.function)
+    classifies = known.task == "SequenceClassification"
+    target = Array((), "int32", 2) if classifies else Array((None,), "int32", known.vocabulary)
     declared = Declaration(
-        input=_inputs(found),
+        input=_inputs(known),
         target={"labels": target},
         optimizer="AdamW",
         batch_size=8,
-        sequence_length=length,
+        sequence_length=min(known.longest, LENGTH),
         unit="sequence",
-        source=f"{address.text}, {HUB_TABLE.name if found.parameters else 'config.json'}",
+        source=f"{address.text}, {HUB_TABLE.name if known.parameters else 'config.json'}",
         functions=frozenset({"model"}),
         framework=TORCH,
+        tuning={"precision": "bfloat16"} if known.in_bfloat16 else {},
     )
+    functions = SimpleNamespace(model=lambda options: known.model(options.get("layers", None)), configuration=known)
+    return Adapter(address, declared, lambda: functions)
 
-    def model(options: Options) -> Any:
-        return found.model(options.get("layers", None))
 
-    made = model_file_class(address, lambda: SimpleNamespace(model=model), declared, kind)
+class HubModel(TorchFile):
+    """A model of Hugging Face as a workload."""
 
-    class Hub(made):  # type: ignore[valid-type, misc]  # a class that is made here
-        configuration = found
-        layers = found.layers
-        usual_format = "bfloat16" if found.in_bfloat16 else "mixed_bfloat16"
+    def __init__(self, adapter: Adapter, options: Options) -> None:
+        super().__init__(adapter, options)
+        self.configuration: Configuration = adapter.load().configuration
+        self.layers = self.configuration.layers
+        self.declared = replace(self.declared, optimizer=self._stated().get("optimizer", self.declared.optimizer))
 
-        @property
-        def tunable(self) -> bool:
-            """Unless its options say how it is trained."""
-            return self.options.get("gradient_checkpointing", None) is None
+    def _stated(self) -> dict[str, Any]:
+        values = {name: self.options.get(name, None) for name in TUNING}
+        return {name: value for name, value in values.items() if value is not None}
 
-        @property
-        def tuning(self) -> Any:
-            """By its options."""
-            from whichdevice.models.tuning import Tuning
+    @property
+    def tunable(self) -> bool:
+        """Whether its options leave open how it is trained."""
+        return "gradient_checkpointing" not in self._stated()
 
-            named = {name: self.options.get(name, None) for name in TUNING}
-            return Tuning.of({name: value for name, value in named.items() if value is not None}, address.text)
+    @property
+    def tuning(self) -> "Tuning":
+        """How it is trained, by its options."""
+        from whichdevice.models.tuning import Tuning
 
-        def optimizer(self, module: Any = None) -> Any:
-            """By its options."""
-            self.declared = replace(self.declared, optimizer=self.tuning.optimizer)  # type: ignore[misc, has-type]
-            return super().optimizer(module)
+        return Tuning.of(self._stated(), self.address.text)
 
-        def traced_optimizer(self, module: Any) -> Any:
-            """With a fused update, as trainers use it."""
-            return self.tuning.optimizer_for(module)
+    def traced_optimizer(self, module: Any) -> Any:
+        """The optimiser with a fused update, as trainers use it."""
+        return self.tuning.optimizer_for(module)
 
-        def cache_bytes(self) -> float | None:
-            """Keys and values of all layers, of a decoder with equal ones."""
-            heads = found.number("num_key_value_heads", "num_attention_heads", "n_head", "n_heads")
-            whole = found.number("num_attention_heads", "n_head", "n_heads")
-            width = found.number("hidden_size", "n_embd", "d_model")
-            if found.task != "CausalLM" or found.layers is None or not (heads and whole and width):
-                return None
-            return 2.0 * 2 * found.layers * heads * (found.number("head_dim") or width // whole)
+    def cache_bytes(self) -> float | None:
+        """Bytes of keys and values of all layers, of a decoder with equal ones."""
+        known = self.configuration
+        heads = known.number("num_key_value_heads", "num_attention_heads", "n_head", "n_heads")
+        whole = known.number("num_attention_heads", "n_head", "n_heads")
+        width = known.number("hidden_size", "n_embd", "d_model")
+        if known.task != "CausalLM" or known.layers is None or not (heads and whole and width):
+            return None
+        return 2.0 * 2 * known.layers * heads * (known.number("head_dim") or width // whole)
 
-        def made_module(self, *layers: int) -> Any:
-            """The model, perhaps of fewer layers."""
-            if not layers:
-                return super().made_module()
-            given = {**self.options.given, "layers": layers[0]}
-            return type(self)(replace(self.options, given=given)).made_module()
+    def made_module(self, *layers: int) -> Any:
+        """The model, perhaps of fewer layers."""
+        if not layers:
+            return super().made_module()
+        given = {**self.options.given, "layers": layers[0]}
+        return HubModel(self.adapter, replace(self.options, given=given)).made_module()
 
-        @property
-        def length(self) -> int | None:
-            """The option, else what the study says."""
-            return int(self.options.get("length", None) or super().length or length)
+    @property
+    def length(self) -> int | None:
+        """The option `length`, else what the study says."""
+        return int(self.options.get("length", None) or super().length or LENGTH)
 
-        def check_options(self) -> None:
-            """Raise StudyError on one that no model of Hugging Face has."""
-            known = (*TUNING, "length", "layers")
-            for name in self.options.given:
-                if name not in known:
-                    raise StudyError(f"{address.text}: no option {name}; there are {', '.join(known)}")
-
-    Hub.__doc__ = f"The workload {address.text}."
-    return Hub
+    def check_options(self) -> None:
+        """Raise StudyError on an option that no model of Hugging Face has."""
+        known = (*TUNING, "length", "layers")
+        for name in self.options.given:
+            if name not in known:
+                raise StudyError(f"{self.address.text}: no option {name}; there are {', '.join(known)}")
 
 
 def _inputs(found: Configuration) -> Tree:

@@ -19,7 +19,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import Address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS
-from whichdevice.models.model_file import ModelFile, model_file_class
+from whichdevice.models.model_file import Adapter, ModelFile
 from whichdevice.models.shapes import Array, Tree
 from whichdevice.workloads.base import Options
 
@@ -50,27 +50,57 @@ SIZES: dict[str, tuple[str, tuple[int, ...]]] = {  # preset: class before "Backb
     "opt_125m_en": ("OPT", (50272, 12, 12, 768, 3072)),  # Zhang et al., 2022
 }
 CAUSAL = ("GPT2", "OPT")  # decoders, trained on the next token; the others classify a text
+MadeOf = Callable[[Options], Any]
 LENGTH = 128  # tokens, where neither config nor command says
 TEXT_CLASSES = 2
 
 
-def ready_model_class(address: Address) -> type[ModelFile]:
-    """The workload class of a library's model or of a saved one; raises StudyError where there is no such model."""
-    if address.kind == "saved":
-        assert address.path is not None
-        source = SimpleNamespace(model=partial(_saved, address.path))
-        declared = Declaration(functions=frozenset({"model"}), by_compile=True)
-        return model_file_class(address, lambda: source, declared)
-    if address.library == "keras.applications":
-        return _application(address)
-    return _hub(address)
+def saved_adapter(address: Address) -> Adapter:
+    """Return the adapter of a saved model."""
+    assert address.path is not None
+    functions = SimpleNamespace(model=partial(_saved, address.path))
+    return Adapter(address, Declaration(functions=frozenset({"model"}), by_compile=True), lambda: functions)
 
 
-def _declared(**values: Any) -> Declaration:
-    return Declaration(optimizer="adam", metric="accuracy", by_compile=True, **values)
+def library_adapter(address: Address) -> Adapter:
+    """Return the adapter of a library's model; raises StudyError where there is no such model."""
+    return _application(address) if address.library == "keras.applications" else _hub(address)
 
 
-def _application(address: Address) -> type[ModelFile]:
+class LibraryModel(ModelFile):
+    """A library's model, whose shapes follow from its options."""
+
+    def _needs_own_step(self, model: Any, found: Any) -> bool:
+        return False  # KerasHub compiles its tasks, with steps of the same work
+
+    def _data(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        splits = super()._data()
+        for arrays in splits:
+            if "inputs/padding_mask" in arrays:
+                arrays["inputs/padding_mask"] = np.ones_like(arrays["inputs/padding_mask"])
+        return splits
+
+    def _shapes_of_model(self) -> tuple[Tree, Tree]:
+        inputs, target = self._called("shapes")
+        return inputs, target
+
+    def check_options(self) -> None:
+        """Raise StudyError on one that the model does not read."""
+        for name in self.options.given:
+            if name not in self.options.read:
+                reads = ", ".join(sorted(self.options.read)) or "none"
+                raise StudyError(f"{self.address.label}: options.{name} is never read; this model reads {reads}")
+
+
+def _ready(address: Address, model: MadeOf, shapes: MadeOf, **stated: Any) -> Adapter:
+    functions = SimpleNamespace(model=model, shapes=shapes)
+    declared = Declaration(
+        optimizer="adam", metric="accuracy", by_compile=True, functions=frozenset({"model"}), **stated
+    )
+    return Adapter(address, declared, lambda: functions)
+
+
+def _application(address: Address) -> Adapter:
     known = _exported("keras", "applications/__init__.py")
     if known and address.function not in known:
         raise StudyError(f"workload {address.text}: no such model{_near(address.function, known)}")
@@ -89,14 +119,11 @@ def _application(address: Address) -> type[ModelFile]:
         classes = options.get("classes", CLASSES_OF_IMAGENET)
         return Array((size, size, 3)), Array((), "int32", classes)
 
-    functions = frozenset({"model"})
-    declared = _declared(
-        loss=CLASSES, unit="image", source=f"keras.applications, {address.function}", functions=functions
-    )
-    return _ready(address, model, shapes, declared)
+    source = f"keras.applications, {address.function}"
+    return _ready(address, model, shapes, loss=CLASSES, unit="image", source=source)
 
 
-def _hub(address: Address) -> type[ModelFile]:
+def _hub(address: Address) -> Adapter:
     preset = address.function
     if find_spec("keras_hub") is None:
         raise StudyError(f"workload {address.text}: KerasHub is not installed here: pip install keras-hub")
@@ -132,48 +159,10 @@ def _hub(address: Address) -> type[ModelFile]:
             inputs["segment_ids"] = Array((length,), "int32", 2)
         return inputs, tokens if causal else Array((), "int32", options.get("classes", TEXT_CLASSES))
 
-    declared = _declared(
-        loss=CLASSES_FROM_LOGITS,
-        sequence_length=LENGTH,
-        unit="sequence",
-        source=f"KerasHub, {preset}",
-        batch_size=8 if causal else 32,
-        functions=frozenset({"model"}),
-    )
-    return _ready(address, model, shapes, declared)
-
-
-def _ready(
-    address: Address,
-    model: Callable[[Options], Any],
-    shapes: Callable[[Options], tuple[Tree, Tree]],
-    declared: Declaration,
-) -> type[ModelFile]:
-    """A model file's class whose shapes follow from its options."""
-    made = model_file_class(address, lambda: SimpleNamespace(model=model), declared)
-
-    class Ready(made):  # type: ignore[valid-type, misc]  # a class that is made here
-        def _needs_own_step(self, model: Any, found: Any) -> bool:
-            return False  # KerasHub compiles its tasks, with steps of the same work
-
-        def _data(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-            splits = super()._data()
-            for arrays in splits:
-                if "inputs/padding_mask" in arrays:
-                    arrays["inputs/padding_mask"] = np.ones_like(arrays["inputs/padding_mask"])
-            return splits
-
-        def _shapes_of_model(self) -> tuple[Tree, Tree]:
-            return shapes(self.options)
-
-        def check_options(self) -> None:
-            for name in self.options.given:
-                if name not in self.options.read:
-                    reads = ", ".join(sorted(self.options.read)) or "none"
-                    raise StudyError(f"{address.label}: options.{name} is never read; this model reads {reads}")
-
-    Ready.__doc__ = f"The workload {address.text}."
-    return Ready
+    return _ready(
+        address, model, shapes, loss=CLASSES_FROM_LOGITS, sequence_length=LENGTH, unit="sequence",
+        source=f"KerasHub, {preset}", batch_size=8 if causal else 32,
+    )  # fmt: skip
 
 
 def _saved(path: Path, options: Options) -> Any:

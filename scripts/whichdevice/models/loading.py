@@ -1,94 +1,229 @@
-"""Workloads: built-in ones, each a file found by its name, and everybody's own models. A workload knows no device.
+"""A model as the user named it, read once and handed on: see whichdevice.models.address for what a name may be.
 
-Importing a workload imports no framework; Keras is imported when a model is built.
+    model = Model.read("train.py -- --lr 0.1")
+    model.recipe.batch_size
+    model.workload(Options(batch_size=64))
+
+Reading imports no framework and runs nothing of a model's file: what is wrong in it shows when its workload is used.
 """
 
 import hashlib
 import importlib
 import importlib.util
+import shlex
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple, Self
 
 from whichdevice.code_hash import code_hash
 from whichdevice.errors import StudyError
-from whichdevice.models.address import Address, built_in_names, is_path, read_address
-from whichdevice.models.declaration import is_model_file, read_declaration
+from whichdevice.models.address import ARGUMENTS, Address, read_address
+from whichdevice.models.declaration import Declaration, is_model_file, read_declaration
 from whichdevice.models.framework import JAX, TORCH
-from whichdevice.models.hugging_face import hub_class
+from whichdevice.models.hugging_face import HubModel, hub_adapter
 from whichdevice.models.jax_model import JaxFile
-from whichdevice.models.libraries import ready_model_class
-from whichdevice.models.model_file import error_line, model_file_class
-from whichdevice.models.scripts import script_class, trains
+from whichdevice.models.libraries import LibraryModel, library_adapter, saved_adapter
+from whichdevice.models.model_file import Adapter, ModelFile, error_line
+from whichdevice.models.script_run import Found
+from whichdevice.models.scripts import ScriptAdapter, script_adapter, trains
 from whichdevice.models.torch_model import TorchFile
-from whichdevice.workloads.base import Options, Workload
+from whichdevice.workloads.base import Options, Recipe, TrainingWorkload, Workload
 
-__all__ = ["is_path", "read_address", "workload_class", "workload_hash", "workload_names"]
-
-workload_names = built_in_names
-NATIVE = {TORCH: TorchFile, JAX: JaxFile}  # kinds of model files without Keras
-_classes: dict[tuple[str, int, int], type[Workload]] = {}  # by address and the state of its file
+NATIVE: dict[str, type[ModelFile]] = {TORCH: TorchFile, JAX: JaxFile}  # kinds of model files without Keras
+_makers: "dict[Model, Maker]" = {}
 _imported: dict[str, Path] = {}  # root folders of modules that workloads imported, by the modules' first names
 
 
-def workload_class(module: str) -> type[Workload]:
-    """The workload that a name stands for: see whichdevice.models.address.
+class Maker(NamedTuple):
+    """What makes a model's workloads: their class, and the adapter of what is not a class of its own."""
 
-    A model's file is only read, not run: what is wrong in it shows when the workload is used. Raises StudyError where
-    there is nothing of that name, or a file with a workload class of its own does not import or holds several.
-    """
-    address = read_address(module)
-    state = address.path.stat() if address.path is not None else None
-    key = (module, state.st_mtime_ns, state.st_size) if state else (module, 0, 0)
-    if key not in _classes:
-        made = _class_of(address)
-        if getattr(made, "found", made) is None:  # a script that was not looked at yet
-            return made
-        _classes[key] = made
-    return _classes[key]
+    kind: type[Workload]
+    adapter: Adapter | None
+    make: Callable[[Options], Workload]
 
 
-def workload_hash(module: str, *entries: str) -> str:
-    """Hash of the package's modules `entries` and of all code and files that the workload consists of."""
-    address = read_address(module)
-    if address.kind == "built-in":
-        return code_hash(*entries, f"whichdevice.workloads.{module}")
-    if address.kind in ("library", "hub"):
-        maker = "libraries" if address.kind == "library" else "hugging_face"
-        code = code_hash(*entries, f"whichdevice.models.{maker}", files=address.files())
-    else:
-        code = code_hash(*entries, files=address.files())
-    if address.kind == "file" and not address.arguments:
-        return code
-    return hashlib.sha256(f"{code} {address.library} {address.function} {address.arguments}".encode()).hexdigest()[
-        : len(code)
-    ]
+@dataclass(frozen=True)
+class Model:
+    """What a name stands for, at one state of its file."""
+
+    address: Address
+    state: tuple[int, int] = (0, 0)  # when its file was last written, and its size
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return what a user wrote as a model; raises StudyError where there is no such thing."""
+        address = read_address(text)
+        if address.path is None:
+            return cls(address)
+        status = address.path.stat()
+        return cls(address, (status.st_mtime_ns, status.st_size))
+
+    @classmethod
+    def find(cls, text: str) -> Self | None:
+        """Return the model; None where there is no such thing here, as a file of another machine."""
+        try:
+            model = cls.read(text)
+            _ = model.kind
+        except StudyError:
+            return None
+        return model
+
+    def with_arguments(self, arguments: Sequence[str]) -> Self:
+        """Return the script with these arguments."""
+        return type(self).read(self.text + ARGUMENTS + shlex.join(arguments))
+
+    def __str__(self) -> str:
+        return self.address.text
+
+    @property
+    def text(self) -> str:
+        """The name as configs and records store it."""
+        return self.address.text
+
+    @property
+    def label(self) -> str:
+        """A short name for messages."""
+        return self.address.label
+
+    @property
+    def name(self) -> str:
+        """A name for a workload of this model."""
+        return self.address.name
+
+    @property
+    def _maker(self) -> Maker:
+        if self in _makers:
+            return _makers[self]
+        made = _maker_of(self.address)
+        if not isinstance(made.adapter, ScriptAdapter) or made.adapter.found is not None:  # else not looked at yet
+            _makers[self] = made
+        return made
+
+    @property
+    def kind(self) -> type[Workload]:
+        """The class of its workloads.
+
+        Raises StudyError where a file with a workload class does not import or holds several.
+        """
+        return self._maker.kind
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there is a model that can be trained, rather than a single operation."""
+        return issubclass(self.kind, TrainingWorkload)
+
+    @property
+    def framework(self) -> str:
+        """`keras`, `torch` or `jax`."""
+        return self.kind.framework
+
+    @property
+    def dataset(self) -> str | None:
+        """The name of the data set that it is trained on, if it is one of this package."""
+        return self.kind.dataset
+
+    @property
+    def _facts(self) -> type[Workload] | Adapter:
+        return self._maker.adapter or self._maker.kind
+
+    @property
+    def recipe(self) -> Recipe:
+        """How it is trained."""
+        return self._facts.recipe
+
+    @property
+    def unit(self) -> str:
+        """What throughput counts."""
+        return self._facts.unit
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """The loops that can run it."""
+        return self._facts.loops
+
+    @property
+    def generates(self) -> bool:
+        """Whether it may generate tokens, as far as that shows without being made."""
+        return self._facts.generates
+
+    @property
+    def has_own_data(self) -> bool:
+        """Whether its data are not generated."""
+        return self.dataset is not None or getattr(self._facts, "data_source", "") == "own"
+
+    @property
+    def declared(self) -> Declaration | None:
+        """The constants of its file; None for a class of a workload, which says all itself."""
+        adapter = self._maker.adapter
+        return None if adapter is None else adapter.declared
+
+    @property
+    def found(self) -> Found | None:
+        """What a script's training is, once it was looked at."""
+        adapter = self._maker.adapter
+        return adapter.found if isinstance(adapter, ScriptAdapter) else None
+
+    @property
+    def usual_format(self) -> str:
+        """The number format where a GPU has bfloat16 and nobody asks for another."""
+        adapter = self._maker.adapter
+        return "mixed_bfloat16" if adapter is None else adapter.usual_format
+
+    @property
+    def tunable(self) -> bool:
+        """Whether batches and checkpointing may be chosen so that it fits, unless its options say otherwise."""
+        return self.address.kind == "hub"
+
+    def workload(self, options: Options) -> Workload:
+        """Return its workload with these options."""
+        return self._maker.make(options)
+
+    def hash(self, *entries: str) -> str:
+        """Hash of the package's modules `entries` and of all code and files that the model consists of."""
+        address = self.address
+        if address.kind == "built-in":
+            return code_hash(*entries, f"whichdevice.workloads.{address.text}")
+        makers = {"library": ["whichdevice.models.libraries"], "hub": ["whichdevice.models.hugging_face"]}
+        code = code_hash(*entries, *makers.get(address.kind, []), files=address.files())
+        if address.kind == "file" and not address.arguments:
+            return code
+        named = f"{code} {address.library} {address.function} {address.arguments}"
+        return hashlib.sha256(named.encode()).hexdigest()[: len(code)]
 
 
-def _class_of(address: Address) -> type[Workload]:
-    if address.kind in ("saved", "library"):
-        made = ready_model_class(address)
-    elif address.kind == "hub":
-        made = hub_class(address, TorchFile)
-    elif trains(address):
-        made = script_class(address, NATIVE)
+def _maker_of(address: Address) -> Maker:
+    if address.kind == "saved":
+        return _from(ModelFile, saved_adapter(address))
+    if address.kind == "library":
+        return _from(LibraryModel, library_adapter(address))
+    if address.kind == "hub":
+        return _from(HubModel, hub_adapter(address))
+    if trains(address):
+        adapter: Adapter = script_adapter(address)
     else:
         assert address.path is not None
         load = partial(_import, address)
         if address.kind != "function" and not is_model_file(address.path):
-            return _class_in(load(), address.text)
-        declared = read_declaration(address.path, address.function)
-        made = model_file_class(address, load, declared, NATIVE.get(declared.framework))
-    made.again = staticmethod(_again)
-    return made
+            kind = _class_in(load(), address.text)
+            return Maker(kind, None, kind)
+        adapter = Adapter(address, read_declaration(address.path, address.function), load)
+    return _from(NATIVE.get(adapter.declared.framework, ModelFile), adapter)
 
 
-def _again(module: str, options: Options) -> Workload:
-    return workload_class(module)(options)
+def _from(kind: type[ModelFile], adapter: Adapter) -> Maker:
+    adapter = replace(adapter, again=_again)
+    return Maker(kind, adapter, partial(kind, adapter))
 
 
-def _class_in(source: ModuleType, module: str) -> type[Workload]:
+def _again(text: str, options: Options) -> Workload:
+    return Model.read(text).workload(options)
+
+
+def _class_in(source: ModuleType, name: str) -> type[Workload]:
     """The one workload class that a file defines."""
     found = [
         value
@@ -96,7 +231,7 @@ def _class_in(source: ModuleType, module: str) -> type[Workload]:
         if isinstance(value, type) and issubclass(value, Workload) and value.__module__ == source.__name__
     ]
     if len(found) != 1:
-        raise StudyError(f"workload {module}: holds {len(found)} workload classes; it needs exactly one")
+        raise StudyError(f"workload {name}: holds {len(found)} workload classes; it needs exactly one")
     return found[0]
 
 

@@ -10,10 +10,10 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from whichdevice.errors import StudyError, lacks_memory
 from whichdevice.models.address import Address
 from whichdevice.models.consistency import check_data, check_declared, check_inputs, check_outputs
 from whichdevice.models.data import drawn, generate, pipeline_in, size_of, splits_of
-from whichdevice.models.declaration import GENERATING, Declaration
+from whichdevice.models.declaration import GENERATING, Declaration, own_format
 from whichdevice.models.framework import JAX, KERAS, TORCH
 from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
 from whichdevice.models.shapes import (
@@ -93,57 +93,71 @@ HINTS = (  # what an error's text holds, and what to do
 )
 
 
-def model_file_class(
-    address: Address, load: Callable[[], Any], declared: Declaration, kind: "type[ModelFile] | None" = None
-) -> type["ModelFile"]:
-    """The workload class of one model, derived from `kind`; `load` gives what has the functions it declares."""
-    goal, label, tuning = declared.goal, address.label, declared.tuning if declared.framework == TORCH else {}
-    adapts = tuning.get("method", "full") != "full"
-    fields = {
-        # As TorchFile.number_format has it; a wrong constant is refused where it is read.
-        "usual_format": "bfloat16" if adapts or tuning.get("precision") == "bfloat16" else "mixed_bfloat16",
-        "address": address,
-        "module": address.text,
-        "declared": declared,
-        "load": staticmethod(load),
-        "unit": declared.unit,
-        "metric": _metric_name(declared),
-        "higher_is_better": _higher_is_better(declared),
-        "loops": ("fit",) if declared.own_step else ("epoch", "fit"),
-        "more_examples": "" if "data" in declared.functions else ", or raise EXAMPLES in the file",
-        "generates": _may_generate(address, declared),
-        "data_source": "own" if "data" in declared.functions else "generated",
-        "recipe": Recipe(
-            source=declared.source or f"model {'file ' if address.kind == 'file' else ''}{label}",
+@dataclass(frozen=True)
+class Adapter:
+    """What makes a workload of a user's model: where the model is, what its constants say, what loads its functions."""
+
+    address: Address
+    declared: Declaration
+    load: Callable[[], Any]  # gives what has the functions that are declared
+    again: Callable[[str, Options], Any] | None = None  # makes the workload anew from its address, in another process
+    tried: int = 2  # examples that a native model is tried on, enough for batch statistics; a script: its batch
+    compiled: bool | None = None  # whether it calls torch.compile; None: as its file shows
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """How the file says that its model is trained."""
+        declared, label = self.declared, self.address.label
+        goal = None if declared.goal is None else float(declared.goal)
+        return Recipe(
+            source=declared.source or f"model {'file ' if self.address.kind == 'file' else ''}{label}",
             batch_size=declared.batch_size,
             epochs=declared.epochs,
             steps_per_epoch=declared.steps_per_epoch,
             sequence_length=declared.sequence_length,
-            target=None if goal is None else Target(float(goal), f"GOAL in {label}", standin=float(goal), own=True),
-        ),
-        "__doc__": f"The workload of {label}.",
-    }
-    return type("ModelFile", (kind or ModelFile,), fields)
+            target=None if goal is None else Target(goal, f"GOAL in {label}", standin=goal, own=True),
+        )
 
+    @property
+    def unit(self) -> str:
+        """What throughput counts."""
+        return self.declared.unit
 
-def _may_generate(address: Address, declared: Declaration) -> bool:
-    """Whether the model may generate tokens, as far as the file shows without being run."""
-    if address.kind == "built-in" or declared.framework == JAX:
-        return {*GENERATING} <= declared.functions
-    return True
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """The loops that can train the model."""
+        native = self.declared.framework != KERAS
+        return ("fit",) if self.declared.own_step and not native else ("epoch", "fit")
+
+    @property
+    def generates(self) -> bool:
+        """Whether the model may generate tokens, as far as the file shows without being run."""
+        if self.address.kind == "built-in" or self.declared.framework == JAX:
+            return {*GENERATING} <= self.declared.functions
+        return True
+
+    @property
+    def data_source(self) -> str:
+        """Where the data are from: the file itself, or generated."""
+        return "own" if "data" in self.declared.functions else "generated"
+
+    @property
+    def usual_format(self) -> str:
+        """The number format where a GPU has bfloat16 and nobody asks for another."""
+        tuning = self.declared.tuning if self.declared.framework == TORCH else {}
+        return "bfloat16" if own_format(tuning) == "bfloat16" else "mixed_bfloat16"
 
 
 class ModelFile(TrainingWorkload):
-    """What a model's file gives, as a workload."""
+    """A workload of what an adapter loads."""
 
-    address: ClassVar[Address]
-    module: ClassVar[str]
-    declared: ClassVar[Declaration]
-    load: ClassVar[Callable[[], Any]]
-    again: ClassVar[Callable[[str, Options], Any]]  # makes the workload anew from its address, in another process
-
-    def __init__(self, options: Options) -> None:
+    def __init__(self, adapter: Adapter, options: Options) -> None:
         super().__init__(options)
+        self.adapter, self.address, self.declared = adapter, adapter.address, adapter.declared
+        self.recipe, self.unit, self.loops = adapter.recipe, adapter.unit, adapter.loops
+        self.generates, self.data_source = adapter.generates, adapter.data_source
+        self.metric, self.higher_is_better = _metric_name(self.declared), _higher_is_better(self.declared)
+        self.more_examples = "" if self.data_source == "own" else ", or raise EXAMPLES in the file"
         self._shapes: tuple[Tree, Tree] = self.declared.input, self.declared.target
         self._signature: Signature | None = None
         self.has_pipeline = False  # whether the file's data come in batches, one after the other; known once read
@@ -153,8 +167,9 @@ class ModelFile(TrainingWorkload):
         self._quality: Callable[[Any, Any], Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Other processes make the class anew from the file."""
-        return type(self).again, (self.module, self.options)
+        """Other processes make the workload anew from its address."""
+        assert self.adapter.again is not None
+        return self.adapter.again, (self.address.text, self.options)
 
     @property
     def length(self) -> int | None:
@@ -208,8 +223,7 @@ class ModelFile(TrainingWorkload):
                     f"{label}: model() returns a compiled model, and the file has {said[0].upper()}, too: leave one out"
                 )
             if self.metric is None and (name := _compiled_metric(model)) is not None:
-                self.metric = name  # type: ignore[misc]  # of this instance's model
-                self.higher_is_better = not _is_error(name)  # type: ignore[misc]
+                self.metric, self.higher_is_better = name, not _is_error(name)
             return
         outputs = len(leaves(found.outputs)) if found.outputs is not None else 1
         for name in ("loss", "metric"):
@@ -392,7 +406,7 @@ class ModelFile(TrainingWorkload):
         return found
 
     def _source(self) -> Any:
-        return type(self).load()
+        return self.adapter.load()
 
     def _called(self, name: str) -> Any:
         return called_with(self._function(name), self.options)

@@ -15,9 +15,8 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -30,7 +29,7 @@ from whichdevice.files import package_first, write_atomically
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_of
-from whichdevice.models.model_file import LOOK_UPS, ModelFile, error_line, model_file_class
+from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
 from whichdevice.models.script_run import Found, as_main, calls_of, run_watched
 
@@ -111,22 +110,30 @@ def probe(address: Address) -> Found:
     return found
 
 
-def script_class(address: Address, kinds: Mapping[str, type[ModelFile]]) -> type[ModelFile]:
-    """The workload class of a script, derived from the one of its framework in `kinds`, if there is one.
+@dataclass(frozen=True)
+class ScriptAdapter(Adapter):
+    """What makes a workload of a script; `found` is None before `probe` found what its training is."""
 
-    Its functions run the script until its training starts, once in a process. Before `probe` found what its training
-    is, the class has a fault that says so.
+    found: Found | None = None
+
+
+def script_adapter(address: Address) -> ScriptAdapter:
+    """Return the adapter of a script, whose functions run it until its training starts, once in a process.
+
+    Before `probe` found what its training is, its declaration has a fault that says so.
     """
     found = known(address)
+    load = partial(_started, address)
+    if found is not None:
+        return ScriptAdapter(
+            address, found.declaration(), load, tried=found.batch_size, compiled=found.compiled, found=found
+        )
     assert address.path is not None
     unknown = Declaration(
         fault=f"was not looked at yet: whichdevice ask {address.label} runs it until it trains",
         framework=framework_of(parsed(address.path.read_bytes())),
     )
-    declared = found.declaration() if found else unknown
-    chosen = model_file_class(address, partial(_started, address), declared, kinds.get(declared.framework))
-    fields = {"found": found, "__doc__": chosen.__doc__} | ({"tried": found.batch_size} if found else {})
-    return type("ScriptFile", (chosen,), fields)
+    return ScriptAdapter(address, unknown, load)
 
 
 @cache

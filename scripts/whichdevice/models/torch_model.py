@@ -10,10 +10,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from whichdevice.errors import StudyError
 from whichdevice.models.costs import Costs, convolution_gradients
+from whichdevice.models.declaration import own_format
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import called_in
 from whichdevice.models.shapes import packed
@@ -142,16 +143,19 @@ class TorchFile(NativeFile):
 
     framework = TORCH
     weights_file = "model.pt"
-    layers: ClassVar[int | None] = None  # equal ones, of a model that can be made of fewer
-    usual_format: ClassVar[str] = "mixed_bfloat16"  # where a GPU has bfloat16 and nobody asks for another
-    tunable: ClassVar[bool] = False  # whether batches and checkpointing may be chosen so that it fits
+    layers: int | None = None  # equal ones, of a model that can be made of fewer
+
+    @property
+    def tunable(self) -> bool:
+        """Whether batches and checkpointing may be chosen so that it fits."""
+        return False
 
     @cached_property
     def compiled(self) -> bool:
         """Whether the script or the file calls torch.compile."""
-        path, found = self.address.path, getattr(self, "found", None)
-        if found is not None:
-            return bool(found.compiled)
+        path = self.address.path
+        if self.adapter.compiled is not None:
+            return self.adapter.compiled
         return path is not None and path.suffix == ".py" and called_in(path, "compile")
 
     @property
@@ -180,13 +184,8 @@ class TorchFile(NativeFile):
         return None
 
     def number_format(self, asked: str) -> str:
-        """The number format that a question means for this model: the file's own, where nothing else was asked for.
-
-        Frozen weights are in 16 bits: mixed precision has no use for others.
-        """
-        if not asked.startswith("mixed"):
-            return asked
-        return self.tuning.precision or ("bfloat16" if self.tuning.method != "full" else asked)
+        """The number format that a question means for this model: the file's own, where nothing else was asked for."""
+        return (own_format(vars(self.tuning)) or asked) if asked.startswith("mixed") else asked
 
     def made_module(self, *layers: int) -> Any:
         """What the file's `model` returns, perhaps of so few `layers`; raises StudyError where that is no module."""

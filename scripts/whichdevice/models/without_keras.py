@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.consistency import check_declared
 from whichdevice.models.costs import Costs
 from whichdevice.models.data import VALIDATION_SHARE
-from whichdevice.models.model_file import ModelFile
+from whichdevice.models.model_file import Adapter, ModelFile
 from whichdevice.models.shapes import Array, Tree, mapped, packed
 from whichdevice.workloads.base import Arrays, Options, Split
 
@@ -63,12 +63,9 @@ class NativeModel(ABC):
 class NativeFile(ModelFile):
     """A model file of PyTorch or JAX, whose model has no part of Keras."""
 
-    loops = ("epoch", "fit")
-    tried: ClassVar[int] = 2  # examples that a model is tried on, enough for batch statistics; a script: its batch
-
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self._first: Arrays = {}
+    def __init__(self, adapter: Adapter, options: Options) -> None:
+        super().__init__(adapter, options)
+        self.tried, self._first = adapter.tried, Arrays()
 
     def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
         """As of a Keras model; raises StudyError where there are sample weights."""
@@ -126,7 +123,7 @@ class NativeFile(ModelFile):
     def few(self) -> Arrays:
         """The first training examples; no more are generated or read."""
         examples = max(2 * self.tried, VALIDATION_SHARE)  # some of which validate
-        self.declared = replace(self.declared, examples=examples)  # type: ignore[misc]  # of this instance
+        self.declared = replace(self.declared, examples=examples)
         return self.first
 
     @property

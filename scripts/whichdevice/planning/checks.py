@@ -14,14 +14,11 @@ from whichdevice.config.prices import price_sheet
 from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.study import study_targets, usual_precision
-from whichdevice.models.address import ARGUMENTS
+from whichdevice.models.address import ARGUMENTS, built_in_names, is_path
 from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
-from whichdevice.models.loading import is_path, read_address, workload_class, workload_names
-from whichdevice.models.model_file import ModelFile
+from whichdevice.models.loading import Model
 from whichdevice.models.shapes import leaves
-from whichdevice.study_cells import uneven_cells
-from whichdevice.workloads.base import TrainingWorkload
-from whichdevice.workloads.base import Workload as WorkloadClass
+from whichdevice.study_cells import model_of, uneven_cells
 
 GENERATING_LOOPS = {TORCH: "fit"}  # `epoch` of the others
 
@@ -40,15 +37,13 @@ def check_study(study: Study) -> None:
 def check_backends(study: Study) -> None:
     """Raise StudyError where a workload asks for a backend, precision or loop that this version does not run."""
     for name, workload in study.workloads.items():
-        module = workload.module or name
-        chosen = workload_class(module)
-        framework = chosen.framework
-        generates = workload.mode == "generate" and issubclass(chosen, TrainingWorkload) and chosen.generates
+        model = model_of(study, name)
+        framework, generates = model.framework, workload.mode == "generate" and model.generates
         for backend in workload.backend:
             if backend not in backend_names():
                 raise _unknown(name, "backend", backend, "this version", backend_names())
             if backend not in BACKENDS[framework]:
-                raise StudyError(f"config: workloads.{name}.backend: {wrong_backend(module, framework, backend)}")
+                raise StudyError(f"config: workloads.{name}.backend: {wrong_backend(model, backend)}")
             if generates and framework == KERAS and backend != "jax":
                 raise StudyError(f"config: workloads.{name}.backend: {GENERATED_BY}")
             runs = backend_class(backend)
@@ -60,9 +55,10 @@ def check_backends(study: Study) -> None:
                     raise _unknown(name, "loop", loop, backend, runs.loops)
 
 
-def wrong_backend(module: str, framework: str, backend: str) -> str:
+def wrong_backend(model: Model, backend: str) -> str:
     """Why a model does not run on a backend, and which one it takes."""
-    return f"{module} is {NAMES[framework]}, which {backend} does not run; take {', '.join(BACKENDS[framework])}"
+    framework = model.framework
+    return f"{model} is {NAMES[framework]}, which {backend} does not run; take {', '.join(BACKENDS[framework])}"
 
 
 def check_hardware(study: Study) -> None:
@@ -132,7 +128,7 @@ def _unknown(workload: str, key: str, value: str, who: str, known: Iterable[str]
 
 def check_modules(study: Study) -> None:
     """Raise StudyError where a workload names no built-in module, file, package or model that exists."""
-    known = workload_names()
+    known = built_in_names()
     for name, workload in study.workloads.items():
         module = " ".join((workload.module or name).split())
         if is_path(module) and not Path(module.partition(ARGUMENTS)[0]).is_file():
@@ -143,7 +139,7 @@ def check_modules(study: Study) -> None:
             raise StudyError(f"config: {place} is no built-in workload{hint} (own ones need `module: path/to/file.py`)")
         if ":" in module:
             try:
-                read_address(module)
+                Model.read(module)
             except StudyError as error:
                 raise StudyError(f"config: workloads.{name}.module: {error}") from error
 
@@ -151,16 +147,15 @@ def check_modules(study: Study) -> None:
 def check_axes(study: Study) -> None:
     """Raise StudyError where a workload varies what its module does not read."""
     for name, workload in study.workloads.items():
-        module = workload.module or name
-        for axis, reason in _meaningless(workload, module, workload_class(module)):
+        for axis, reason in _meaningless(workload, model_of(study, name)):
             raise StudyError(f"config: workloads.{name}.{axis}: {reason}; leave it out")
 
 
-def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -> list[tuple[str, str]]:
+def _meaningless(workload: Workload, model: Model) -> list[tuple[str, str]]:
     """Each axis that is set and not read, with the reason."""
-    loops = chosen.loops if issubclass(chosen, TrainingWorkload) else workload.loop
-    has_model, predicts = issubclass(chosen, TrainingWorkload), workload.mode != "train"
-    what = f"{module} is a single operation and"
+    has_model, predicts = model.has_model, workload.mode != "train"
+    loops = model.loops if has_model else workload.loop
+    what = f"{model} is a single operation and"
     learns_not = f"mode {workload.mode} learns nothing"
     return [
         (axis, reason)
@@ -168,31 +163,31 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
             ("mode", predicts and not has_model, f"{what} {workload.mode}s nothing"),
             (
                 "mode",
-                workload.mode == "generate" and issubclass(chosen, TrainingWorkload) and not chosen.generates,
-                f"{module} is no model that generates tokens",
+                workload.mode == "generate" and has_model and not model.generates,
+                f"{model} is no model that generates tokens",
             ),
             ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
             ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
             (
                 "loop",
-                workload.mode == "generate" and workload.loop != [GENERATING_LOOPS.get(chosen.framework, "epoch")],
-                f"mode generate of {NAMES[chosen.framework]} has the loop "
-                f"{GENERATING_LOOPS.get(chosen.framework, 'epoch')} alone",
+                workload.mode == "generate" and workload.loop != [GENERATING_LOOPS.get(model.framework, "epoch")],
+                f"mode generate of {NAMES[model.framework]} has the loop "
+                f"{GENERATING_LOOPS.get(model.framework, 'epoch')} alone",
             ),
             (
                 "loop",
                 "loop" in workload.model_fields_set and not {*workload.loop} <= {*loops},
-                f"the model of {module} has its own train_step, which only `fit` runs",
+                f"the model of {model} has its own train_step, which only `fit` runs",
             ),
             (
                 "sequence_length",
-                workload.sequence_length is not None and not _has_sequences(module, chosen),
-                f"{module} has no sequences",
+                workload.sequence_length is not None and not _has_sequences(model),
+                f"{model} has no sequences",
             ),
             (
                 "options",
-                bool(workload.options) and not _may_read_options(module, chosen),
-                f"{module} reads none",
+                bool(workload.options) and not _may_read_options(model),
+                f"{model} reads none",
             ),
             ("fraction", predicts and workload.fraction != [1.0], f"mode {workload.mode} reads no training data"),
             ("export", predicts and workload.export, learns_not),
@@ -205,20 +200,20 @@ def _meaningless(workload: Workload, module: str, chosen: type[WorkloadClass]) -
     ]
 
 
-def _may_read_options(module: str, chosen: type[WorkloadClass]) -> bool:
+def _may_read_options(model: Model) -> bool:
     """A model file says itself, when it runs, which it never read."""
-    return read_address(module).kind == "file" or issubclass(chosen, ModelFile)
+    return model.address.kind == "file" or model.declared is not None
 
 
-def _has_sequences(module: str, chosen: type[WorkloadClass]) -> bool:
+def _has_sequences(model: Model) -> bool:
     """Whether the workload may read a sequence length; of a person's own file, whether the file speaks of one."""
-    if chosen.recipe.sequence_length is not None:
+    if model.recipe.sequence_length is not None:
         return True
-    if issubclass(chosen, ModelFile):
-        stated = [array for tree in (chosen.declared.input, chosen.declared.target) for array in leaves(tree)]
+    if model.declared is not None:
+        stated = [array for tree in (model.declared.input, model.declared.target) for array in leaves(tree)]
         if any(None in array.shape for array in stated):
             return True
-    files = [path for path in read_address(module).files() if path.suffix == ".py"]
+    files = [path for path in model.address.files() if path.suffix == ".py"]
     return any("sequence_length" in path.read_text(encoding="utf-8", errors="replace") for path in files)
 
 
@@ -227,15 +222,15 @@ def check_export(study: Study) -> None:
     for name, workload in study.workloads.items():
         if not workload.export:
             continue
-        chosen = workload_class(workload.module or name)
+        model = model_of(study, name)
         epochs = next(
-            value for value in (workload.epochs, study.train.epochs, chosen.recipe.epochs) if value is not None
+            value for value in (workload.epochs, study.train.epochs, model.recipe.epochs) if value is not None
         )
-        if not issubclass(chosen, TrainingWorkload) or not epochs or not study.train.repeats:
+        if not model.has_model or not epochs or not study.train.repeats:
             raise StudyError(f"config: workloads.{name}.export: it learns nothing (epochs, train.repeats)")
-        if chosen.framework != KERAS:
+        if model.framework != KERAS:
             raise StudyError(
-                f"config: workloads.{name}.export: {NAMES[chosen.framework]} cannot be exported; only Keras' are"
+                f"config: workloads.{name}.export: {NAMES[model.framework]} cannot be exported; only Keras' are"
             )
 
 

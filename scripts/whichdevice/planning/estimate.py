@@ -31,10 +31,11 @@ from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_me
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.timing import WARM_UP_SHARE, warm_up_steps
 from whichdevice.models.counting import model_costs
-from whichdevice.models.loading import read_address, workload_class
+from whichdevice.models.loading import Model
 from whichdevice.processes import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
+from whichdevice.study_cells import model_of
 from whichdevice.tables.hardware import sheet_peak, sheet_row
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 
@@ -78,7 +79,7 @@ class _Shape:
 def estimate_run(study: Study, run: Run) -> Need:
     """Seconds, memory and disk of one run."""
     request, earlier = build_request(study, run), _earlier(study, run.cell)
-    if read_address(request.module).runs_code:
+    if model_of(study, run.cell.workload).address.runs_code:
         shape = _recorded_shape(earlier, request.batch_size)
     else:
         same = request.model_copy(update={"repeat": 0, "seed": 0, "learn": False, "epochs": 0})
@@ -148,7 +149,7 @@ def _shape(request_json: str) -> _Shape:
     options = Options(
         request.batch_size, request.precision, request.fraction, request.sequence_length, given=request.options
     )
-    workload = workload_class(request.module)(options)
+    workload = Model.read(request.module).workload(options)
     if isinstance(workload, OperationWorkload):
         memory = operation_memory(workload.bytes_per_step, request, workload.host_copies)
         return _Shape(workload.flops_per_step, 0.0, 0, 0, memory, 0.0)

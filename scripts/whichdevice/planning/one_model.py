@@ -25,8 +25,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.study import compile_study, compiled_path, program_requests
 from whichdevice.forecast.targets import Target, software_of
 from whichdevice.forecast.xla.compile import provisional
-from whichdevice.models.loading import read_address, workload_class
-from whichdevice.models.script_run import Found
+from whichdevice.models.loading import Model
 from whichdevice.numbers import counted, duration
 from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.records.schema import Record
@@ -45,7 +44,7 @@ LONG_SECONDS = 120.0  # of one process, after which two are enough: the interval
 class Question:
     """What a person asks about one model, on the command line or in Python."""
 
-    model: str  # a .py file or a built-in workload
+    model: Model
     wants: Wants = field(default_factory=Wants)
     devices: tuple[str, ...] | None = None  # names, or `all`; None: common ones
     gpus: tuple[int, ...] | None = None  # that share the batch; None: one, and more where that is too few
@@ -88,16 +87,15 @@ class OneModel:
         from whichdevice.checking.check import first_backend
         from whichdevice.models.consistency import check_declared
         from whichdevice.models.framework import BACKENDS
-        from whichdevice.models.model_file import ModelFile
         from whichdevice.planning.checks import check_cells, check_study, wrong_backend
         from whichdevice.study_cells import study_runs, with_model_settings
 
-        question, chosen = self.question, workload_class(self.model)
-        if issubclass(chosen, ModelFile):
-            check_declared(chosen.declared, chosen.address.label)
+        question, model = self.question, self.model
+        if model.declared is not None:
+            check_declared(model.declared, model.label)
         check_mode(self.model, question.mode)
-        if question.backend and question.backend not in BACKENDS[chosen.framework]:
-            raise StudyError(f"--backend: {wrong_backend(self.model, chosen.framework, question.backend)}")
+        if question.backend and question.backend not in BACKENDS[model.framework]:
+            raise StudyError(f"--backend: {wrong_backend(model, question.backend)}")
         generates = question.mode == "generate"
         step = step_settings(question, max(self.gpus))
         workload = step | {
@@ -118,7 +116,7 @@ class OneModel:
                 "largest_batch": question.largest,
                 "exact": question.exact,
             },
-            "data": {"source": "standin", "sources": {chosen.dataset: "standin"} if chosen.dataset else {}},
+            "data": {"source": "standin", "sources": {model.dataset: "standin"} if model.dataset else {}},
             "workloads": {config_name(self.model): workload},
         }  # fmt: skip
         study = resolved(with_model_settings(load_study(values, "ask")))
@@ -170,7 +168,7 @@ class OneModel:
         from whichdevice.study_cells import study_runs
 
         again = self.question.again
-        here, eager = HERE.replace("_", " "), software_of(self.model) == "eager"
+        here, eager = HERE.replace("_", " "), software_of(self.model.text) == "eager"
         reasons = {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
         if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
             raise StudyError(failed)
@@ -246,10 +244,8 @@ class OneModel:
         from whichdevice.models.torch_model import TorchFile
         from whichdevice.workloads.base import Options
 
-        chosen = workload_class(self.model)
-        if not issubclass(chosen, TorchFile):
-            return None
-        return chosen(Options(1, given=dict(self.question.options))).only_on_gpu
+        workload = self.model.workload(Options(1, given=dict(self.question.options)))
+        return workload.only_on_gpu if isinstance(workload, TorchFile) else None
 
     def _prepare_data(self) -> None:
         from whichdevice.datasets.prepare import STANDIN_SEED, prepare_dataset
@@ -334,10 +330,9 @@ def _drafts(
             yield folder / path
 
 
-def script_precision(model: str) -> str:
+def script_precision(model: Model) -> str:
     """Return the number format of a script; mixed for any other model."""
-    script: Found | None = getattr(workload_class(model), "found", None)
-    return "mixed" if script is None else script.precision
+    return "mixed" if model.found is None else model.found.precision
 
 
 def step_settings(question: Question, batch_at_least: int = 1) -> dict[str, Any]:
@@ -346,43 +341,40 @@ def step_settings(question: Question, batch_at_least: int = 1) -> dict[str, Any]
     Raises StudyError where its batch is not the script's.
     """
     from whichdevice.models.framework import KERAS, TORCH
-    from whichdevice.workloads.base import TrainingWorkload
 
-    chosen = workload_class(question.model)
-    script: Found | None = getattr(chosen, "found", None)
+    model = question.model
+    script = model.found
     if script is not None and question.batch not in (None, script.batch_size):
         raise StudyError(
             f"--batch: the batch is the script's, {script.batch_size}: change it there, or by its arguments"
         )
-    length = question.sequence_length or question.options.get("length") or chosen.recipe.sequence_length
-    loops = chosen.loops if issubclass(chosen, TrainingWorkload) else ("epoch",)
-    by_jax = question.mode == "generate" and chosen.framework == KERAS
+    length = question.sequence_length or question.options.get("length") or model.recipe.sequence_length
+    by_jax = question.mode == "generate" and model.framework == KERAS
     return {
-        "module": question.model,
-        "batch_size": question.batch or max(chosen.recipe.batch_size, batch_at_least),
+        "module": model.text,
+        "batch_size": question.batch or max(model.recipe.batch_size, batch_at_least),
         "mode": question.mode,
         "options": dict(question.options),
         "sequence_length": length,
         # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
-        "loop": "fit" if chosen.framework == TORCH else loops[0],
+        "loop": "fit" if model.framework == TORCH else model.loops[0],
         **({"backend": "jax"} if by_jax else {}),
     }
 
 
-def check_mode(module: str, mode: str) -> None:
+def check_mode(model: Model, mode: str) -> None:
     """Raise StudyError where a workload has no such mode, as far as that shows without its model."""
-    from whichdevice.workloads.base import NO_GENERATION, TrainingWorkload
+    from whichdevice.workloads.base import NO_GENERATION
 
-    chosen = workload_class(module)
-    if mode != "train" and not issubclass(chosen, TrainingWorkload):
-        raise StudyError(f"--mode {mode}: {module} is a single operation")
-    if mode == "generate" and issubclass(chosen, TrainingWorkload) and not chosen.generates:
-        raise StudyError(f"{module}: {NO_GENERATION}")
+    if mode != "train" and not model.has_model:
+        raise StudyError(f"--mode {mode}: {model} is a single operation")
+    if mode == "generate" and not model.generates:
+        raise StudyError(f"{model}: {NO_GENERATION}")
 
 
-def config_name(module: str) -> str:
+def config_name(model: Model) -> str:
     """A name for the workload that a config takes, from its address."""
-    stem = re.sub(r"[^A-Za-z0-9_.]", "_", read_address(module).name)
+    stem = re.sub(r"[^A-Za-z0-9_.]", "_", model.name)
     return (stem if stem[:1].isalpha() else f"model_{stem}")[:LONGEST_NAME]
 
 

@@ -24,7 +24,7 @@ from whichdevice import SPARE
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import HERE, INSTALLED, VARIABLE
-from whichdevice.models.address import Address, read_address
+from whichdevice.models.address import Address
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 
 # As envs/jax.in and envs/jax-tpu.in.
@@ -44,12 +44,11 @@ LOADED = re.compile(r"from_pretrained\(\s*['\"]([\w./-]+)['\"]")
 HOW = "whichdevice ask --python PATH uses the packages of another environment"
 
 
-def require(model: str, kinds: Iterable[str] = ("gpu",)) -> None:
+def require(address: Address, kinds: Iterable[str] = ("gpu",)) -> None:
     """Raise StudyError where the answer for this model needs packages that this environment lacks; it names them all.
 
     `kinds` are those of the devices for which it has forecasts, by the sheet.
     """
-    address = read_address(model)
     _refuse_bitsandbytes(address)
     framework, missing = needed_framework(address), []
     compilers = [*(GPU if "gpu" in kinds else ()), *([TPU] if "tpu" in kinds else [])] if framework != TORCH else []

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.config.model import Study
-from whichdevice.errors import StudyError
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import geometric
@@ -103,10 +102,8 @@ def goal_of(
 def recipe_target(study: Study, workload: str) -> Target | None:
     """The target of a workload's recipe; None without one, or where its file is gone."""
     module = study.workloads[workload].module if workload in study.workloads else None
-    try:
-        return workload_class(module or workload).recipe.target
-    except StudyError:
-        return None
+    model = Model.find(module or workload)
+    return None if model is None else model.recipe.target
 
 
 @makes("what it takes until a cell's runs first reach the quality that their workload has to reach", COLUMNS)

@@ -114,10 +114,12 @@ def tokens_of(inputs: Tree) -> Any:
 class Workload(ABC):
     """The facts that every workload states about itself."""
 
-    recipe: ClassVar[Recipe]
+    recipe: Recipe
     dataset: ClassVar[str | None] = None
-    unit: ClassVar[str] = "example"  # what throughput counts
+    unit: str = "example"  # what throughput counts
     framework: ClassVar[str] = "keras"  # else `torch` or `jax`: only that backend runs it, without Keras
+    loops: tuple[str, ...] = ("epoch",)  # that can run it
+    generates: bool = False  # whether it may have a `generation`; a model shows it when it is made
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -169,12 +171,11 @@ class OperationWorkload(Workload):
 class TrainingWorkload(Workload):
     """A model, its data and how it is trained."""
 
-    loops: ClassVar[tuple[str, ...]] = ("epoch", "fit")  # that can train it
-    metric: ClassVar[str | None] = "accuracy"
-    higher_is_better: ClassVar[bool] = True
-    generates: ClassVar[bool] = False  # whether it may have a `generation`; a model shows it when it is made
-    data_source: ClassVar[str] = "generated"  # where there is no dataset: generated, or the file's own
-    more_examples: ClassVar[str] = ""  # in words, how to have more data where a batch is larger
+    loops: tuple[str, ...] = ("epoch", "fit")
+    metric: str | None = "accuracy"
+    higher_is_better: bool = True
+    data_source: str = "generated"  # where there is no dataset: generated, or the file's own
+    more_examples: str = ""  # in words, how to have more data where a batch is larger
     weights_file: ClassVar[str] = "model.weights.h5"  # that trained weights are kept in
 
     @abstractmethod

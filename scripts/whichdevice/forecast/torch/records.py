@@ -21,7 +21,7 @@ from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
 from whichdevice.machine.facts import installed_versions
 from whichdevice.measuring.request import content_key
-from whichdevice.models.loading import workload_class, workload_hash
+from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.records.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
@@ -52,7 +52,7 @@ class Traced:
         given = Options(
             request.batch_size, request.precision, 1.0, request.sequence_length, given=dict(request.options)
         )
-        workload = workload_class(request.module)(given)
+        workload = Model.read(request.module).workload(given)
         assert isinstance(workload, TorchFile)
         self._cache = None
         if request.mode in GENERATING:
@@ -61,7 +61,7 @@ class Traced:
             length = workload.length or 2
             prompt = length // 2 if request.mode == "prefill" else 1
             self._cache = cache * (length if request.mode == "decode" else prompt)
-            workload = type(workload)(replace(given, given={**given.given, "length": prompt}))
+            workload = type(workload)(workload.adapter, replace(given, given={**given.given, "length": prompt}))
         self._request, self._workload, self.note = request, workload, None
         precision = workload.number_format(request.precision)
         if precision != request.precision:
@@ -193,7 +193,7 @@ class Traced:
 def _folder(request: ProgramRequest, precision: str) -> Path:
     """Where traces of an `hf:` model are kept: a name made of all that they depend on but their batch."""
     asked = request.model_dump(mode="json", include={"module", "mode", "sequence_length", "options"})
-    code = workload_hash(request.module, "whichdevice.forecast.torch.records")
+    code = Model.read(request.module).hash("whichdevice.forecast.torch.records")
     return TRACES / content_key(asked, precision, code, installed_versions(("torch", "transformers")))
 
 

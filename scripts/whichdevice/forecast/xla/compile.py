@@ -35,7 +35,7 @@ from whichdevice.locks import beside_no_measurement
 from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.facts import installed_versions
 from whichdevice.measuring.supervisor import Finish, supervise_module
-from whichdevice.models.loading import workload_hash
+from whichdevice.models.loading import Model
 from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 
 CACHE = Path("results/programs")
@@ -245,7 +245,7 @@ def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: F
 def compile_code_hash(module: str) -> str:
     """Hash of the code that a program of this workload, and what is read from it, depend on."""
     traced = software_of(module) == "eager"
-    return workload_hash(module, f"whichdevice.forecast.{'torch.records' if traced else 'xla.process'}")
+    return Model.read(module).hash(f"whichdevice.forecast.{'torch.records' if traced else 'xla.process'}")
 
 
 def cache_path(draft: CompiledRecord) -> Path:

@@ -32,11 +32,11 @@ from whichdevice.forecast.xla.programs import (
 from whichdevice.forecast.xla.recurrent import fused_work
 from whichdevice.forecast.xla.schedule import Portable, schedule_step
 from whichdevice.measuring.events import Emitter
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.processes import end_with_supervisor
 from whichdevice.records.products import Collective, CompileFacts, ProgramRequest
 from whichdevice.records.schema import GENERATED_UNIT
-from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.base import OperationWorkload, Options
 
 
 def main() -> int:
@@ -130,7 +130,7 @@ class _Compiling:
             facts = facts.model_copy(update=missing)
             status, reason = "does_not_fit", str(error)
         self._emit.part(number, {"facts": facts.model_dump(mode="json")})
-        if request.largest_batch and issubclass(workload_class(request.module), TrainingWorkload):
+        if request.largest_batch and Model.read(request.module).has_model:
             facts = facts.model_copy(update=self._largest(request, target, facts))
             self._emit.part(number, {"facts": facts.model_dump(mode="json")})
         return status, reason
@@ -175,15 +175,16 @@ class _Compiling:
 
     def _known(self, request: ProgramRequest, target: Target) -> CompileFacts:
         """What holds before the program is compiled."""
-        chosen = workload_class(request.module)
+        workload = Model.read(request.module).workload(
+            Options(request.batch_size, request.precision, given=request.options)
+        )
         units = float(request.batch_size)
-        if issubclass(chosen, OperationWorkload):
-            options = Options(request.batch_size, request.precision, given=request.options)
-            units = chosen(options).units_per_step * target.devices
+        if isinstance(workload, OperationWorkload):
+            units = workload.units_per_step * target.devices
         return CompileFacts(
             memory=target.memory,
             memory_available=target.available(RESERVE),
-            unit=chosen.unit,
+            unit=workload.unit,
             units_per_step=units,
         )
 

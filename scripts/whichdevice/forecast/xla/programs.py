@@ -37,7 +37,7 @@ from whichdevice.forecast.xla.device_memory import (
 )
 from whichdevice.forecast.xla.recurrent import Recurrent, recurrent_layers
 from whichdevice.models.jax_model import JaxFile
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.models.model_file import overridden
 from whichdevice.models.shapes import in_mode
 from whichdevice.models.without_keras import NativeFile
@@ -103,8 +103,7 @@ def compile_program(
     """
     found = find_target(target, devices) if isinstance(target, str) else target
     start(["cuda", "libtpu"])
-    chosen = workload_class(workload)
-    size = batch or chosen.recipe.batch_size
+    size = batch or Model.read(workload).recipe.batch_size
     step = make_step(workload, found.kind, precision, size, mode, options or {}, sequence_length)
     return compile_step(step, found, precision, size, mode)
 
@@ -138,7 +137,7 @@ def make_step(
     jax.config.update("jax_default_matmul_precision", asked)
     keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)
     given = Options(batch, precision, 1.0, sequence_length, given=dict(options))
-    workload = workload_class(module)(given)
+    workload = Model.read(module).workload(given)
     if isinstance(workload, OperationWorkload):
         if mode != "train":
             raise StudyError(f"{module}: an operation, which has no inference; leave out --mode")
