@@ -7,8 +7,8 @@ Forward pass, loss, backward pass and the optimiser's update run as PyTorch runs
 alone: no device, driver or vendor's compiler is needed. The tensors are fake ones of the CPU; `AsOnGPU` makes what
 differs on a GPU as it is there.
 
-This is the one file that uses PyTorch's own parts below its public interface: `TorchDispatchMode`, `FakeTensorMode`,
-`tree_leaves`, the counters' registry, an operator's schema and packet, a storage's `_cdata`. tests/forecast/
+With models/torch_fakes.py this is the file that uses PyTorch's own parts below its public interface:
+`TorchDispatchMode`, `tree_leaves`, the counters' registry, an operator's schema and packet, a storage's `_cdata`. tests/forecast/
 test_trace.py names what a new PyTorch broke.
 """
 
@@ -21,7 +21,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -30,15 +29,17 @@ from torch.utils.flop_counter import flop_registry
 from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.torch.recurrent import RECURRENT, recurrent
 from whichdevice.forecast.work import FUSED_RECURRENT, Item, Kind, Precision, Total, Work
-from whichdevice.models.torch_script import is_cuda
+from whichdevice.models.torch_fakes import READS_VALUE, Fakes, replace_tensors
+from whichdevice.models.torch_names import on_cpu
 
-READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
 HALF = (torch.bfloat16, torch.float16)
 MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
+WITHOUT_VALUES = "its shapes depend on values: traced as if all that it chooses from were chosen"
 CHANNELS_LAST = "channels last: its convolutions have the times of channels first, and may be faster on matrix units"
 LARGE = 4e9  # bytes of a module that is not built for real
+MAX_WITH_VALUES = 1e9  # bytes of a step, as far as it got without values, that runs for real
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
 LIST = 48  # tensors that one kernel of an optimiser takes
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
@@ -129,20 +130,32 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
 
 
 def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
-    fake = FakeTensorMode(allow_non_fake_inputs=True)
-    module = _built(step, fake, *layers)
+    fakes, kernels = Fakes(), Kernels(step.precision)
+    module = _built(step, fakes, *layers)
     try:
-        return _traced(step, module, size, accumulation, fake)
+        return _traced(step, module, size, accumulation, fakes.mode, kernels)
     except READS_VALUE:
         if sum(map(rounded, module.parameters())) > LARGE:
             raise
-    module = _built(step, None, *layers)
-    found = _traced(step, module, size, accumulation, nullcontext())
-    return replace(found, notes=(*found.notes, WITH_VALUES))
+    if kernels.peak > MAX_WITH_VALUES:
+        module, kernels = _built(step, fakes, *layers), Kernels(step.precision)
+        trace, note = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes), WITHOUT_VALUES
+    else:
+        module, kernels = _built(step, None, *layers), Kernels(step.precision)
+        trace, note = _traced(step, module, size, accumulation, nullcontext(), kernels), WITH_VALUES
+    return replace(trace, notes=(*trace.notes, note))
 
 
-def _traced(step: Step, module: Any, size: int, accumulation: int, where: AbstractContextManager[Any]) -> Trace:
-    kernels, dtype, trains = Kernels(step.precision), MIXED.get(step.precision), step.optimizer is not None
+def _traced(
+    step: Step,
+    module: Any,
+    size: int,
+    accumulation: int,
+    where: AbstractContextManager[Any],
+    kernels: "Kernels",
+    guess: Fakes | None = None,
+) -> Trace:
+    dtype, trains = MIXED.get(step.precision), step.optimizer is not None
     updates, state = Kernels(step.precision, "optimizer"), 0
     module.train(trains)
     if step.optimizer is not None:
@@ -156,7 +169,7 @@ def _traced(step: Step, module: Any, size: int, accumulation: int, where: Abstra
         weights, kernels.live = kernels.live, kernels.live + state
         batch = step.batch(size)
         kernels.hold(*(each for each in tree_leaves(batch) if isinstance(each, torch.Tensor)))
-        with kernels, AsOnGPU(kernels), torch.enable_grad() if trains else torch.no_grad():
+        with kernels, AsOnGPU(kernels, guess=guess), torch.enable_grad() if trains else torch.no_grad():
             with torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
                 loss = step.loss(module, batch)
             kept = kernels.live - weights - state
@@ -183,23 +196,23 @@ def _traced(step: Step, module: Any, size: int, accumulation: int, where: Abstra
     return replace(found, notes=tuple(sorted(kernels.notes)))
 
 
-def _built(step: Step, fake: FakeTensorMode | None, *layers: int) -> Any:
+def _built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
     """The module without values: of fake tensors; of the device `meta` and then fake, where it changes its own types.
 
     One whose constructor reads values is built for real, if what the first attempt made until then is small; any is
-    without `fake`.
+    without `fakes`.
     """
     made, whole = Kernels(step.precision), step.precision == "bfloat16"
-    if fake is not None:
+    if fakes is not None:
         try:
-            with fake, made, AsOnGPU():
+            with fakes.mode, made, AsOnGPU():
                 module = step.build(*layers)
-                return _fake(module, True) if whole else module
+                return _fake(module, whole) if whole or any(each.is_meta for each in module.parameters()) else module
         except Exception:
             try:
                 with torch.device("meta"), AsOnGPU(device="meta"):
                     module = step.build(*layers)
-                with fake:
+                with fakes.mode:
                     return _fake(module, whole)
             except Exception:
                 if made.peak > LARGE:
@@ -211,19 +224,12 @@ def _built(step: Step, fake: FakeTensorMode | None, *layers: int) -> Any:
 
 def _fake(module: Any, whole: bool) -> Any:
     """The module with new fake tensors of the CPU in place of its own, those of floats in bfloat16 if `whole`."""
-    made: dict[int, Any] = {}
 
     def like(tensor: Any) -> Any:
         dtype = torch.bfloat16 if whole and tensor.is_floating_point() else tensor.dtype
         return torch.empty_like(tensor, dtype=dtype, device="cpu")
 
-    for owner in list(module.modules()):
-        for name, each in list(owner.named_parameters(recurse=False)):
-            if id(each) not in made:
-                made[id(each)] = torch.nn.Parameter(like(each.detach()), each.requires_grad)
-            setattr(owner, name, made[id(each)])
-        for name, each in list(owner.named_buffers(recurse=False)):
-            setattr(owner, name, like(each))
+    replace_tensors(module, like)
     return module
 
 
@@ -265,9 +271,9 @@ class AsOnGPU(TorchFunctionMode):
     that the file names are the CPU.
     """
 
-    def __init__(self, kernels: "Kernels | None" = None, device: str = "cpu") -> None:
+    def __init__(self, kernels: "Kernels | None" = None, device: str = "cpu", guess: Fakes | None = None) -> None:
         super().__init__()
-        self._kernels, self._device = kernels, torch.device(device)
+        self._kernels, self._device, self._guess = kernels, torch.device(device), guess
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of PyTorch, as a GPU would run it."""
@@ -275,9 +281,7 @@ class AsOnGPU(TorchFunctionMode):
         name = getattr(function, "__name__", "")
         if name == "cuda":
             return args[0]
-        args = tuple(self._device if is_cuda(each) else each for each in args)
-        if is_cuda(kwargs.get("device")):
-            kwargs["device"] = self._device
+        args, kwargs = on_cpu(args, kwargs, self._device)
         if self._kernels is None:
             return function(*args, **kwargs)
         if name == "scaled_dot_product_attention":
@@ -292,7 +296,7 @@ class AsOnGPU(TorchFunctionMode):
             args, kwargs = tree_map_only(torch.Tensor, _whole, (args, kwargs))
             with torch.autocast("cpu", enabled=False):
                 return function(*args, **kwargs)
-        return function(*args, **kwargs)
+        return function(*args, **kwargs) if self._guess is None else self._guess.call(function, args, kwargs)
 
     def _attention(
         self,

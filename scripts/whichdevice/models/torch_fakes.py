@@ -1,0 +1,78 @@
+"""Tensors without values: shapes and types alone, on which PyTorch computes nothing.
+
+    fakes = Fakes()
+    with fakes.mode:
+        output = module(images)                  # of real weights and images: a tensor without values
+    fakes.call(torch.Tensor.item, (output.mean(),))   # 1.0
+
+Only this file and forecast/torch/trace.py use what PyTorch calls its own.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+from torch.utils._pytree import tree_any, tree_map_only
+
+READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
+READING = {  # methods that give what is no tensor
+    "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__format__",
+    "__repr__", "__contains__",
+}  # fmt: skip
+NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
+
+
+class Fakes:
+    """One mode of fake tensors, and answers where their values are asked for: a one in each place."""
+
+    def __init__(self) -> None:
+        self.mode = FakeTensorMode(allow_non_fake_inputs=True)
+
+    def like(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A fake tensor of this shape and type."""
+        with self.mode:
+            return torch.empty_like(tensor.detach())
+
+    def call(self, function: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""
+        kwargs, name = dict(kwargs or {}), getattr(function, "__name__", "")
+        if not tree_any(is_fake, (args, kwargs)):
+            return function(*args, **kwargs)
+        if name in NEVER:
+            return torch.zeros((), dtype=torch.bool).expand(args[0].shape)
+        if name not in READING:
+            try:
+                return function(*args, **kwargs)
+            except READS_VALUE:
+                pass
+        given, named = ones((args, kwargs))
+        return tree_map_only(torch.Tensor, self.like, function(*given, **named))
+
+
+def is_fake(value: Any) -> bool:
+    """Whether a value is a tensor without values."""
+    return isinstance(value, FakeTensor)
+
+
+def ones(tree: Any) -> Any:
+    """The same with a one in each place of each fake tensor; they take no memory."""
+    return tree_map_only(FakeTensor, lambda fake: torch.ones((), dtype=fake.dtype).expand(fake.shape), tree)
+
+
+def replace_tensors(module: torch.nn.Module, like: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Put `like` of each parameter and buffer in its place where that is another one, shared parameters once."""
+    made: dict[int, torch.nn.Parameter] = {}
+    for owner in list(module.modules()):
+        for name, weight in list(owner.named_parameters(recurse=False)):
+            if id(weight) not in made:
+                new = like(weight.detach() if not is_fake(weight) else weight)
+                made[id(weight)] = weight if new is weight else torch.nn.Parameter(new, weight.requires_grad)
+            setattr(owner, name, made[id(weight)])
+        for name, buffer in list(owner.named_buffers(recurse=False)):
+            setattr(owner, name, like(buffer))

@@ -1,0 +1,221 @@
+"""The public names that a PyTorch script for GPUs calls, replaced while it runs on a machine without one.
+
+    names = Names(watcher.replace)
+    names.replace_torch()      # the script sees one GPU, one process and nothing compiled
+    ...
+    names.gpus, names.mixed    # what it asked for
+
+This is the one file that replaces names of PyTorch and Lightning, in the process of the script alone, which gives them
+back when the script is over. Tensors that are sent to a device of CUDA stay where they are: `Tape` sees to that.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import partial, partialmethod, wraps
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from whichdevice.models.torch_fakes import is_fake, replace_tensors
+
+MEMORY = 80 * 2**30  # bytes of the GPU that a script sees
+CARD = SimpleNamespace(
+    name="GPU", major=9, minor=0, total_memory=MEMORY, multi_processor_count=132, warp_size=32, is_integrated=0
+)
+ANSWERS: Mapping[str, Any] = {
+    "is_available": True, "is_initialized": True, "is_bf16_supported": True, "is_tf32_supported": True,
+    "device_count": 1, "current_device": 0, "get_device_name": CARD.name, "get_device_properties": CARD,
+    "get_device_capability": (CARD.major, CARD.minor), "mem_get_info": (MEMORY, MEMORY), "utilization": 0,
+    "memory_stats": {}, "memory_summary": "", "get_arch_list": [], "get_rng_state_all": [], "initial_seed": 0,
+    **{f"{most}memory_{what}": 0 for most in ("", "max_") for what in ("allocated", "reserved", "cached")},
+    **dict.fromkeys((
+        "init", "synchronize", "set_device", "empty_cache", "ipc_collect", "manual_seed", "manual_seed_all", "seed",
+        "seed_all", "set_rng_state", "set_rng_state_all", "set_stream", "reset_peak_memory_stats",
+        "reset_max_memory_allocated", "reset_max_memory_cached", "reset_accumulated_memory_stats",
+        "set_per_process_memory_fraction",
+    )),
+}  # fmt: skip
+TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32}  # by method of a module
+ALONE = ("all_reduce", "reduce", "broadcast", "barrier", "monitored_barrier")  # change nothing in one process
+WRAPPERS = ("DistributedDataParallel", "DataParallel")
+TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
+            "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
+ALONE_IN_LIGHTNING = {"accelerator": "cpu", "devices": 1, "num_nodes": 1, "strategy": "auto", "precision": "32-true"}
+
+
+class Moment:
+    """Stands for an event or a stream of CUDA: what is asked of it has just happened."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __enter__(self) -> "Moment":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    def record(self, *_: Any) -> None:
+        """Return nothing, as all that a script waits for."""
+
+    synchronize = wait = wait_event = wait_stream = record
+
+    def record_event(self, *_: Any) -> "Moment":
+        """Return an event."""
+        return Moment()
+
+    def query(self) -> bool:
+        """Return that it is over."""
+        return True
+
+    def elapsed_time(self, _: "Moment") -> float:
+        """Return a millisecond."""
+        return 1.0
+
+
+class Whole(torch.nn.Module):
+    """Stands for a module whose replicas exchange gradients, or that is shared out: it is the module itself."""
+
+    def __init__(self, module: torch.nn.Module, *_: Any, **__: Any) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module."""
+        return self.module(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("module"), name)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Exchange nothing, as always."""
+        yield
+
+    def clip_grad_norm_(self, norm: float) -> Any:
+        """Clip gradients as FSDP does."""
+        return torch.nn.utils.clip_grad_norm_(self.parameters(), norm)
+
+
+class Names:
+    """The replaced names, and what the script asked for by them."""
+
+    def __init__(self, replace: Callable[[Any, str, Any], None]) -> None:
+        self.gpus = 1
+        self.mixed = False
+        self.compiled = False
+        self._put = replace  # puts a value in place of an attribute
+
+    def replace_torch(self) -> None:
+        """Replace names of PyTorch; where there is a GPU those of compiling and of several processes alone."""
+        if not torch.cuda.is_available():
+            for name, answer in ANSWERS.items():
+                self._put(torch.cuda, name, partial(_answer, answer))
+            self._put(torch.cuda, "get_rng_state", lambda *_: torch.get_rng_state())
+            for name in ("Event", "Stream", "device"):
+                self._put(torch.cuda, name, Moment)
+            for name in ("current_stream", "default_stream"):
+                self._put(torch.cuda, name, Moment)
+            self._put(torch.cuda, "stream", lambda stream: nullcontext(stream))
+        for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
+            self._put(torch.nn.Module, name, partialmethod(moved, getattr(torch.nn.Module, name)))
+        self._put(torch, "compile", self._compile)
+        self._put(torch.nn.Module, "compile", lambda module, *_, **__: self._compile(module) and None)
+        self._put(torch.multiprocessing, "spawn", self._spawn)
+        for owner in (torch.nn, torch.nn.parallel, torch.nn.parallel.distributed):
+            for name in WRAPPERS:
+                if hasattr(owner, name):
+                    self._put(owner, name, Whole)
+        if torch.distributed.is_available():
+            self._put(torch.distributed, "init_process_group", partial(self._join, torch.distributed.init_process_group))
+            for name in ALONE:
+                self._put(torch.distributed, name, partial(_answer, None))
+
+    def replace_fsdp(self) -> None:
+        """Replace what shares a module out; its import takes a while."""
+        import torch.distributed.fsdp
+
+        self._put(torch.distributed.fsdp, "FullyShardedDataParallel", Whole)
+        self._put(torch.distributed.fsdp, "fully_shard", lambda module, *_, **__: module)
+
+    def replace_trainers(self, lightning: Any) -> None:
+        """Let Lightning's Trainer and Fabric train in one process on the CPU in full precision."""
+        for name in TRAINERS[lightning.__name__]:
+            trainer = getattr(lightning, name)
+            self._put(trainer, "__init__", self._alone(trainer.__init__))
+
+    def leave(self) -> None:
+        """Leave the group of processes that the script made."""
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+
+    def _compile(self, model: Any = None, **_: Any) -> Any:
+        self.compiled = True  # what is compiled would hide its functions
+        return self._compile if model is None else model
+
+    def _spawn(self, function: Callable[..., Any], args: Any = (), nprocs: int = 1, *_: Any, **__: Any) -> None:
+        self.gpus = max(self.gpus, nprocs)
+        function(0, *args)
+
+    def _join(self, join: Callable[..., Any], *_: Any, world_size: int = -1, **__: Any) -> None:
+        """Make a group of this process alone."""
+        self.gpus = max(self.gpus, world_size, int(os.environ.get("WORLD_SIZE", 1)))
+        if not torch.distributed.is_initialized():
+            join("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+
+    def _alone(self, init: Callable[..., None]) -> Callable[..., None]:
+        @wraps(init)
+        def alone(trainer: Any, *args: Any, **given: Any) -> None:
+            self.gpus = max(self.gpus, count_of(given.get("devices", 1)) * int(given.get("num_nodes", 1)))
+            self.mixed = self.mixed or "16" in str(given.get("precision", ""))
+            known = {name: value for name, value in ALONE_IN_LIGHTNING.items() if name in given}
+            init(trainer, *args, **{**given, **known, "accelerator": "cpu"})
+
+        return alone
+
+
+def moved(module: torch.nn.Module, move: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.nn.Module:
+    """Call a method that moves a module or changes its type: no device is left, and no swap of weights without values."""
+    args, kwargs = on_cpu(args, kwargs)
+    given = [*args, *kwargs.values()]
+    types = [value for value in given if isinstance(value, torch.dtype)] or [TYPES.get(move.__name__)]
+    if types == [None] and "memory_format" not in kwargs:
+        return module
+    if not any(map(is_fake, module.parameters())):
+        move(module, *args, **kwargs)
+    elif types != [None]:
+        replace_tensors(module, lambda tensor: tensor.to(types[0]) if tensor.is_floating_point() else tensor)
+    return module
+
+
+def on_cpu(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], device: Any = "cpu"
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments with this device in place of those of CUDA, and of one by number."""
+    named = {name: device if is_cuda(value) else value for name, value in kwargs.items()}
+    if type(named.get("device")) is int:
+        named["device"] = device
+    return tuple(device if is_cuda(value) else value for value in args), named
+
+
+def count_of(devices: Any) -> int:
+    """The number of devices that Lightning is asked for: 4, "4", [0, 1], or as many as there are."""
+    if isinstance(devices, list | tuple):
+        return len(devices)
+    return int(devices) if str(devices).isdigit() else 1
+
+
+def _answer(answer: Any, *_: Any, **__: Any) -> Any:
+    return answer
+
+
+def is_cuda(value: Any) -> bool:
+    """Whether it names a device of CUDA."""
+    return isinstance(value, str | torch.device) and str(value).startswith("cuda")

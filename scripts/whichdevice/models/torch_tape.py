@@ -1,0 +1,395 @@
+"""The training step of an ordinary PyTorch loop, as a module that gives its loss.
+
+A step is what runs between two steps of the optimiser. PyTorch's mode for functions (`torch.overrides`) shows the
+functions that the script calls, its global hooks the modules; what is inside of a module belongs to that module. From
+this tape `Step` makes the loss of a batch again: tensors that have the batch as their first axis are its inputs,
+everything else is kept as it was. Where layers take the time steps first, the batch is the second axis.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.overrides import TorchFunctionMode
+
+from whichdevice.errors import StudyError
+from whichdevice.models.script_run import NAME_IT
+from whichdevice.models.script_size import Stack
+from whichdevice.models.torch_fakes import Fakes, is_fake, ones, replace_tensors
+from whichdevice.models.torch_names import on_cpu
+
+MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
+FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
+
+
+class Result(NamedTuple):
+    """Stands for a value of the step: an input by its name, or the outcome of an earlier call with its path in it."""
+
+    source: str | int
+    path: tuple[Any, ...] = ()
+
+
+class Call(NamedTuple):
+    """One function or module of the step, with what it is given."""
+
+    function: Any  # a function of PyTorch, or the place of a module among `Step.called`
+    args: Any
+    kwargs: Any
+    output: Any = None  # as the script got it
+    free: bool = False  # of gradients, as a teacher's
+
+
+class Loss(NamedTuple):
+    """A tensor of which gradients are taken, and from which place: a loop takes those of each batch from the same."""
+
+    tensor: Any
+    place: tuple[Any, ...]  # lines of the functions at work
+    loops: Any  # around it in the script
+
+
+class Tape(TorchFunctionMode):
+    """Records what a loop calls from its first module in training on, outside of modules and of the optimiser.
+
+    With `fakes` nothing is computed from the first call of a module in training on: modules run on tensors without
+    values, gradients are not taken, and devices of CUDA are the CPU.
+    """
+
+    def __init__(self, fakes: Fakes | None = None, path: Path | None = None) -> None:
+        super().__init__()
+        self.fakes, self.path = fakes, path  # of the script; None: a loop that runs on
+        self.name = path.name if path else "watch"
+        self.recording = True
+        self.calls: list[Call] = []
+        self.losses: list[Loss] = []
+        self.mixed = False  # whether a module runs under autocast
+        self.time_major: Sequence[int] = ()  # steps and sequences of what a layer with batch_first=False is given
+        self._depth = 0  # of modules
+        self._training = False  # whether a module was called in training
+        self._faking = False  # whether the outermost module that runs now runs without values
+        self._free_bytes = 0
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the function and record it."""
+        kwargs, name = kwargs or {}, getattr(function, "__name__", "")
+        tensor = bool(args) and torch.is_tensor(args[0])
+        if name == "backward" and tensor and self.recording and self._depth == 0 and self.calls:
+            self._take(args[0])
+            if self.fakes is not None:
+                return None
+        if self.fakes is None:
+            result = function(*args, **kwargs)
+        elif name in ("cuda", "pin_memory", "record_stream") and tensor:
+            return args[0]
+        else:
+            if function is torch.device:
+                return torch.device("cuda", *args) if [type(value) for value in args] == [int] else torch.device(*args, **kwargs)
+            if name == "to" and len(args) > 1 and type(args[1]) is int:
+                args = (args[0], "cpu", *args[2:])
+            result = self.fakes.call(function, *on_cpu(args, kwargs))
+        if self.calls and any(map(torch.is_tensor, leaves(result))):
+            self._record(function, args, kwargs, result)
+        return result
+
+    def _take(self, loss: torch.Tensor) -> None:
+        """Note a loss, whose gradients have no values."""
+        stack = Stack(self.path or Path())
+        self.losses.append(Loss(loss, stack.lines, stack.loops if self.path else None))
+        if len(self.losses) > MAX_GRADIENTS:
+            raise StudyError(
+                f"{self.name}: {MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
+            )
+        if self.fakes is not None:
+            modules = {call.function for call in self.calls if is_module(call.function) and not call.free}
+            for weight in [weight for module in modules for weight in module.parameters() if weight.requires_grad]:
+                weight.grad = self.fakes.like(weight) if weight.grad is None else weight.grad
+
+    def _record(self, function: Any, args: Any, kwargs: Any, output: Any) -> None:
+        """Keep a call outside of modules; of those without gradients no more than FREE_BYTES, as of a validation."""
+        free = not torch.is_grad_enabled()
+        if not self.recording or self._depth or (free and self.fakes is None):
+            return
+        if free:
+            self._free_bytes += sum(leaf.nbytes for leaf in leaves(output) if torch.is_tensor(leaf))
+            if self._free_bytes > FREE_BYTES:
+                self._free_bytes, self.calls = 0, [call for call in self.calls if not call.free]
+        self.calls.append(Call(function, args, kwargs, output, free))
+
+    def _enter(self, module: torch.nn.Module, args: Any) -> None:
+        """A module is called."""
+        self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
+        if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
+            self.time_major = self.time_major or tuple(args[0].shape[:2])
+        if self._depth == 0 and self.fakes is not None and next(module.parameters(), None) is not None:
+            self._training = self._training or (module.training and torch.is_grad_enabled())
+            if self._training:
+                self._faking = True
+                self.fakes.mode.__enter__()
+        self._depth += 1
+
+    def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """A module has given its output, or raised."""
+        self._depth -= 1
+        if self._depth == 0 and self._faking and self.fakes is not None:
+            self._faking = False
+            self.fakes.mode.__exit__(None, None, None)
+        self._record(module, args, kwargs, output)
+
+    def hooks(self, step: Callable[..., None]) -> list[Any]:
+        """Registered for all modules, and `step` for all optimisers."""
+        return [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
+            register_optimizer_step_pre_hook(step),
+        ]
+
+    def forget(self) -> None:
+        """Begin a new step."""
+        self.calls, self.losses = [], []
+
+
+class Step(torch.nn.Module):
+    """The loss of a batch, as the script works it out: `step(**inputs).loss`."""
+
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        losses: Sequence[Result],
+        dtypes: Mapping[str, torch.dtype],
+        time_major: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dtypes, self.time_major = dict(dtypes), time_major
+        modules = [*dict.fromkeys(call.function for call in calls if is_module(call.function))]
+        self.called = torch.nn.ModuleList(modules)
+        places = {id(module): place for place, module in enumerate(modules)}
+        self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
+        self.losses = losses
+
+    @classmethod
+    def from_tape(
+        cls, calls: Sequence[Call], losses: Sequence[Loss], time_major: Sequence[int], name: str
+    ) -> tuple["Step", dict[str, torch.Tensor], int]:
+        """The part of the tape that the loss needs, the tensors of one batch by name, and how many batches are summed.
+
+        Where a loop takes the gradients of several batches before the optimiser steps, the last one is the step's.
+        """
+        makers = Makers(calls)
+        taken, last = last_losses(makers, losses)
+        needed = makers.needed_for(last)
+        modules = [place for place in needed if is_module(calls[place].function)]
+        if not modules:
+            raise StudyError(f"{name}: its loss follows from no module: {NAME_IT}")
+        kept = [place for place in needed if place >= modules[0]]  # what came before made the batch
+        inputs = Inputs(makers, kept, modules, time_major, name)
+        linked = [inputs.linked(place) for place in kept]
+        outcomes = [loss._replace(source=inputs.order[int(loss.source)]) for loss in last if loss.source in inputs.order]
+        dtypes = {key: value.dtype for key, value in inputs.batch.items()}
+        step = cls(linked, outcomes, dtypes, inputs.time_major)
+        return step, inputs.batch, max(1, taken // len(last))
+
+    def forward(self, **inputs: Any) -> Any:
+        """Names of the script's batch to the output of its first module, with the loss as `loss`."""
+        outputs: list[Any] = []
+
+        def value(given: Any) -> Any:
+            if not isinstance(given, Result):
+                return given
+            if isinstance(given.source, str):
+                return self._input(given.source, inputs[given.source])
+            found = outputs[given.source]
+            for part in given.path:
+                found = parts_of(found)[part]
+            return found
+
+        for call in self.calls:
+            function = self.called[call.function] if isinstance(call.function, int) else call.function
+            args, name = mapped(value, call.args), getattr(function, "__name__", "")
+            if name.endswith("_") and not name.endswith("__") and args:  # an earlier loss may need what it changes
+                args = (args[0].clone(), *args[1:])
+            with torch.no_grad() if call.free else nullcontext():
+                outputs.append(function(*args, **mapped(value, call.kwargs)))
+        given = [value(loss) for loss in self.losses]
+        loss = sum((getattr(part, "loss", part) for part in given[1:]), getattr(given[0], "loss", given[0]))
+        first = next(
+            (out for out, call in zip(outputs, self.calls, strict=True) if isinstance(call.function, int)), loss
+        )
+        return StepOutput(loss=loss, logits=next(filter(torch.is_tensor, leaves(first))))
+
+    def _input(self, name: str, batch: torch.Tensor) -> torch.Tensor:
+        """One input as the script gave it."""
+        batch = batch.transpose(0, 1).contiguous() if self.time_major else batch
+        dtype = self.dtypes[name]
+        return batch if dtype.is_floating_point else batch.to(dtype)
+
+    def without_fakes(self) -> "Step":
+        """The same step for other modes of fake tensors and for none: weights on `meta`, constants of ones."""
+        self.calls = [call._replace(args=ones(call.args), kwargs=ones(call.kwargs)) for call in self.calls]
+        for module in self.modules():
+            for name, value in list(vars(module).items()):  # what a module kept of its first call
+                if name not in ("_parameters", "_buffers", "_modules") and any(map(is_fake, leaves(value))):
+                    setattr(module, name, ones(value))
+        replace_tensors(self, lambda tensor: _shape(tensor) if is_fake(tensor) else tensor)
+        return self
+
+    def made(self) -> "Step":
+        """The step with all of its weights; those that were too large to be made are zeros, unless shapes are enough."""
+        probe = torch.empty(0)
+        if not probe.is_meta and not is_fake(probe) and any(weight.is_meta for weight in self.parameters()):
+            replace_tensors(self, lambda tensor: torch.zeros(tensor.shape, dtype=tensor.dtype) if tensor.is_meta else tensor)
+        return self
+
+    def extra_repr(self) -> str:
+        """The functions that are called in turn, by which one step is known from another."""
+        return " ".join(str(getattr(call.function, "__name__", call.function)) for call in self.calls)
+
+
+class StepOutput(dict[str, Any]):
+    """The loss and what stands for the output, by name and as attributes."""
+
+    @property
+    def loss(self) -> Any:
+        """The mean loss of the batch."""
+        return self["loss"]
+
+
+class Makers:
+    """The calls that made each tensor, in their order: an operation in place makes it again."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.calls = calls
+        self._made: dict[int, list[Result]] = {}
+        for number, call in enumerate(calls):
+            for path, leaf in paths(call.output):
+                if torch.is_tensor(leaf):
+                    self._made.setdefault(id(leaf), []).append(Result(number, path))
+
+    def of(self, leaf: Any, before: int) -> Result | None:
+        """The last call before this one that made a tensor."""
+        made = [result for result in self._made.get(id(leaf), ()) if int(result.source) < before]
+        return made[-1] if torch.is_tensor(leaf) and made else None
+
+    def needed_for(self, losses: Iterable[Result]) -> list[int]:
+        """The calls that these losses follow from, in their order."""
+        needed: set[int] = set()
+        waiting = [int(loss.source) for loss in losses]
+        while waiting:
+            place = waiting.pop()
+            if place not in needed:
+                needed.add(place)
+                given = leaves((self.calls[place].args, self.calls[place].kwargs))
+                makers = (self.of(leaf, place) for leaf in given)
+                waiting += [int(maker.source) for maker in makers if maker is not None]
+        return sorted(needed)
+
+
+def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Result]]:
+    """How many losses the tape has, and the last one of each place and networks; without any, its last call."""
+    made = [(loss, makers.of(loss.tensor, len(makers.calls))) for loss in losses]
+    taken = [(loss, result) for loss, result in made if result is not None]
+    last: dict[Any, Result] = {}
+    for loss, result in taken:
+        called = [makers.calls[place].function for place in makers.needed_for([result])]
+        # A loss, which has no weights, may be made anew for each batch.
+        networks = [each for each in called if is_module(each) and next(each.parameters(), None) is not None]
+        last[loss.place, *networks] = result
+    return len(taken), [*last.values()] or [Result(len(makers.calls) - 1)]
+
+
+class Inputs:
+    """The tensors of a batch, by the names under which the first module takes them or by numbers."""
+
+    def __init__(
+        self, makers: Makers, kept: Sequence[int], modules: Sequence[int], time_major: Sequence[int], name: str
+    ) -> None:
+        calls = makers.calls
+        first = calls[modules[0]]
+        tensors = [leaf for leaf in leaves((first.args, first.kwargs)) if torch.is_tensor(leaf) and leaf.ndim]
+        if not tensors:
+            raise StudyError(f"{name}: the first module takes no tensor, so its batch is not known; write a model file")
+        self.order = {old: new for new, old in enumerate(kept)}
+        self.batch: dict[str, torch.Tensor] = {}
+        self.time_major = bool(time_major) and tuple(time_major) == tuple(tensors[0].shape[:2])
+        self._leading = tensors[0].shape[: 1 + self.time_major]
+        self._makers, self._names = makers, dict[int, str]()
+        self._weights = {id(weight) for place in modules for weight in calls[place].function.parameters()}
+
+    def linked(self, place: int) -> Call:
+        """A call with references to inputs and earlier outcomes in place of tensors."""
+        call = self._makers.calls[place]
+        args = mapped(lambda leaf: self._reference(leaf, place), call.args)
+        kwargs = {
+            name: mapped(lambda leaf, name=name: self._reference(leaf, place, name), value)  # type: ignore[misc]
+            for name, value in call.kwargs.items()
+        }
+        return Call(call.function, args, kwargs, free=call.free)
+
+    def _reference(self, leaf: Any, before: int, name: str = "") -> Any:
+        """A leaf as the step has it: an earlier outcome, an input, or what it was."""
+        maker = self._makers.of(leaf, before)
+        if maker is not None and maker.source in self.order:
+            return maker._replace(source=self.order[int(maker.source)])
+        leading = leaf.shape[: len(self._leading)] if torch.is_tensor(leaf) else None
+        if leading != self._leading or id(leaf) in self._weights:
+            return leaf
+        if id(leaf) not in self._names:
+            self._names[id(leaf)] = name = name if name and name not in self.batch else f"input_{len(self.batch)}"
+            self.batch[name] = leaf.detach().transpose(0, 1) if self.time_major else leaf.detach()
+        return Result(self._names[id(leaf)])
+
+
+def is_module(function: Any) -> bool:
+    """Whether a call is of a module."""
+    return isinstance(function, torch.nn.Module)
+
+
+def _shape(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
+
+
+def parts_of(tree: Any) -> Mapping[Any, Any] | None:
+    """What is inside by key: of a mapping, a list, or an object that holds tensors; None of a leaf."""
+    if isinstance(tree, Mapping):
+        return tree
+    if isinstance(tree, tuple | list) and not isinstance(tree, Result):
+        return dict(enumerate(tree))
+    if callable(getattr(tree, "to_dict", None)) and callable(getattr(tree, "keys", None)):  # a graph
+        return dict(tree.to_dict())
+    return None
+
+
+def paths(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The leaves of nested containers with the keys that lead to each."""
+    parts = None if torch.is_tensor(tree) or is_module(tree) else parts_of(tree)
+    if parts is None:
+        yield above, tree
+        return
+    for key in parts:
+        yield from paths(parts[key], (*above, key))
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of nested containers."""
+    return [leaf for _, leaf in paths(tree)]
+
+
+def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The same containers with each leaf replaced; a Result is a leaf."""
+    parts = None if torch.is_tensor(tree) or is_module(tree) else parts_of(tree)
+    if parts is None:
+        return function(tree)
+    made = {key: mapped(function, part) for key, part in parts.items()}
+    if type(tree) in (tuple, list):
+        return type(tree)(made.values())
+    if isinstance(tree, tuple | list):
+        return tree
+    if isinstance(tree, Mapping):
+        return made
+    changed = copy.copy(tree)
+    for key, part in made.items():
+        setattr(changed, key, part)
+    return changed
