@@ -105,6 +105,7 @@ def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple
     software, counts = software_of(args.model), gpu_counts(args.gpus)
     wants, targets = wants_of(args), targets_of(args.devices, counts, software)
     args.model = looked_at(args.model, args.passed_on)
+    check_size(args)
     asked = one_model(args, targets, counts)
     for target in targets:
         if refusal := target.refusal(usual_precision(target, asked.precision or "mixed"), software):
@@ -212,6 +213,17 @@ def looked_at(model: str, arguments: Sequence[str] = ()) -> str:
         )
         probe(address)
     return model
+
+
+def check_size(args: argparse.Namespace) -> None:
+    """Raise StudyError for a script whose loops do not show how long it trains, unless the question says it."""
+    from whichdevice.models.loading import workload_class
+
+    found = getattr(workload_class(args.model), "found", None)
+    said = args.steps or args.examples or args.tokens or (args.epochs and found and found.examples)
+    if args.mode == "train" and found is not None and found.unknown and not said:
+        wanted = "--epochs N or --steps N" if found.examples else "--steps N"
+        raise StudyError(f"{args.model}: {found.unknown}: add {wanted}")
 
 
 def write_page(found: "Sequence[Answer]", page: Path, everything: bool) -> None:

@@ -172,7 +172,7 @@ class Run:
         for _, watcher in watchers:
             if (script := watcher.ended(self._variables or {})) is not None:
                 return script
-        missing = next((watcher.missing for _, watcher in watchers), "it imports neither Keras, PyTorch nor JAX")
+        missing = next((watcher.missing for _, watcher in watchers), "nothing imported Keras, PyTorch or JAX")
         raise StudyError(f"{self.path.name}: ended, and {missing}: {NAME_IT}")
 
     def _run(self, imported: Sequence[str]) -> None:
