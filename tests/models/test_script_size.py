@@ -11,7 +11,7 @@ import pytest
 from whichdevice.models.script_size import Loops, Stack, is_whole, sizes
 
 RANGE = "for epoch in range(1_000_000):\n    for x in data:\n        step()\n        done += 1\n"
-NESTED = "for update in range(9):\n    for epoch in range(4):\n        for start in range(0, 80, 20):\n" + " " * 12 + "step()"
+NESTED = "for update in range(9):\n    for epoch in range(4):\n        for x in range(0, 80, 20):\n            step()"
 NO_END = "the loop in line {line} has no end that shows"
 CASES = {
     "for epoch in range(1, epochs + 1):\n    for x in data:\n        step()": Loops(3, batches=4),

@@ -17,6 +17,7 @@ import ast
 import atexit
 import os
 import runpy
+import shlex
 import signal
 import sys
 import threading
@@ -216,6 +217,19 @@ class Run:
             replaced(argparse.ArgumentParser, "error", error),
         ):
             yield
+
+
+    def audit(self, event: str, args: tuple[Any, ...]) -> None:
+        """Stop where the script starts a file of Python in another process, which nobody would watch."""
+        if self.over or event not in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"):
+            return
+        given = args[1] if event != "os.system" else args[0]
+        words = shlex.split(os.fsdecode(given)) if isinstance(given, str | bytes) else [*map(os.fsdecode, given or ())]
+        files = [word for word in words if word.endswith(".py") and Path(word).is_file()]
+        if files:
+            lines = [part.lineno for part in traceback.extract_stack() if part.filename == str(self.path)]
+            where = f"{self.path.name}, line {lines[-1]}" if lines else self.path.name
+            self.stop(StudyError(f"{where}: it starts {files[0]}: ask about that file itself"))
 
 
 @contextmanager

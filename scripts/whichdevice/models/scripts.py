@@ -32,7 +32,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, ModelFile, error_line, model_file_class
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Found, as_main, calls_of, run_watched
+from whichdevice.models.script_run import Found, Run, as_main, calls_of, run_watched
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
@@ -194,7 +194,9 @@ def main() -> NoReturn:
 
 def _look(address: Address) -> None:
     assert address.path is not None
-    script = run_watched(address.path, address.arguments)
+    run = Run(address.path)
+    sys.addaudithook(run.audit)
+    script = run.result(address.arguments)
     found = script.found
     with suppress(Exception):  # it may give batches once, and the script has had them
         found = replace(found, pipeline=tuple(rates(script.batches, found.batch_size)))
