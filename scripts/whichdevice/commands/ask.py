@@ -150,6 +150,7 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     targets = targets_of(question.devices, counts, software)
     require(question.model.address, {target.kind for target in targets})
     question = replace(question, model=looked_at(question.model, question.script_arguments))
+    check_size(question)
     asked = OneModel(question, targets, counts)
 
     def first(paths: Sequence[Path]) -> None:
@@ -252,6 +253,16 @@ def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
         )
         probe(model.address)
     return model
+
+
+def check_size(question: "Question") -> None:
+    """Raise StudyError for a script whose loops do not show how long it trains, unless the question names it."""
+    stopped = question.model.found
+    wants = question.wants
+    named = wants.steps or wants.examples or wants.tokens or (wants.epochs and stopped and stopped.examples)
+    if question.mode == "train" and stopped is not None and stopped.unknown and not named:
+        wanted = "--epochs N or --steps N" if stopped.examples else "--steps N"
+        raise StudyError(f"{question.model.text}: {stopped.unknown}: add {wanted}")
 
 
 def write_page(answers: "Sequence[Answer]", page: Path, everything: bool) -> None:
