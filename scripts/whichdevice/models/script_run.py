@@ -46,6 +46,7 @@ STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
     KERAS: "keras_script", "tensorflow": "keras_script", "tf_keras": "keras_script",
     JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
+    "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
 }  # fmt: skip
 
 
