@@ -40,10 +40,8 @@ REFUSED = {
     "import keras\nkeras.Sequential().fit_generator()": r"\(line 2\); Keras 3: fit\(",
     "from keras.layers.core import Dense\nx.fit()": r"\(line 1\); Keras 3: import from keras.layers",
     "import torch\ntorch.zeros(1).step()": "AttributeError",
-    "import torch\nassert torch.cuda.is_available()\nx.step()": r"AssertionError \(line 2\); no GPU is here: let torch",
     "import torch, argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\n"
     "p.parse_args().step()": "required: --data: give its arguments after --",
-    "import torch.multiprocessing as mp\nmp.spawn(print)\nx.step()": "spawn; ask about a copy that calls the function",
     "import torch\noptimizer = torch.optim.LBFGS([torch.zeros(1)])\noptimizer.step(print)": "line 3: LBFGS .* Adam",
     "import torch\nif False:\n    x.step()": "no optimiser of torch.optim stepped: give its arguments after --",
     "import torch\nget_ipython()\nx.step()": r"\(line 2\); take the lines of the notebook's commands out",
