@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from whichdevice.backends import backend_class
-from whichdevice.checking.check import Tried, request_for, try_on
+from whichdevice.trying.trial import Tried, request_for, try_on
 
 FOLDER = Path(__file__).parent / "broken"
 ENDLESS_SECONDS = 12.0

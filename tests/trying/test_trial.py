@@ -1,11 +1,14 @@
-"""What trying a file showed is told in plain lines."""
+"""`ask FILE --here`: a few steps on this machine, and what is wrong, in plain lines."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from whichdevice.checking.check import Tried, findings
+from whichdevice.__main__ import main
+from whichdevice.trying.trial import Tried, findings
 
+BROKEN = Path(__file__).parents[1] / "models" / "broken"
 FACTS: dict[str, Any] = {
     "input_shape": [64, 32, 32, 3],
     "target_shape": [64, 10],
@@ -19,22 +22,18 @@ MODEL = {
     "kind": "Sequential", "inputs": ["uint8 (32, 32, 3)"], "outputs": ["float32 (10,)"], "forward_flops": 1.7e6,
     "training_flops": 3.5e6,
 }  # fmt: skip
-ROW = {
-    "device": "T4", "status": "ok", "reason": None, "batch": 64, "fits": True, "memory_bytes": 1e9,
-    "memory_available_bytes": 15.2e9, "step_time": 0.012, "step_time_low": 0.01, "step_time_high": 0.02,
-}  # fmt: skip
 
 
 def tried(*losses: float | None) -> Tried:
     return Tried("ok", None, {"workload": FACTS, "model": MODEL, "losses": {"of_steps": list(losses)}})
 
 
-def lines(*forecasts: dict[str, Any], **each: Tried) -> str:
-    return "\n".join(findings("mine.py", each, forecasts, ()))
+def lines(trial: Tried) -> str:
+    return "\n".join(findings("mine.py", "jax", trial, ()))
 
 
 def test_the_model_its_data_work_and_memory_come_first():
-    text = lines(jax=tried(2.0, 1.0))
+    text = lines(tried(2.0, 1.0))
     assert "Sequential with 72,906 parameters: uint8 (32, 32, 3) to float32 (10,)" in text
     assert "1,024 training and 128 validation examples" in text
     assert "0.0017 GFLOP an example forward, 0.0035 to train on it (every product of the traced step)" in text
@@ -50,23 +49,38 @@ def test_the_model_its_data_work_and_memory_come_first():
         ((-1.5, -1.499), "ok, but the loss does not fall"),
     ],
 )
-def test_each_backend_says_whether_the_loss_falls(losses, words):
-    assert words in lines(jax=tried(*losses))
+def test_it_says_whether_the_loss_falls(losses, words):
+    assert words in lines(tried(*losses))
 
 
-def test_a_failure_is_its_reason_and_the_other_backends_still_tell():
-    text = lines(jax=tried(2.0, 1.0), torch=Tried("failed", "mine.py: model() fails on torch: no such layer"))
-    assert "torch       failed: mine.py: model() fails on torch: no such layer" in text
-    assert "jax         ok" in text
+def test_a_failure_is_its_reason():
+    text = lines(Tried("failed", "mine.py: model() fails on jax: no such layer"))
+    assert text.splitlines() == ["mine.py", "  jax         failed: mine.py: model() fails on jax: no such layer"]
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("arguments", "words"),
     [
-        ({}, "T4: fits: 1 of 15.2 GB; a step of 64 in 12 ms (10 to 20; nobody ran it)"),
-        ({"fits": False}, "T4: does not fit: 1 of 15.2 GB"),
-        ({"step_time": None, "status": "unavailable", "reason": "no compiler"}, "T4: unavailable: no compiler"),
+        (["no_such_file.py"], "workload file no_such_file.py: not found"),
+        ([str(BROKEN / "no_model.py")], "no_model.py: it defines no function model(options)"),
+        ([str(BROKEN / "wrong_target_type.py")], "targets are float32, but LOSS"),
+        (["decoder", "--option", "layers"], "--option layers: needs KEY=VALUE, e.g. layers=2"),
+        (["decoder", "--option", "layers=["], "--option layers=[: expected the node content"),
+        (["matmul"], "matmul: no training workload; only those are tried"),
+        (["./model.txt"], "its name must end in .py"),
     ],
 )
-def test_a_forecast_says_whether_it_fits_and_how_long_a_step_takes(said, words):
-    assert words in lines({**ROW, **said}, jax=tried(2.0, 1.0))
+def test_a_wrong_question_is_one_line_before_anything_starts(arguments, words, working_folder, capsys):
+    Path("model.txt").write_text("def model(options): ...")
+    assert main(["ask", *arguments, "--here"]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert words in lines[-1]
+    assert not any("Traceback" in line for line in lines)
+
+
+@pytest.mark.slow
+def test_a_model_is_built_and_trained_for_a_few_steps_here(working_folder, project_root, capsys):
+    assert main(["ask", str(project_root / "docs/examples/my_model.py"), "--here", "--backend", "jax"]) == 0
+    shown = capsys.readouterr().out
+    assert "Sequential with 72,906 parameters: uint8 (32, 32, 3) to float32 (10,)" in shown
+    assert "  jax         ok: loss " in shown

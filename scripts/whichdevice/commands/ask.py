@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--precision", choices=FORMATS, help="of the forecasts; default: the script's, else mixed: as people use each")
     add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
     add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
+    add("--here", action="store_true", help="only try the model here: shapes, a few steps, memory, what is wrong")
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
@@ -80,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
     if args.python is not None:
         return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
+    if args.here:
+        return try_here(args)
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     screen = Screen(args.all)
@@ -93,6 +96,17 @@ def run(args: argparse.Namespace) -> int:
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
     screen.show(found, list(filter(None, [kept, args.html and f"Page: {args.html}"])), asked.left.rows)
     return 0
+
+
+def try_here(args: argparse.Namespace) -> int:
+    """Print what a few steps on this machine show; return 1 where they fail."""
+    from whichdevice.planning.requirements import require
+    from whichdevice.trying.trial import show_trial
+
+    require(args.model, args.devices)
+    args.model = looked_at(args.model, args.passed_on)
+    [workload] = one_model(args, [], (1,)).study.workloads.values()
+    return show_trial(args.model, workload.backend[0], workload.options)
 
 
 def answered(args: argparse.Namespace, screen: "Screen | None" = None) -> "tuple[OneModel, list[Answer]]":

@@ -62,12 +62,12 @@ class OneModel:
     @cached_property
     def study(self) -> Study:
         """One workload at one batch size; of mode generate for one sequence, too."""
-        from whichdevice.checking.check import first_backend
         from whichdevice.models.consistency import check_declared
         from whichdevice.models.framework import BACKENDS, KERAS, TORCH
         from whichdevice.models.model_file import ModelFile
         from whichdevice.planning.checks import check_cells, check_study, wrong_backend
         from whichdevice.study_cells import study_runs, with_model_settings
+        from whichdevice.trying.trial import first_backend
         from whichdevice.workloads.base import TrainingWorkload
 
         chosen = workload_class(self.model)

@@ -1,4 +1,4 @@
-"""Try workload files: one process for each backend, all at once and with a time limit; then forecasts."""
+"""Try a model on this machine: `whichdevice ask FILE --here`. One process makes a few steps, each with a time limit."""
 
 import ast
 import json
@@ -11,19 +11,18 @@ from typing import Any
 from whichdevice.backends import backend_class
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.forecast.answer import answer
-from whichdevice.forecast.targets import find_target
-from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
 from whichdevice.models.loading import read_address, workload_class
-from whichdevice.records.products import ProgramRequest
+from whichdevice.models.model_file import ModelFile
 from whichdevice.records.schema import Request
+from whichdevice.terminal import LiveLine
 from whichdevice.workloads.base import TrainingWorkload
 
 SMALL_BATCH = 2  # enough for batch statistics
-LOGS = Path("results/check")  # what the trying processes print
+SECONDS = 120.0  # time limit of each step, such as building the model
+LOGS = Path("results/trials")  # what the trying processes print
 Step = Callable[[str], None]
 
 
@@ -108,47 +107,24 @@ def try_on(
     return found
 
 
-def forecasts(
-    module: str, devices: Sequence[str], precision: str, options: Mapping[str, Any], seconds: float
-) -> list[dict[str, Any]]:
-    """The forecast of the workload's training step at its own batch size on each of these devices."""
-    targets = [find_target(name) for name in devices]
-    requests = [
-        ProgramRequest(
-            device=target.device,
-            devices=target.devices,
-            workload=read_address(module).name,
-            module=module,
-            precision=precision,
-            batch_size=workload_class(module).recipe.batch_size,
-            options=dict(options),
-            timeout=seconds,
-        )
-        for target in targets
-    ]
-    return [answer(record) for record in compile_programs(requests)]
-
-
-def try_everywhere(
-    module: str,
-    backends: Sequence[str],
-    precision: str,
-    options: Mapping[str, Any],
-    seconds: float,
-    on_step: Callable[[str, str], None] = lambda *_: None,
-) -> dict[str, Tried]:
-    """What the workload came to, by backend; an interrupt ends the one that runs at once."""
+def show_trial(module: str, backend: str, options: Mapping[str, Any]) -> int:
+    """Print what a few steps on this backend show; return 1 where they fail."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    found = {}
-    for name in backends:
-        log = LOGS / f"{read_address(module).name}-{name}.log"
-        log.write_bytes(b"")
+    log = LOGS / f"{read_address(module).name}-{backend}.log"
+    log.write_bytes(b"")
+    phases = [f"starting {backend}"]
+    with LiveLine(lambda: f"{module}: {phases[-1]}") as line:
 
-        def step(phase: str, name: str = name) -> None:
-            on_step(name, phase)
+        def on_step(phase: str) -> None:
+            phases.append(phase)
+            if not line.live:
+                line.line(f"{module}: {phase}")
 
-        found[name] = try_on(name, [module], precision, options, seconds, log, step)[0]
-    return found
+        [tried] = try_on(backend, [module], "float32", options, SECONDS, log, on_step)
+    chosen = workload_class(module)
+    hints = chosen.declared.hints if issubclass(chosen, ModelFile) else ()
+    print("\n".join(findings(module, backend, tried, hints)))
+    return int(tried.status != "ok")
 
 
 def request_for(module: str, backend: str, precision: str, options: Mapping[str, Any]) -> Request:
@@ -192,13 +168,13 @@ def _supervised(requests: Sequence[Request], seconds: float, log: Path, on_messa
         "threads": threads,
         "memory_limit": available_memory(),
     }
-    module = "whichdevice.checking.process"
+    module = "whichdevice.trying.process"
     return supervise_module(module, json.dumps(job), variables, log, seconds, on_message, by_phase=True)
 
 
 def _why(finish: Finish, phase: str, seconds: float, log: Path) -> str:
     if finish.status == "timed_out":
-        return f"still {phase} after {seconds:g} s; ended. --seconds N gives each step more time"
+        return f"still {phase} after {seconds:g} s; ended"
     reason = (finish.reason or "the process ended").replace("see its log", f"its log: {log}")
     return f"{reason}, while {phase}"
 
@@ -206,17 +182,11 @@ def _why(finish: Finish, phase: str, seconds: float, log: Path) -> str:
 FALLS = 0.001  # of the first loss, at least
 
 
-def findings(
-    module: str, tried: Mapping[str, Tried], forecasts: Sequence[Mapping[str, Any]], hints: tuple[str, ...]
-) -> list[str]:
-    """Lines: what the model is, how it did on each backend, and what other devices would make of it."""
-    known = next((each.parts for each in tried.values() if "workload" in each.parts), None)
-    lines = [module]
-    if known is not None:
-        lines += _facts(known)
-    lines += [_line(name, _of_backend(each)) for name, each in tried.items()]
-    lines += [_line("forecast", f"{row['device']}: {_of_device(row)}") for row in forecasts]
-    doubts = known.get("model", {}).get("doubts", []) if known is not None else []
+def findings(module: str, backend: str, tried: Tried, hints: tuple[str, ...]) -> list[str]:
+    """Return lines: what the model is, how it did on the backend, and what is doubtful about it."""
+    lines = [module, *(_facts(tried.parts) if "workload" in tried.parts else [])]
+    lines.append(_line(backend, _of_backend(tried)))
+    doubts = tried.parts.get("model", {}).get("doubts", [])
     return lines + [_line("hint", hint) for hint in (*doubts, *hints)]
 
 
@@ -266,12 +236,3 @@ def _of_backend(tried: Tried) -> str:
     what = f"loss {losses[0]:.4g} to {losses[-1]:.4g} in {len(losses)} steps on one batch of {SMALL_BATCH}"
     falls = losses[0] - losses[-1] > FALLS * abs(losses[0])
     return f"ok: {what}" if falls else f"ok, but the loss does not fall: {what}"
-
-
-def _of_device(row: Mapping[str, Any]) -> str:
-    if row["step_time"] is None:
-        return f"{row['status'].replace('_', ' ')}: {row['reason']}"
-    step, low, high = (row[name] * 1e3 for name in ("step_time", "step_time_low", "step_time_high"))
-    need = f"{row['memory_bytes'] / 1e9:.3g} of {row['memory_available_bytes'] / 1e9:.3g} GB"
-    fits = "fits" if row["fits"] else "does not fit"
-    return f"{fits}: {need}; a step of {row['batch']:,} in {step:.3g} ms ({low:.3g} to {high:.3g}; nobody ran it)"
