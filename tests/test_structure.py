@@ -81,7 +81,7 @@ def test_a_declaration_is_read_without_an_import(tmp_path, text, name, arguments
     assert (found.name, found.module, found.arguments) == (name, "file", arguments)
 
 
-@pytest.mark.parametrize("guess", ["importor" + "skip(", "pytest." + "skip(", "skip" + "if(find_spec", "shutil." + "which("])
+@pytest.mark.parametrize("guess", ["importor" + "skip", "pytest." + "skip(", "if(find_" + "spec", "shutil." + "which"])
 def test_tests_say_what_they_need_in_one_way(guess):
     """By the marker, or `require` of tests/needs.py."""
     files = [path for path in Path(__file__).parent.rglob("*.py") if guess in path.read_text(encoding="utf-8")]

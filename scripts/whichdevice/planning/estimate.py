@@ -49,7 +49,7 @@ EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
 SHEET_SHARE = 0.2  # of the sheet's peak that a training step is taken to reach on a GPU or TPU
 FORWARD_SHARE = 3  # of a training step, the forward pass is one part in so many
 FLOAT32_PASSES = 6  # bfloat16 products that a TPU makes a float32 one of
-OWN = "a model of your own: a plan runs none of its code; `whichdevice check` tries it"
+OWN = "a model of your own: a plan runs none of its code; `whichdevice ask FILE --here` tries it"
 
 
 @dataclass(frozen=True)
