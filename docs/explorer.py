@@ -47,7 +47,7 @@ from whichdevice.report.verdict import answer_parts
 from whichdevice.tables.base import table
 from whichdevice.tables.costs import COSTS_COLUMNS
 from whichdevice.tables.forecasts import table_of_records
-from whichdevice.tables.summary import COLUMNS
+from whichdevice.tables.summary import SUMMARY_COLUMNS
 
 DOCS = Path(__file__).resolve().parent
 STEPS = DOCS / "explorer_steps.json.gz"
@@ -368,7 +368,7 @@ def decided(
     """The answer that `ask NAME --no-measuring` has on a typical host, for every device that the choice exists on."""
     records = [each for target in targets if (each := record(name, model, how, batch, target)) is not None]
     frame = table_of_records(records, sheet)
-    empty = (table([], COLUMNS), table([], COSTS_COLUMNS))
+    empty = (table([], SUMMARY_COLUMNS), table([], COSTS_COLUMNS))
     [work] = works(*empty, frame, {}, sheet)
     work = replace(work, sequence_length=model["tokens"], unit=model["unit"])
     wants = wants or Wants(examples=amount_of(work, Wants()).units)

@@ -16,7 +16,7 @@ from whichdevice.machine.tpu import CHIPS, V2
 from whichdevice.tables.base import Sources
 
 Sheet = Mapping[str, HardwareRow]
-SECONDS = 3600.0
+SECONDS_AN_HOUR = 3600.0
 _CHIPS = {chip.name: chip for chip in (V2, *CHIPS.values())}
 # The half_type that a format needs for the 16-bit peak.
 HALF = {"bfloat16": ("bf16",), "float16": ("fp16", "bf16")}  # tensor cores with bfloat16 do float16 as fast
