@@ -118,6 +118,7 @@ class Traced:
         needed, work = need(trace), self._work(trace, request, target)
         sent = sum(each.bytes * each.count for each in work.items if each.kind == "collective")
         collectives = {"all": Collective(count=1, nbytes=sent)} if sent else {}
+        notes = [*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled]
         facts = CompileFacts(
             evidence="traced",
             memory=target.memory,
@@ -133,7 +134,7 @@ class Traced:
             unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),
             way=way.words(target.devices) or None,
-            notes=[*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled],
+            notes=[tpu.PYTORCH] if target.kind == "tpu" else notes,
         )
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
