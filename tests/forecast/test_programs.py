@@ -132,7 +132,8 @@ def test_a_tpu_program_has_what_its_compiler_leaves_of_the_memory(found):
 
 def test_a_tpus_first_estimate_is_of_a_gpus_program_and_near_that_of_its_own_compiler(found):
     estimate, exact = found["estimate"], found["TPU"]
-    assert estimate.program_device == "A100 SXM 80GB" and estimate.facts.memory_available == exact.facts.memory_available
+    assert estimate.program_device == "A100 SXM 80GB"
+    assert estimate.facts.memory_available == exact.facts.memory_available
     assert estimate.facts.operations == exact.facts.operations
     first, second = forecast_of(estimate), forecast_of(exact)
     assert first.software != second.software and first.device_time == pytest.approx(second.device_time, rel=0.5)

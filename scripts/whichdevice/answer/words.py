@@ -255,7 +255,8 @@ def lines(answer: Answer) -> list[str]:
     if answer.pick is None:
         return _nothing(answer)
     above = [decision(answer), _why(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
-    above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer), *_avoid(answer), *_size(answer)]
+    above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
+    above += [*_avoid(answer), *_size(answer)]
     return above[:MAX_LINES]
 
 
