@@ -125,6 +125,8 @@ def forecast_of(record: CompiledRecord, path: str | None = None) -> Forecast:
         record=path,
     )
     known = replace(known, **_facts(record))
+    if target.kind == "tpu":
+        known = replace(known, context=None)  # CUDA's
     try:
         return replace(known, **_time(record, target))
     except StudyError as error:
