@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target, find_target
 from whichdevice.forecast.time_model import MEASURED_HOST_SD, forecast_step
 from whichdevice.forecast.work import Work
@@ -80,6 +81,9 @@ class Forecast:
     changes: tuple[dict[str, Any], ...] = column(
         "JSON: what to change so that it takes less memory, bytes then and how much longer", ()
     )
+    feed: tuple[dict[str, Any], ...] = column(
+        "JSON: what keeps a TPU's matrix units idle, what to set instead, and the time of an example then", ()
+    )
     largest_batch: int | None = column("largest batch found to fit, confirmed by a compile")
     largest_batch_reason: str | None = column("why none was found, or a much larger one may fit")
     usd_per_hour: float | None = column("cheapest on-demand price of these devices")
@@ -123,6 +127,8 @@ def forecast_of(record: CompiledRecord, path: str | None = None) -> Forecast:
         record=path,
     )
     known = replace(known, **_facts(record))
+    if target.kind == "tpu":
+        known = replace(known, context=None)  # CUDA's
     try:
         return replace(known, **_time(record, target))
     except StudyError as error:
@@ -157,7 +163,8 @@ def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
         return {}
     asked, facts = record.asked, record.facts
     host = (facts.host_time, MEASURED_HOST_SD) if facts is not None and facts.host_time else None
-    step = forecast_step(Work.from_dict(record.work), target.row, asked.mode, asked.devices, host)
+    work = Work.from_dict(record.work)
+    step = forecast_step(work, target.row, asked.mode, asked.devices, host)
     units = facts.units_per_step if facts is not None else None
     same = (
         "device_time", "software", "family", "chip", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd",
@@ -169,4 +176,5 @@ def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
         "step_time_high": step.high,
         "throughput": units / step.seconds if units and step.seconds else None,
         "note": step.note or None,
+        "feed": tpu.changes(work, target.row, asked.batch_size // asked.devices) if target.kind == "tpu" else (),
     }
