@@ -13,7 +13,17 @@ from synthetic_forecasts import compiled_for
 
 from whichdevice.answer import Answer, Reason, Wants, answers
 from whichdevice.answer.decide import amount_of, decide, draws
-from whichdevice.answer.rows import FORECAST, MEASURED, ROUGH_MAX, Price, Row, Work, estimated, measured_spread, without_time
+from whichdevice.answer.rows import (
+    FORECAST,
+    MEASURED,
+    ROUGH_MAX,
+    Price,
+    Row,
+    Work,
+    estimated,
+    measured_spread,
+    without_time,
+)
 from whichdevice.answer.table import by_stake, head, study_lines, study_rows, text
 from whichdevice.answer.words import amount_words, as_json, fits_words, known_words, lines, notes, title
 from whichdevice.config.model import Workload

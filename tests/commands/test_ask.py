@@ -139,9 +139,9 @@ def test_a_file_without_a_model_is_one_line(
 def test_devices_are_names_with_commas_or_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert [target.device for target in targets_of(["A100", "T4"])] == ["A100 SXM 80GB", "T4"]
     assert capsys.readouterr().err.startswith("A100: the A100 SXM 80GB is taken; also: A100 PCIe 40GB")
-    assert len(targets_of(["all"])) > 20 and len(targets_of(None)) == 10
+    assert len(targets_of(["all"])) > 20 and len(targets_of(None)) == 13
     assert [target.label for target in targets_of(["T4", "TPU v5e"], (1, 4))] == [
-        "T4", "4 × T4", "TPU v5e (v5e-1x1)"
+        "T4", "4 × T4", "TPU v5e", "4 × TPU v5e"
     ]  # fmt: skip
 
 

@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.tpus import TOPOLOGIES, devices_of
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import CORES_AS_DEVICES, TOPOLOGIES, all_targets, environment, find_target
+from whichdevice.forecast.targets import all_targets, devices_in, environment, find_target, targets_in
 
 
 @pytest.mark.parametrize(
@@ -33,10 +34,12 @@ from whichdevice.forecast.targets import CORES_AS_DEVICES, TOPOLOGIES, all_targe
         ("H200", "H200 SXM"),
         ("GH200-96", "GH200 96GB"),
         ("B200", "B200 SXM"),
-        ("TPU v5e", "TPU v5e (v5e-1x1)"),
-        ("v5e-2x2", "TPU v5e (v5e-2x2)"),
-        ("v2-8", "TPU v2 (v2-2x2)"),
-        ("TPU7x", "TPU7x (tpu7x-1x1x1)"),
+        ("TPU v5e", "TPU v5e"),
+        ("v5e-2x2", "4 × TPU v5e"),
+        ("v5e-8", "8 × TPU v5e"),
+        ("v6e-256", "256 × TPU v6e"),
+        ("v2-8", "4 × TPU v2"),
+        ("TPU7x", "TPU7x"),
         ("rtx 3080 10gb", "RTX 3080"),
         ("4060 ti", "RTX 4060 Ti 16GB"),
         ("RTX 6000 Ada", "RTX 6000 Ada"),
@@ -78,12 +81,36 @@ def test_every_device_with_a_compiler_is_a_target_and_amds_gpus_are_of_pytorch_m
     compiled = {name for name, row in hardware_rows().items() if row.compiler}
     assert {target.device for target in all_targets()} == compiled
     traced = {target.device for target in all_targets(software="eager")}
-    assert {"MI300X", "RX 7900 XTX", "T4"} <= traced and "TPU v5e" not in traced and "MI300X" not in compiled
+    assert {"MI300X", "RX 7900 XTX", "T4", "TPU v5e"} <= traced and "MI300X" not in compiled
     found = find_target("AMD Instinct MI300X")
     assert found.refusal("bfloat16", "eager") is None and found.mixed == "mixed_bfloat16"
     assert "PyTorch models alone" in found.refusal("bfloat16")
     with pytest.raises(StudyError, match="PyTorch models alone"):
         _ = found.compiler
+
+
+@pytest.mark.parametrize(
+    ("names", "some", "none"),
+    [
+        ("tpu", {"TPU v2", "TPU v5e", "TPU7x"}, {"T4"}),
+        ("GPU", {"T4", "H100 SXM"}, {"TPU v5e"}),
+        ("free", {"T4", "TPU v5e", "v5e-2x4"}, {"L4"}),
+        ("desktop", {"RTX 4090"}, {"H100 SXM", "TPU v5e"}),
+        ("cloud", {"H100 SXM", "TPU v6e"}, set()),
+        ("all", {"T4", "TPU v5e", "RTX 4090"}, {"MI300X"}),
+    ],
+)
+def test_a_group_names_its_devices_beside_others(names, some, none):
+    found = devices_in(["L40S", names])
+    assert found[0] == "L40S" and some <= set(found) and not none & set(found)
+
+
+def test_a_tpu_comes_in_the_slices_of_the_numbers_asked_for_else_in_its_smallest():
+    names = ["T4", "TPU v6e", "TPU v4", "v5e-8"]
+    assert [target.label for target in targets_in(names, [1, 8, 16])] == [
+        "T4", "8 × T4", "16 × T4", "TPU v6e", "8 × TPU v6e", "16 × TPU v6e", "8 × TPU v4", "16 × TPU v4", "8 × TPU v5e",
+    ]  # fmt: skip
+    assert [target.label for target in targets_in(["TPU v4"], [1])] == ["4 × TPU v4"]
 
 
 # Names that drivers give, and the row that each means.
@@ -159,7 +186,7 @@ def test_the_compilers_text_is_made_of_the_sheet():
 
 
 def test_a_device_of_v2_is_a_core_with_half_the_chips_memory():
-    assert CORES_AS_DEVICES["TPU v2"] == 2
+    assert devices_of("TPU v2") == 2
     assert find_target("TPU v2").memory == 8 * 2**30
     assert find_target("TPU v5e").memory == 16 * 2**30
 

@@ -10,9 +10,10 @@ from whichdevice.commands.rent import TPUS
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.model import Device
 from whichdevice.config.prices import Offer
+from whichdevice.config.tpus import devices_of
 from whichdevice.measuring.request import build_request
 from whichdevice.study_cells import study_runs
-from whichdevice.tables.hardware import HourlyPrice, cores_of, price_of
+from whichdevice.tables.hardware import HourlyPrice, price_of
 
 
 def row(device: str, usd: float | None, count: int = 1, matches: str = "") -> HardwareRow:
@@ -57,7 +58,7 @@ def test_of_a_newer_tpu_the_smallest_machine_that_holds_the_chips_is_paid(replic
 
 def test_the_machines_that_are_paid_are_those_that_rent_rents() -> None:
     for hardware, chips, replicas, _ in TPUS.values():
-        assert replicas == chips * cores_of(hardware)
+        assert replicas == chips * devices_of(hardware)
         study = synthetic.small_study(devices={"mine": Device(kind="tpu", replicas=replicas)})
         found = price_of("mine", hardware, study, hardware_rows())
         offer = hardware_rows()[hardware].cheapest

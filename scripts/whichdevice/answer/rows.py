@@ -13,7 +13,8 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, cheapest
+from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Offer, cheapest
+from whichdevice.config.tpus import devices_of
 from whichdevice.forecast.answer import Forecast
 from whichdevice.tables.base import CELL
 from whichdevice.tables.forecasts import read_forecasts
@@ -165,11 +166,9 @@ class Expected:
 
     @property
     def label(self) -> str:
-        """`T4`, `8 × T4`, or a TPU with its slice."""
-        forecast = self.forecast
-        if forecast.slice is not None:
-            return forecast.device if forecast.devices == 1 else f"{forecast.device} ({forecast.slice})"
-        return forecast.device if forecast.devices == 1 else f"{forecast.devices} × {forecast.device}"
+        """`T4`, `8 × T4`, or chips of a TPU: `4 × TPU v5e`."""
+        chips = (self.forecast.devices or 1) // devices_of(self.forecast.device)
+        return self.forecast.device if chips <= 1 else f"{chips} × {self.forecast.device}"
 
 
 def works(
@@ -460,19 +459,24 @@ def _offered(row: Row, known: HardwareRow | None) -> Iterator[Row]:
     """The same device where somebody gives it for nothing, by the longest week, and where it may be taken away."""
     if known is None or not row.step_time:
         return
-    free = [offer for offer in known.offers if offer.offer == "free"]
+    free = [offer for offer in known.offers if offer.offer == "free" and _holds(offer, row)]
     spot = cheapest(known.offers, "spot")
-    if spot is not None and row.kind == "gpu" and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
+    if spot is not None and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
         yield replace(
             row, usd_per_hour=spot.usd_per_hour * row.devices, price=Price("spot", spot.provider, spot.words)
         )  # fmt: skip
-    if free and row.card == free[0].device:
+    if free:
         best = max(free, key=lambda offer: offer.week_hours or 0.0)
         names = " or ".join(dict.fromkeys(offer.provider for offer in free))
         yield replace(
             row, usd_per_hour=0.0, price=Price("free", names, best.words), session_hours=best.session_hours,
             week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES,
         )  # fmt: skip
+
+
+def _holds(offer: Offer, row: Row) -> bool:
+    """Whether a free machine is what the row is of: one GPU of it, or the whole slice of a TPU."""
+    return offer.count == row.devices or (row.kind == "gpu" and row.devices == 1)
 
 
 def _is_same_device(forecast: Forecast, cell: pd.Series, hardware: Mapping[str, str | None]) -> bool:

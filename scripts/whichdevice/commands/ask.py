@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
+    add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--json", action="store_true", help="print the answer as JSON")
@@ -77,7 +78,8 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
 
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
-DEVICES_HELP = 'names with commas, e.g. L4,T4,"A100 SXM 80GB", or all; default: ten common ones'
+DEVICES_HELP = 'names and groups with commas, e.g. L4,tpu,"A100 SXM 80GB"; groups: tpu, gpu, free, desktop, cloud, '
+DEVICES_HELP += "all; default: ten common GPUs, TPU v5e and v6e"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,6 +111,7 @@ def question_of(args: argparse.Namespace) -> "Question":
         options=given_options(args.option),
         backend=args.backend,
         largest=args.largest,
+        exact=args.exact,
         measuring=not args.no_measuring,
         again=args.again,
         script_arguments=tuple(args.passed_on),
@@ -138,7 +141,6 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     Raises StudyError as `run`.
     """
     from whichdevice.answer.words import lines
-    from whichdevice.forecast.study import usual_precision
     from whichdevice.forecast.targets import software_of
     from whichdevice.planning.one_model import OneModel
     from whichdevice.planning.requirements import require
@@ -148,9 +150,6 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     require(question.model, {target.kind for target in targets})
     question = replace(question, model=looked_at(question.model, question.script_arguments))
     asked = OneModel(question, targets, counts)
-    for target in targets:
-        if refusal := target.refusal(usual_precision(target, asked.precision), software):
-            print(refusal, file=sys.stderr)
 
     def first(paths: Sequence[Path]) -> None:
         drafts = asked.answers([], paths)
@@ -342,22 +341,16 @@ def gpu_counts(text: str) -> tuple[int, ...]:
 def targets_of(
     names: Sequence[str] | None, counts: Sequence[int] = (1,), software: "Software" = "xla"
 ) -> "list[Target]":
-    """Return the devices that a person lists, or `all` that have this software, in these numbers.
-
-    None stands for ten common ones.
-    """
-    from whichdevice.forecast.study import targets_in
-    from whichdevice.forecast.targets import all_targets, find_target, other_targets
+    """Return the devices that a person lists, by names and groups, in these numbers; None stands for common ones."""
+    from whichdevice.forecast.targets import GROUPS, devices_in, find_target, other_targets, targets_in
 
     asked = FORECAST_DEVICES if names is None else names
     if not asked:
         raise StudyError("--devices: names of devices are needed, e.g. --devices L4,T4")
-    if [name.casefold() for name in asked] == ["all"]:
-        return [target for count in counts for target in all_targets(count, software)]
     for name in asked:
-        if others := other_targets(name):
+        if name.casefold() not in GROUPS and (others := other_targets(name)):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
-    return targets_in(asked, counts)
+    return targets_in(devices_in(asked, software), counts)
 
 
 def given_options(given: list[str]) -> dict[str, Any]:

@@ -23,18 +23,19 @@ from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import check_yaml
+from whichdevice.config.tpus import CHIPS, TOPOLOGIES
 from whichdevice.errors import StudyError
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.store import read_record
 from whichdevice.remote.merge import merge_folder
 from whichdevice.terminal import agree
 
-# TPUs of one machine: the sheet's row, chips, replicas that a framework finds, runtime (cloud.google.com/tpu/docs).
+# TPUs of one machine: the sheet's row, chips, replicas that a framework finds, runtime.
 TPUS = {
-    **{f"tpu-v{n}-8": (f"TPU v{n}", 4, cores, "tpu-ubuntu2204-base") for n, cores in {2: 8, 3: 8, 4: 4}.items()},
-    "tpu-v5p-8": ("TPU v5p", 4, 4, "v2-alpha-tpuv5"),
-    **{f"tpu-v5litepod-{chips}": ("TPU v5e", chips, chips, "v2-alpha-tpuv5-lite") for chips in (1, 4, 8)},
-    **{f"tpu-v6e-{chips}": ("TPU v6e", chips, chips, "v2-alpha-tpuv6e") for chips in (1, 4, 8)},
+    f"tpu-{topology.accelerator}": (chip.device, topology.chips, topology.devices, chip.runtime)
+    for topology in TOPOLOGIES.values()
+    for chip in [CHIPS[topology.chip]]
+    if chip.runtime and topology.chips in chip.machines
 }
 ENVIRONMENTS = {"tpu": {"tensorflow": "tpu", "jax": "jax-tpu"}, "gpu": dict(tensorflow="gpu", jax="gpu", torch="torch")}
 ON_THE_MACHINE = "envs/rented.sh"  # of the checkout: it installs and measures there

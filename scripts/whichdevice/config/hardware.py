@@ -82,9 +82,7 @@ class HardwareRow(BaseModel):
     @property
     def software(self) -> tuple[Software, ...]:
         """What a forecast for it can be of: AMD's GPUs have no compiler here, and PyTorch's traces need none."""
-        if self.compiler == "libtpu":
-            return ("xla",)
-        if self.compiler == "cuda":
+        if self.compiler:
             return ("xla", "eager", "torch.compile")
         return ("eager", "torch.compile") if (self.compute_capability or "").startswith("gfx") else ()
 

@@ -242,6 +242,7 @@ DEADLINE_HOURS = 24.0  # in which a training has to end, unless the question nam
 # its compiler takes minutes for a large model, where these ten need six programs of some seconds.
 FORECAST_DEVICES = (
     "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200",
+    "TPU v5e", "v5e-2x4", "TPU v6e",
 )  # fmt: skip
 
 
@@ -250,7 +251,8 @@ class Forecast(Section):
 
     devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
         list(FORECAST_DEVICES),
-        description='GPUs and TPUs of config/hardware.csv, e.g. "A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
+        description='GPUs, TPUs and groups (tpu, gpu, free, desktop, cloud, all) of config/hardware.csv, e.g. '
+        '"A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
     )
     gpus: Values[PositiveInt] = Field(
         [1],
@@ -266,6 +268,9 @@ class Forecast(Section):
         None, description="batch sizes over all devices; empty takes each workload's largest"
     )
     largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
+    exact: Bool = Field(
+        False, description="programs of TPUs by their own compiler, minutes each, in place of estimates from a GPU's"
+    )
     timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
 
 

@@ -44,11 +44,11 @@ def host_time(work: Work, arrays: int | None = None, fit: bool = False) -> float
 
     A compiled step has so many arrays, and Keras' `fit` or a plain call around it; a traced one its kernels alone.
     """
-    if work.software == "xla" and arrays is None:
+    if work.is_compiled and arrays is None:
         return None
-    if not (its := rates("xla" if work.software == "xla" else "eager")):
+    if not (its := rates("xla" if work.is_compiled else "eager")):
         return None
-    if work.software != "xla":
+    if not work.is_compiled:
         return (its["kernel"] + LAUNCH) * work.sent
     return (arrays or 0) * its["array"] + fit * its["fit"] + (LAUNCH * work.kernels if work.platform == "gpu" else 0.0)
 

@@ -1,13 +1,13 @@
 """From a study to the programs that it wants compiled, and where their records are."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
 
 from whichdevice.config.model import SELF_CHECKS, Study
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import Target, find_target, software_of
+from whichdevice.forecast.targets import Target, devices_in, find_target, software_of, targets_in
 from whichdevice.forecast.xla.compile import KEPT, Found, compile_code_hash, compile_programs
 from whichdevice.measuring.request import content_key
 from whichdevice.models.loading import workload_class
@@ -17,26 +17,14 @@ from whichdevice.records.products import GENERATING, CompiledRecord, Mode, Progr
 def program_requests(study: Study) -> list[ProgramRequest]:
     """Every device × workload × precision × batch × sequence length that the study forecasts, each once.
 
-    What a device does not have (a precision) is left out. Raises StudyError on an unknown device or workload.
+    Raises StudyError on an unknown device or workload.
     """
     return list({request.path: request for request in _requests(study)}.values())
 
 
 def study_targets(study: Study) -> list[Target]:
     """The study's devices, each in the numbers asked for; raises StudyError where one is unknown."""
-    return targets_in(study.forecast.devices, study.forecast.gpus, _target)
-
-
-def targets_in(
-    names: Iterable[str], counts: Sequence[int], find: Callable[[str, int | None], Target] = find_target
-) -> list[Target]:
-    """Each device in each number; of several numbers a TPU slice has its own alone."""
-    found: dict[str, Target] = {}
-    for name, count in product(names, counts):
-        several = len(counts) > 1 and find(name, None).kind == "tpu"
-        target = find(name, None if several or count == 1 else count)
-        found.setdefault(target.label, target)
-    return list(found.values())
+    return targets_in(devices_in(study.forecast.devices), study.forecast.gpus, _target)
 
 
 @cache
@@ -67,7 +55,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
             chosen = usual_precision(target, precision)
             if precision == "mixed" and chosen == "mixed_bfloat16":
                 chosen = getattr(workload_class(module), "usual_format", chosen)
-            if target.refusal(chosen, software_of(module)) is None and size % target.devices == 0:
+            if size % target.devices == 0:
                 yield ProgramRequest(
                     device=target.device,
                     devices=target.devices,
@@ -79,6 +67,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     sequence_length=length,
                     options=workload.options,
                     largest_batch=settings.largest_batch,
+                    exact=settings.exact and target.kind == "tpu" and software_of(module) == "xla",
                     timeout=settings.timeout,
                 )
 

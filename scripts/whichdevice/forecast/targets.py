@@ -11,16 +11,16 @@ what JAX sees: one GPU, a core on TPU v2, v3 and 7x (half a chip's memory and ba
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from whichdevice.config.hardware import CUDA_COLUMNS, HardwareRow, Software, hardware_rows
 from whichdevice.config.prices import price_sheet
+from whichdevice.config.tpus import CHIPS, TOPOLOGIES, Topology, devices_of
 from whichdevice.errors import StudyError
 
 COMPILERS = {"cuda": "XLA for CUDA", "libtpu": "libtpu"}  # by the sheet's column `compiler`
@@ -67,18 +67,6 @@ OWN_PROGRAM = {"A30", "H100 PCIe"}  # much less bandwidth, or fewer multiprocess
 
 
 @dataclass(frozen=True)
-class Topology:
-    """A TPU slice: its name in configs, its row in config/hardware.csv and its name for libtpu."""
-
-    name: str
-    chip: str
-    libtpu: str
-    devices: int
-    accelerator: str  # what a TPU VM of this kind calls itself
-    options: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-
-
-@dataclass(frozen=True)
 class Target:
     """One or several devices of one kind that run a program together."""
 
@@ -106,17 +94,24 @@ class Target:
 
     @property
     def label(self) -> str:
-        """How a person names it: `T4`, `8 × T4`, `TPU v5e (v5e-2x2)`."""
-        if self.slice is not None:
-            return f"{self.device} ({self.slice.name})"
-        return self.device if self.devices == 1 else f"{self.devices} × {self.device}"
+        """How a person names it: `T4`, `8 × T4`, `4 × TPU v5e` (chips)."""
+        return self.device if self.chips == 1 else f"{self.chips} × {self.device}"
+
+    @property
+    def chips(self) -> int:
+        """GPUs, or chips of a TPU slice."""
+        return self.devices if self.slice is None else self.slice.chips
 
     @property
     def memory(self) -> float:
         """Bytes of memory of one device."""
         if self.row.mem_bytes is not None:
             return float(self.row.mem_bytes)
-        return (self.row.mem_gb or 0.0) * 2**30 / CORES_AS_DEVICES.get(self.device, 1)  # the sheets' GB of HBM are GiB
+        return (self.row.mem_gb or 0.0) * 2**30 / devices_of(self.device)  # the sheets' GB of HBM are GiB
+
+    def available(self, reserve: float) -> float:
+        """Bytes of it that are left to a program: on a GPU all but `reserve`, on a TPU what libtpu leaves."""
+        return CHIPS[self.device].available * 2**30 if self.kind == "tpu" else self.memory - reserve
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -180,31 +175,7 @@ class CompilerMissingError(StudyError):
     """The compiler for this kind of device is not on this machine, or does not load."""
 
 
-# TPU slices. v4's two cores are joined (megacore).
-CORES_AS_DEVICES = {"TPU v2": 2, "TPU v3": 2, "TPU7x": 2}  # devices in one chip
-ONE_CHIP = MappingProxyType({"chips_per_host_bounds": (1, 1, 1)})
-MEGACORE = MappingProxyType({"chip_config_name": "megacore"})
-
-TOPOLOGIES: dict[str, Topology] = {
-    each.name: each
-    for each in (
-        Topology("v2-2x2", "TPU v2", "v2:2x2", 8, "v2-8"),
-        Topology("v3-2x2", "TPU v3", "v3:2x2", 8, "v3-8"),
-        Topology("v4-2x2x1", "TPU v4", "v4:2x2x1", 4, "v4-8", MEGACORE),
-        Topology("v5e-1x1", "TPU v5e", "v5e:1x1", 1, "v5litepod-1", ONE_CHIP),
-        Topology("v5e-2x2", "TPU v5e", "v5e:2x2", 4, "v5litepod-4"),
-        Topology("v5e-2x4", "TPU v5e", "v5e:2x4", 8, "v5litepod-8"),
-        Topology("v5p-2x2x1", "TPU v5p", "v5p:2x2x1", 4, "v5p-8"),
-        Topology("v6e-1x1", "TPU v6e", "v6e:1x1", 1, "v6e-1", ONE_CHIP),
-        Topology("v6e-2x2", "TPU v6e", "v6e:2x2", 4, "v6e-4"),
-        Topology("v6e-2x4", "TPU v6e", "v6e:2x4", 8, "v6e-8"),
-        Topology("tpu7x-1x1x1", "TPU7x", "tpu7x:1x1x1", 2, "tpu7x-2", ONE_CHIP),
-        Topology("tpu7x-2x2x1", "TPU7x", "tpu7x:2x2x1", 8, "tpu7x-8"),
-    )
-}
-
-
-NO_TORCH = "no forecast of PyTorch models, which torch_xla compiles there: no published times of that are known"
+NO_TORCH = "no forecast of PyTorch models"
 NO_COMPILER = "no compiler here makes programs for it, so it has forecasts of PyTorch models alone"
 
 
@@ -239,6 +210,58 @@ def program_device(target: Target) -> str:
     return max((row for row in same if row.device not in OWN_PROGRAM), key=lambda row: row.mem_bytes or 0).device
 
 
+GROUPS: dict[str, Callable[[HardwareRow], bool]] = {
+    "all": lambda row: True,
+    "gpu": lambda row: row.kind == "gpu",
+    "tpu": lambda row: row.kind == "tpu",
+    "desktop": lambda row: row.card is not None or row.device.startswith(DESKTOP),
+    "cloud": lambda row: row.cheapest is not None,
+    "free": lambda row: row.cheapest_of("free") is not None,
+}
+
+
+def devices_in(names: Iterable[str], software: Software = "xla") -> list[str]:
+    """Names of devices, with those of each group among them (`tpu`, `free`) in its place."""
+    found: list[str] = []
+    for name in names:
+        group = GROUPS.get(name.casefold())
+        if group is None:
+            found.append(name)
+            continue
+        rows = [row for row in target_rows().values() if software in row.software and group(row)]
+        found += [row.device for row in rows]
+        if name.casefold() == "free":  # of a TPU also the slice that is free
+            found += [
+                each.name
+                for row in rows
+                for each in _slices(row.device)
+                if any(offer.offer == "free" and offer.count == each.chips > 1 for offer in row.offers)
+            ]
+    return list(dict.fromkeys(found))
+
+
+def targets_in(
+    names: Iterable[str], counts: Sequence[int] = (1,), find: "Callable[[str, int | None], Target] | None" = None
+) -> list[Target]:
+    """Each device in each number: so many GPUs, or a slice of so many chips of a TPU; else its smallest slice.
+
+    A slice that is named has its own number alone.
+    """
+    find = find or find_target
+    found: dict[str, Target] = {}
+    for name in names:
+        first = find(name, None)
+        if first.kind == "gpu":
+            targets = [find(name, None if count == 1 else count) for count in counts]
+        elif _plain(name) in {_plain(each) for topology in TOPOLOGIES.values() for each in topology.names}:
+            targets = [first]
+        else:
+            slices = {each.chips: each.devices for each in _slices(first.device)}
+            targets = [find(name, slices[count]) for count in counts if count in slices] or [first]
+        found |= {target.label: target for target in targets if target.label not in found}
+    return list(found.values())
+
+
 def all_targets(devices: int = 1, software: Software = "xla") -> list[Target]:
     """Every target of the sheet: so many GPUs, and the smallest slice of each TPU that has as many devices."""
     rows = [name for name, row in target_rows().items() if software in row.software]
@@ -253,14 +276,14 @@ def find_target(name: str, devices: int | None = None) -> Target:
     """
     wanted = _plain(name)
     for topology in TOPOLOGIES.values():
-        if wanted in (_plain(topology.name), _plain(topology.accelerator)):
+        if wanted in map(_plain, topology.names):
             if devices not in (None, 1, topology.devices):
                 raise StudyError(f"{name}: the slice has {topology.devices} devices, not {devices}")
             return Target(topology.chip, topology.devices, target_rows()[topology.chip], topology)
     row = _row_named(name)
     found = _target(row, devices or 1)
     if found is None or (devices is not None and found.devices != devices and devices != 1):
-        counts = (*GPU_COUNTS, *NODES) if target_rows()[row].kind == "gpu" else _slice_sizes(row)
+        counts = (*GPU_COUNTS, *NODES) if target_rows()[row].kind == "gpu" else [each.devices for each in _slices(row)]
         raise StudyError(f"{row}: {devices} devices are no machine that is known; {', '.join(map(str, counts))} are")
     return found
 
@@ -282,13 +305,13 @@ def _target(row: str, devices: int) -> Target | None:
     sheet = target_rows()[row]
     if sheet.kind == "gpu":
         return Target(row, devices, sheet) if devices in (*GPU_COUNTS, *NODES) else None
-    slices = sorted((each for each in TOPOLOGIES.values() if each.chip == row), key=lambda each: each.devices)
-    chosen = next((each for each in slices if each.devices >= devices), None)
+    chosen = next((each for each in _slices(row) if each.devices >= devices), None)
     return Target(row, chosen.devices, sheet, chosen) if chosen is not None else None
 
 
-def _slice_sizes(row: str) -> list[int]:
-    return sorted(each.devices for each in TOPOLOGIES.values() if each.chip == row)
+def _slices(row: str) -> list[Topology]:
+    """The slices of a TPU, the smallest first."""
+    return [each for each in TOPOLOGIES.values() if each.chip == row]
 
 
 def _row_named(name: str) -> str:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.config.hardware import HardwareRow
+from whichdevice.config.tpus import CHIPS
 from whichdevice.errors import StudyError
 from whichdevice.forecast.joint import interval, residual
 from whichdevice.forecast.work import Platform, Work
@@ -59,31 +60,6 @@ OTHER_NETWORK = 12.5e9
 
 
 @dataclass(frozen=True)
-class Chip:
-    """What a TPU's sheet row lacks: cores that JAX sees as devices, clock in Hz, bytes/s of a link in one direction."""
-
-    cores: int
-    clock: float
-    link: float
-
-
-# Clocks: matrix units × clock × 2 gives the sheet's peak (v2 1 × 128², v3 2, v4, v5e and v5p 4 a core; v6e and a core
-# of 7x 4 × 256²).
-# Links: v3 and v2 656 and 496 Gbit/s (Jouppi et al., "A Domain-Specific Supercomputer for Training Deep Neural
-# Networks", CACM 2020, unverified); v4 to v6e: the table "ICI BW/link (one-way)" of jax-ml/scaling-book, tpus.md;
-# 7x: 600 GB/s of six links (stas00/ml-engineering).
-TPUS = {
-    "TPU v2": Chip(2, 0.70e9, 62e9),
-    "TPU v3": Chip(2, 0.94e9, 82e9),
-    "TPU v4": Chip(1, 1.05e9, 45e9),
-    "TPU v5e": Chip(1, 1.50e9, 50e9),
-    "TPU v5p": Chip(1, 1.75e9, 100e9),
-    "TPU v6e": Chip(1, 1.75e9, 100e9),
-    "TPU7x": Chip(2, 2.20e9, 100e9),
-}
-
-
-@dataclass(frozen=True)
 class Peaks:
     """What one device does by its sheet, per second: operations by precision, bytes of memory and of a link."""
 
@@ -95,6 +71,7 @@ class Peaks:
     clock: float | None = None
     low_power: bool = False
     watts: float | None = None
+    vendor: str = "NVIDIA"
 
     @property
     def chip(self) -> str:
@@ -106,7 +83,7 @@ class Peaks:
         """Chips that hold their clocks in a similar way."""
         if self.platform == "tpu":
             return "TPU"
-        if self.device.startswith(("MI", "RX")):
+        if self.vendor == "AMD":
             return "AMD"
         if self.low_power:
             return "low power"
@@ -123,7 +100,7 @@ class Peaks:
         if row.kind == "tpu" and row.half_dense_tflops is not None:
             tera |= {"tf32": row.half_dense_tflops / 3, "float32": row.half_dense_tflops / 6}
         missing = [name for name, value in {**tera, "bandwidth": row.mem_bw_gbs}.items() if value is None]
-        if missing or (row.kind == "tpu" and row.device not in TPUS):
+        if missing or (row.kind == "tpu" and row.device not in CHIPS):
             raise StudyError(
                 f"hardware.csv: {row.device} has no number for a forecast: {', '.join(missing) or 'clock'}"
             )
@@ -132,12 +109,14 @@ class Peaks:
             (row.mem_bw_gbs or 0.0) * 1e9,
         )
         if row.kind == "tpu":
-            tpu = TPUS[row.device]
-            per_core = {name: value / tpu.cores for name, value in operations.items()}
-            return cls(row.device, "tpu", per_core, bandwidth / tpu.cores, tpu.link, tpu.clock)
+            tpu = CHIPS[row.device]
+            share = {name: value / tpu.devices for name, value in operations.items()}
+            return cls(row.device, "tpu", share, bandwidth / tpu.devices, tpu.link, tpu.clock)
         link = (row.link_gbs or 0.0) * 1e9 or PCIE.get((row.compute_capability or "").partition(".")[0], 32e9)
         low_power = (row.power_w is not None and 0 < row.power_w <= LOW_POWER) or "Max-Q" in row.device
-        return cls(row.device, "gpu", operations, bandwidth, link, None, low_power, row.power_w or CONFLICTING_POWER)
+        vendor = "AMD" if (row.compute_capability or "").startswith("gfx") else "NVIDIA"
+        watts = row.power_w or CONFLICTING_POWER
+        return cls(row.device, "gpu", operations, bandwidth, link, None, low_power, watts, vendor)
 
 
 def chip_of(device: str) -> str:
@@ -197,7 +176,7 @@ def forecast_step(
     doubts = {  # what widens the interval: log spread
         "launches": LAUNCH_SD * share("launch".__eq__),
         "unfitted": UNFITTED_SD * share(lambda name: like(name, fitted["factors"]) not in fitted["fitted"]),
-        "together": TOGETHER_SD if devices > 1 and software == "xla" else UNFITTED_SD * share("collective".__eq__),
+        "together": TOGETHER_SD if devices > 1 and work.software == "xla" else UNFITTED_SD * share("collective".__eq__),
         "decode": DECODE_SD if mode == "decode" else 0.0,
         "loops": LOOP_SD if work.unknown_loops else 0.0,
         "recurrent": RECURRENT_SD * share(lambda name: "recurrent" in name),
@@ -305,7 +284,7 @@ def _family_of(work: Work) -> str:
 def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
     """Seconds of a step at the peaks of the hardware sheet: operations by kind and precision, bytes by kind.
 
-    "bytes of" a kind are of kernels with operations; "launch" counts kernels.
+    "bytes of" a kind are of kernels with operations; "launch" counts kernels, on a TPU those of time steps apart.
     """
     found: dict[str, float] = defaultdict(float)
     for item in work.items:
@@ -320,7 +299,10 @@ def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
                 precision = "float32"
             name = item.kind if peaks.platform == "tpu" else f"{item.kind} {precision}"
             found[name] += item.count * item.operations / peaks.operations[precision]
-        found["bytes of " * bool(item.operations) + item.kind] += item.count * item.bytes / peaks.bandwidth
+        name = "bytes of " * bool(item.operations or item.kind == "recurrent") + item.kind
+        found[name] += item.count * item.bytes / peaks.bandwidth
+    if peaks.platform == "tpu" and work.sent < work.kernels:
+        return found | {"launch": work.sent, "launch of recurrent": work.kernels - work.sent}
     return found | {"launch": work.kernels}
 
 
@@ -360,7 +342,7 @@ def pace_of(chip: str, name: str) -> str:
     Operations take longer at the clock that a chip holds under load; matrix units (float16, bfloat16 and TF32) draw
     more power than exact float32. Bytes take longer where a chip reaches less of its bandwidth, or caches less.
     """
-    if name in ("launch", "collective", "transfer"):
+    if name.startswith("launch") or name in ("collective", "transfer"):
         return ""
     if name.startswith("bytes of ") or name in MOVING:
         return f"bandwidth of {chip}"

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from whichdevice.errors import StudyError
 
 Platform = Literal["gpu", "tpu"]
-Software = Literal["xla", "eager", "torch.compile"]
+Software = Literal["xla", "eager", "torch.compile", "xla of a GPU", "PyTorch"]  # the last two: of a TPU (tpu.py)
 Kind = Literal[
     "product",
     "convolution",
@@ -86,6 +86,11 @@ class Work:
     unknown_loops: int = 0
     unknown_calls: int = 0  # calls into libraries or own kernels, whose operations cannot be counted
     software: Software = "xla"
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the host sends the whole step off in one call, as it does a program of XLA."""
+        return self.software.startswith("xla")
 
     @property
     def operations(self) -> float:
@@ -207,6 +212,21 @@ class Total:
             self.rest[kind] = [a + b * times for a, b in zip(self.rest[kind], sums, strict=True)]
         self.unknown_loops += other.unknown_loops
         self.unknown_calls += other.unknown_calls
+
+    @property
+    def bytes(self) -> float:
+        """Of all kernels."""
+        return sum(key[3] * count for key, count in self.products.items()) + sum(sums[0] for sums in self.rest.values())
+
+    def recurrent(self) -> "Total":
+        """The same kernels as those of a time step."""
+        found = Total(unknown_loops=self.unknown_loops, unknown_calls=self.unknown_calls)
+        for (kind, *others), count in self.products.items():
+            found.products[kind if kind == "collective" else "recurrent", *others] += count
+        for (kind, *others), sums in self.rest.items():
+            key = kind if kind in ("collective", "transfer") else "recurrent", *others
+            found.rest[key] = [a + b for a, b in zip(found.rest[key], sums, strict=True)]
+        return found
 
     @property
     def weight(self) -> float:

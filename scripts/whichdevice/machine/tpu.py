@@ -2,43 +2,19 @@
 
 TPU_ACCELERATOR_TYPE does not show them: compiling for a TPU sets it on hosts without one. Google's vendor id alone
 does not show them either: Google's network and disk cards carry it too.
-Ids and facts per chip: jax/_src/hardware_utils.py and tpu_info/device.py of cloud-accelerator-diagnostics.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.config.tpus import CHIPS, V2_SUBSYSTEM, Chip
 from whichdevice.machine.devices import DeviceFacts, visible_list
 
 GOOGLE = "0x1ae0"
 ROOT = Path("/")
 GIB = 2**30
-V2_SUBSYSTEM = "0x004e"  # v2 and v3 share a device id
-
-
-@dataclass(frozen=True)
-class Chip:
-    """One generation: `cores` are the devices that a framework sees per chip; memory is bytes per chip."""
-
-    name: str
-    cores: int
-    memory: int
-    machines: tuple[int, ...] = (1,)  # chips of the single machines that can be rented
-
-
-V2, V3 = Chip("TPU v2", 2, 16 * GIB, (4,)), Chip("TPU v3", 2, 32 * GIB, (4,))
-CHIPS = {
-    "0x0027": V3,
-    "0x005e": Chip("TPU v4", 1, 32 * GIB, (4,)),
-    "0x0062": Chip("TPU v5p", 1, 95 * GIB, (4,)),
-    "0x0063": Chip("TPU v5e", 1, 16 * GIB, (1, 4, 8)),
-    "0x006f": Chip("TPU v6e", 1, 32 * GIB, (1, 4, 8)),
-    "0x0076": Chip("TPU7x", 2, 192 * GIB),
-}
-
-
 def present(root: Path = ROOT) -> int:
     """TPU cores that this process may use."""
     return _look(root)[0]
@@ -63,7 +39,8 @@ def describe(root: Path = ROOT) -> DeviceFacts:
         driver = None
     if not chips:
         return DeviceFacts(driver=driver)
-    return DeviceFacts(chips[0].name, present(root), chips[0].memory // chips[0].cores, driver)
+    memory = round((hardware_rows()[chips[0].device].mem_gb or 0.0) * GIB)
+    return DeviceFacts(chips[0].device, present(root), memory // chips[0].devices, driver)
 
 
 def _look(root: Path) -> tuple[int, str]:
@@ -75,19 +52,18 @@ def _look(root: Path) -> tuple[int, str]:
         return 0, f"{len(chips)} chips on the PCI bus, but no /dev/accel* or /dev/vfio: is the container privileged?"
     visible = visible_list("TPU_VISIBLE_CHIPS", "TPU_VISIBLE_DEVICES")
     if visible is None or not visible[1]:  # an empty list hides nothing
-        return sum(chip.cores for chip in chips), ""
-    return sum(chip.cores for chip in chips[: len(visible[1])]), ""
+        return sum(chip.devices for chip in chips), ""
+    return sum(chip.devices for chip in chips[: len(visible[1])]), ""
 
 
 def _chips(root: Path) -> Iterator[Chip]:
     for vendor in sorted((root / "sys/bus/pci/devices").glob("*/vendor")):
         if _text(vendor) != GOOGLE:
             continue
-        chip = CHIPS.get(_text(vendor.with_name("device")))
-        if chip is V3 and _text(vendor.with_name("subsystem_device")) == V2_SUBSYSTEM:
-            chip = V2
-        if chip is not None:
-            yield chip
+        same = [chip for chip in CHIPS.values() if chip.pci == _text(vendor.with_name("device"))]
+        older = _text(vendor.with_name("subsystem_device")) == V2_SUBSYSTEM  # v2 and v3 share an id
+        if same:
+            yield same[0] if older else same[-1]
 
 
 def _text(path: Path) -> str:

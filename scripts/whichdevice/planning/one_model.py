@@ -56,6 +56,7 @@ class Question:
     options: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
     largest: bool = False
+    exact: bool = False  # TPUs by their own compiler
     measuring: bool = True
     again: bool = False  # measure anew
     script_arguments: tuple[str, ...] = ()
@@ -115,6 +116,7 @@ class OneModel:
                 "gpus": list(self.gpus),
                 "precision": [self.precision],
                 "largest_batch": question.largest,
+                "exact": question.exact,
             },
             "data": {"source": "standin", "sources": {chosen.dataset: "standin"} if chosen.dataset else {}},
             "workloads": {config_name(self.model): workload},

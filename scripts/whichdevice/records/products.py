@@ -42,14 +42,15 @@ class ProgramRequest(Part):
     sequence_length: Integer | None = None
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     largest_batch: bool = False
+    exact: bool = False  # by a TPU's own compiler, in place of an estimate from a GPU's program
     timeout: float = 900.0
 
     @property
     def path(self) -> str:
-        """`<device>[-x<devices>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-<mode>]`, spaces as `_`."""
+        """`<device>[-x<n>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-<mode>][-exact]`, spaces as `_`."""
         several = f"-x{self.devices}" if self.devices > 1 else ""
         length = f"-sequence_length={self.sequence_length}" if self.sequence_length is not None else ""
-        mode = "" if self.mode == "train" else f"-{self.mode}"
+        mode = ("" if self.mode == "train" else f"-{self.mode}") + "-exact" * self.exact
         device = re.sub(r"[^\w.+-]+", "_", self.device).strip("_")
         return f"{device}{several}/{self.workload}-{self.precision}-b{self.batch_size}{length}{mode}"
 
@@ -114,9 +115,10 @@ class CompiledRecord(Part):
     reason: Redacted | None = None  # one line, for every status but ok
     versions: dict[str, str] = Field(default_factory=dict)  # jax, jaxlib, keras and the compiler's packages
     code_hash: str
-    program_device: str | None = None  # the card whose program this is, where it is another than `asked.device`
+    program_device: str | None = None  # the GPU whose program this is, where it is not `asked.device`
     facts: CompileFacts | None = None
     work: dict[str, Any] | None = None  # forecast.work.Work.digest()
+    work_for_tpu: dict[str, Any] | None = None  # of a GPU's program, as a TPU's estimate reads it (forecast/tpu.py)
 
 
 def write_compiled(record: CompiledRecord, path: Path) -> None:

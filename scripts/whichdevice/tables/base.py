@@ -10,6 +10,7 @@ import pandas as pd
 
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Study
+from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError
 from whichdevice.files import replacing
 from whichdevice.study_cells import make_tables
@@ -147,10 +148,9 @@ def epochs_text(fewest: float, most: float, cut: bool) -> str:
 
 
 def device_name(row: pd.Series) -> str:
-    """`T4`, `8 × T4`, or a TPU with its slice."""
-    if pd.notna(row["slice"]):
-        return f"{row['device']} ({row['slice']})"
-    return str(row["device"]) if row["devices"] == 1 else f"{row['devices']} × {row['device']}"
+    """`T4`, `8 × T4`, or chips of a TPU: `4 × TPU v5e`."""
+    chips = row["devices"] // devices_of(str(row["device"]))
+    return str(row["device"]) if chips <= 1 else f"{chips} × {row['device']}"
 
 
 class Sources:

@@ -10,12 +10,13 @@ from typing import Any, get_args, get_origin
 
 import pandas as pd
 
+from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import Forecast, forecast_of
 from whichdevice.records.products import CompiledRecord, read_compiled
 from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Kind, Sources, table
-from whichdevice.tables.hardware import Sheet, cores_of, device_rows
+from whichdevice.tables.hardware import Sheet, device_rows
 
 KINDS: Mapping[Any, Kind] = {str: "text", int: "int", float: "float", bool: "flag", tuple: "text"}
 
@@ -112,6 +113,6 @@ def _priced(forecast: Forecast, sheet: Sheet) -> Forecast:
     offer = sheet[forecast.device].cheapest
     if offer is None:
         return replace(forecast, price=f"no price: the price sheet has none for {forecast.device}")
-    chips = math.ceil((forecast.devices or 1) / cores_of(forecast.device))
+    chips = math.ceil((forecast.devices or 1) / devices_of(forecast.device))
     usd = offer.usd_per_hour * chips
     return replace(forecast, usd_per_hour=usd, provider=offer.provider, price=offer.words)

@@ -12,12 +12,11 @@ import pandas as pd
 
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Study
-from whichdevice.machine.tpu import CHIPS, V2
+from whichdevice.config.tpus import CHIPS, devices_of
 from whichdevice.tables.base import Sources
 
 Sheet = Mapping[str, HardwareRow]
 SECONDS = 3600.0
-_CHIPS = {chip.name: chip for chip in (V2, *CHIPS.values())}
 # The half_type that a format needs for the 16-bit peak.
 HALF = {"bfloat16": ("bf16",), "float16": ("fp16", "bf16")}  # tensor cores with bfloat16 do float16 as fast
 
@@ -91,7 +90,7 @@ def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -
     offer = sheet[name].cheapest
     if offer is None:
         return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {own}")
-    used = math.ceil(settings.replicas / cores_of(name))
+    used = math.ceil(settings.replicas / devices_of(name))
     machine = _machine(used, name)
     chips = machine * math.ceil(used / machine)
     rented = "" if chips == used else f", rented {machine} at a time"
@@ -99,14 +98,9 @@ def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -
     return HourlyPrice(chips * offer.usd_per_hour, f"sheet: {name}, {amount} ({offer.words})")
 
 
-def cores_of(hardware: str) -> int:
-    """Replicas that one chip carries: the two cores of an older TPU count apart, and are rented together."""
-    return _CHIPS[hardware].cores if hardware in _CHIPS else 1
-
-
 def _machine(chips: int, hardware: str) -> int:
     """Chips of the smallest machine that holds so many, else of the largest one."""
-    machines = _CHIPS[hardware].machines if hardware in _CHIPS else (1,)
+    machines = CHIPS[hardware].machines if hardware in CHIPS else (1,)
     return min((size for size in machines if size >= chips), default=max(machines))
 
 
@@ -132,7 +126,7 @@ def sheet_peak(row_name: str | None, product: str, replicas: int, cores: int | N
     peak = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops}.get(
         product, row.half_dense_tflops if has_half else None
     )
-    share = memories = replicas / cores_of(row_name)
+    share = memories = replicas / devices_of(row_name)
     if row.kind == "cpu":
         share = cores / row.cores if cores and row.cores else math.nan
         memories = 1 if math.isnan(share) else math.ceil(share)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.torch.memory import RESERVE, SPREAD, is_tight, need
 from whichdevice.forecast.torch.several import Way, way_that_fits
@@ -22,7 +23,7 @@ def way_on(
     passes: int | None = None,
 ) -> Way:  # fmt: skip
     """Return how each device of a target takes its part of the batch, with its trace; see `way_that_fits`."""
-    available = target.memory - RESERVE
+    available = target.available(RESERVE)
 
     def fits(trace: Trace) -> bool:
         return need(trace) <= available * (1 - SPREAD)
@@ -30,8 +31,10 @@ def way_on(
     return way_that_fits(traced, batch_size // target.devices, target.devices, fits, mixed, tunable, passes)
 
 
-def work_of(trace: Trace, precision: str, compiled: bool = False) -> Work:
+def work_of(target: Target, trace: Trace, precision: str, compiled: bool = False) -> Work:
     """Return the work of one device: in float16 gradients are divided by the loss's scale and checked."""
+    if target.kind == "tpu":
+        return tpu.of_trace(trace.fused)
     work, gradients = trace.fused if compiled else trace.work, trace.memory["gradients"]
     if precision == "mixed_float16" and gradients:
         work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
@@ -40,7 +43,7 @@ def work_of(trace: Trace, precision: str, compiled: bool = False) -> Work:
 
 def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileFacts:
     """Return the facts of a step on a target: its memory and its work, and those of `facts`."""
-    available, needed = target.memory - RESERVE, need(trace)
+    available, needed = target.available(RESERVE), need(trace)
     sent = sum(item.bytes * item.count for item in work.items if item.kind == "collective")
     return CompileFacts(
         evidence="traced",
@@ -48,7 +51,7 @@ def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileF
         memory_available=available,
         memory_needed=needed,
         memory_missing=needed - available if needed > available else None,
-        memory_tight=is_tight(needed, available),
+        memory_tight=tpu.is_tight(needed, target) if target.kind == "tpu" else is_tight(needed, available),
         memory_parts=dict(trace.memory),
         operations=work.operations,
         nbytes=work.bytes,

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
@@ -110,9 +111,11 @@ class Traced:
 
     def record(self, request: ProgramRequest, target: Target) -> tuple[CompileStatus, str | None, CompileFacts, Work]:
         """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
+        if target.kind == "tpu" and (reason := self._not_on_tpu()):
+            raise StudyError(reason)
         way = self._way(request, target)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
-        work = self._work(trace, request)
+        work = self._work(trace, request, target)
         facts = facts_on(
             target,
             trace,
@@ -122,12 +125,16 @@ class Traced:
             way=way.words(target.devices) or None,
             notes=[*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled],
         )
-        needed, available = need(trace), target.memory - RESERVE
+        needed, available = need(trace), target.available(RESERVE)
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
         if (request.largest_batch or needed > available) and not self._workload.tunable:
             facts = facts.model_copy(update=self._largest(request, target, needed, available))
         return *outcome(facts), facts, work
+
+    def _not_on_tpu(self) -> str | None:
+        """Why the step has no TPU form; None where it has one."""
+        return tpu.NO_4_BITS if self._workload.tuning.method == "qlora" else self._workload.only_on_gpu
 
     def _cached(self, trace: Trace, request: ProgramRequest) -> Trace:
         """With the cache of keys and values, which a decoding step reads whole."""
@@ -143,8 +150,8 @@ class Traced:
         mixed = self.plan.step.precision.startswith("mixed")
         return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes)
 
-    def _work(self, trace: Trace, request: ProgramRequest) -> Work:
-        return work_of(trace, request.precision, self._compiled)
+    def _work(self, trace: Trace, request: ProgramRequest, target: Target) -> Work:
+        return work_of(target, trace, request.precision, self._compiled)
 
     def _changes(self, request: ProgramRequest, target: Target, work: Work, available: float) -> list[Change]:
         """What to change so that it fits, with the memory that it then needs and how much longer a step takes."""
@@ -158,7 +165,9 @@ class Traced:
             Change(
                 name=" and ".join(ways),
                 memory_needed=need(trace),
-                time=seconds(self._work(accumulated(trace, request.batch_size // target.devices // size), request))
+                time=seconds(
+                    self._work(accumulated(trace, request.batch_size // target.devices // size), request, target)
+                )
                 / seconds(work),
             )
             for ways, trace in found

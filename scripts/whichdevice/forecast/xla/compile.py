@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
-from whichdevice.forecast import host
+from whichdevice.forecast import host, tpu
 from whichdevice.forecast.targets import (
     COMPILERS,
     PACKAGES,
@@ -74,6 +74,10 @@ def compile_programs(
     failed: dict[int, CompiledRecord] = {}
     for own in (False, True):  # the architectures' programs, then those that cards need of their own
         rest = {number: each for number, each in enumerate(requests) if number not in records and number not in failed}
+        for number, request in list(rest.items()):
+            if (refused := _refused(request)) is not None:
+                know(number, refused)
+                del rest[number]
 
         def found(number: int, program: CompiledRecord, own: bool = own) -> None:
             record = borrowed(program, requests[number])
@@ -107,6 +111,8 @@ def borrowed(program: CompiledRecord, request: ProgramRequest) -> CompiledRecord
     if device == request.device:
         return record
     record.program_device = device
+    if find_target(request.device, request.devices).kind == "tpu":
+        return _estimated(record)
     if facts is None or facts.memory_needed is None:
         record.reason = record.reason and record.reason.replace(device, request.device)
         return record
@@ -119,7 +125,7 @@ def borrowed(program: CompiledRecord, request: ProgramRequest) -> CompiledRecord
 def on_memory_of(record: CompiledRecord, target: Target) -> CompiledRecord:
     """Return the record of a program with the memory of a target, which it may fit or not."""
     assert record.facts is not None and record.facts.memory_needed is not None
-    available = target.memory - RESERVE
+    available = target.available(RESERVE)
     missing = record.facts.memory_needed - available
     facts = record.facts.model_copy(
         update={
@@ -135,9 +141,40 @@ def on_memory_of(record: CompiledRecord, target: Target) -> CompiledRecord:
     return record.model_copy(update={"facts": facts, "status": status, "reason": reason})
 
 
+def _estimated(record: CompiledRecord) -> CompiledRecord:
+    """The first estimate of a step on a TPU, from a record that has a GPU's program."""
+    target, facts = find_target(record.asked.device, record.asked.devices), record.facts
+    if facts is None or record.work is None:
+        return record
+    work = tpu.of_program(Work.from_dict(record.work_for_tpu or record.work))
+    available = target.available(RESERVE)
+    parts = (facts.arguments or 0.0) + (facts.outputs or 0.0) - (facts.aliased or 0.0)
+    needed = tpu.memory_needed(work, parts, facts.temporary or 0.0)
+    record.work, record.work_for_tpu = work.digest(), None
+    record.facts = facts.model_copy(
+        update={
+            "memory": target.memory,
+            "memory_available": available,
+            "memory_needed": needed,
+            "memory_missing": needed - available if needed > available else None,
+            "memory_tight": tpu.is_tight(needed, target),
+            "memory_is_lower_bound": False,
+            "changes": [],
+            "notes": [],  # of cuDNN's layers
+            "operations": work.operations,
+            "nbytes": work.bytes,
+            "kernels": work.kernels,
+        }
+    )
+    record.status, record.reason = "ok", None
+    if needed > available:
+        record.status, record.reason = "does_not_fit", str(OutOfDeviceMemoryError(needed, available))
+    return record
+
+
 def provisional(request: ProgramRequest, known: Iterable[CompiledRecord]) -> CompiledRecord | None:
-    """A GPU's record from any program of the same step, until its own is known; None where there is none."""
-    if find_target(request.device, request.devices).kind != "gpu":
+    """A record from any GPU's program of the same step, until its own is known; None where there is none."""
+    if request.exact:
         return None
     same = request.model_dump(include=SAME_STEP)
     found = (
@@ -160,20 +197,19 @@ def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> Com
 
 
 def _shared(request: ProgramRequest) -> ProgramRequest:
-    """The request for the program that its architecture shares."""
+    """The request for the program that its architecture shares; for a GPU's, of which a TPU has an estimate."""
     if software_of(request.module) != "xla" or request.largest_batch:
         return request
     target = find_target(request.device, request.devices)
-    if target.refusal(request.precision) is not None:
-        return request
+    if target.kind == "tpu":
+        return request if request.exact else request.model_copy(update={"device": tpu.CARD})
     device = program_device(target)
     return request if device == request.device else request.model_copy(update={"device": device})
 
 
 def _step(asked: ProgramRequest) -> str:
     """All that a request has but the device, as a name; how many GPUs share the batch belongs to the step."""
-    kind = find_target(asked.device, asked.devices).kind
-    return kind + asked.model_dump_json(exclude={"device", "workload", "timeout", "largest_batch"})
+    return asked.model_dump_json(exclude={"device", "workload", "timeout", "largest_batch"})
 
 
 def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: Found, waits: bool) -> None:
@@ -219,6 +255,15 @@ def cache_path(draft: CompiledRecord) -> Path:
     key = [asked, row, draft.versions, draft.code_hash, draft.schema_version, own_flags()]
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return CACHE / f"{digest[:LENGTH]}.json"
+
+
+def _refused(request: ProgramRequest) -> CompiledRecord | None:
+    """A record that says why the device cannot run such a step; None where it can."""
+    reason = find_target(request.device, request.devices).refusal(request.precision, software_of(request.module))
+    if reason is None:
+        return None
+    code = compile_code_hash(request.module)
+    return CompiledRecord(asked=request, status="refused", reason=reason, code_hash=code)
 
 
 def _draft(request: ProgramRequest) -> CompiledRecord:
@@ -276,8 +321,7 @@ class _Pool:
 
         def place(number: int) -> tuple[Any, ...]:
             asked = self._drafts[number].asked
-            kind = find_target(asked.device, asked.devices).kind
-            return kind == "tpu", _step(asked), number
+            return asked.exact, _step(asked), number
 
         return sorted(self._drafts, key=place)
 

@@ -12,7 +12,7 @@ Reads the scheduled text (HLO) that XLA prints for GPUs and TPUs. What counts:
   exceptions: an operand of which only slices or gathered rows are used counts as those; a result that updates an array
   in place counts as the update; what only renames (tuples, bitcasts, buffers) moves nothing.
 - A loop counts its body as often as it runs; a loop of unknown length once (`unknown_loops`). Of branches the longest
-  counts.
+  counts. Where `small_loops` is given, kernels of a loop whose body moves no more bytes are of kind `recurrent`.
 - *Kernels*: each instruction that does something is one.
 
 Whatever the text holds, the outcome is a Work or a StudyError.
@@ -68,18 +68,22 @@ CUDNN = {
 CUBLAS = ("__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8")
 
 
-def read_work(text: str, platform: Platform, left_out: Set[int] = frozenset()) -> Work:
+def read_work(
+    text: str, platform: Platform, left_out: Set[int] = frozenset(), small_loops: float | None = None
+) -> Work:
     """Read the text of a scheduled program (`compiled.as_text()`), without loops that run `left_out` times.
 
     Raises StudyError where it makes no sense.
     """
-    return work_of(parse_program(text), platform, left_out)
+    return work_of(parse_program(text), platform, left_out, small_loops)
 
 
-def work_of(program: Program, platform: Platform, left_out: Set[int] = frozenset()) -> Work:
+def work_of(
+    program: Program, platform: Platform, left_out: Set[int] = frozenset(), small_loops: float | None = None
+) -> Work:
     """The work of one run of a program; raises StudyError where it makes no sense."""
     try:
-        total = _Reader(program, platform, left_out).run(program.entry, {}, ())
+        total = _Reader(program, platform, left_out, small_loops).run(program.entry, {}, ())
     except MALFORMED as error:
         raise StudyError(f"compiled program: makes no sense ({type(error).__name__})") from error
     return total.work(platform)
@@ -88,8 +92,11 @@ def work_of(program: Program, platform: Platform, left_out: Set[int] = frozenset
 class _Reader:
     """Walks a program along its calls."""
 
-    def __init__(self, program: Program, platform: Platform, left_out: Set[int]) -> None:
+    def __init__(
+        self, program: Program, platform: Platform, left_out: Set[int], small_loops: float | None
+    ) -> None:
         self._program, self._platform, self._left_out = program, platform, left_out
+        self._small_loops = small_loops
 
     def run(self, computation: Computation, known: Known, above: tuple[str, ...]) -> Total:
         """One run of a computation; `above` names those that led here."""
@@ -117,6 +124,8 @@ class _Reader:
             return
         inner = constants_of(loop, around, self._program, known)
         body = self.run(self._program.computation(loop.called.get("body", "")), inner, above)
+        if self._small_loops is not None and trips is not None and body.bytes <= self._small_loops:
+            body = body.recurrent()
         total.add(body, 1 if trips is None else trips)
         total.unknown_loops += trips is None
 

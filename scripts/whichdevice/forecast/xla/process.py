@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target, software_of
-from whichdevice.forecast.work import Work
+from whichdevice.forecast.work import Platform, Work
 from whichdevice.forecast.xla.device_memory import RESERVE, OutOfDeviceMemoryError, largest_batch
-from whichdevice.forecast.xla.hlo_operations import read_work
+from whichdevice.forecast.xla.hlo_operations import work_of
+from whichdevice.forecast.xla.hlo_text import parse_program
 from whichdevice.forecast.xla.programs import (
     CompiledProgram,
     Step,
-    available_on_tpu,
     compile_step,
     describe,
     make_step,
@@ -67,7 +68,6 @@ class _Compiling:
         self._key: str | None = None
         self._step: Any = None  # or the error that it ends with
         self._portable: tuple[Step, Portable | None] | None = None
-        self._available: dict[Target, float] = {}
 
     def one(self, number: str, request: ProgramRequest) -> None:
         """Compile one program and send what was found; whatever happens, a status."""
@@ -100,8 +100,6 @@ class _Compiling:
 
     def _compile(self, number: str, request: ProgramRequest) -> tuple[str, str | None]:
         target = find_target(request.device, request.devices)
-        if (refusal := target.refusal(request.precision, software_of(request.module))) is not None:
-            return "refused", refusal
         if software_of(request.module) == "eager":
             return self._trace(number, request, target)
         start([target.compiler])
@@ -111,17 +109,20 @@ class _Compiling:
         status, reason = "ok", None
         try:
             program = self._program(step, target, request, request.batch_size)
-            fused = None
+            platform: Platform = "gpu" if target.kind == "gpu" else "tpu"
+            text, fused, for_tpu = parse_program(program.text), None, None
             if step.recurrent:
                 share = max(1, request.batch_size // target.devices)
-                fused = fused_work(program.text, step.recurrent, request.precision, share, request.mode == "train")
-            work = fused or read_work(program.text, "gpu" if target.kind == "gpu" else "tpu")
+                fused = fused_work(text, step.recurrent, request.precision, share, request.mode == "train")
+            work = fused or work_of(text, platform)
+            if target.device == tpu.CARD:
+                for_tpu = work_of(text, platform, small_loops=tpu.SMALL_LOOPS).digest()
             unrolled = bool(step.recurrent) and fused is None  # neither loops nor cuDNN's
             notes = [step.note] if step.note and not unrolled else []
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             sent = {"arrays": step.arrays, "fit": step.keras}
             facts = facts.model_copy(update={**_facts(program, work), **units, **sent, "notes": notes})
-            self._emit.part(number, {"work": work.digest()})
+            self._emit.part(number, {"work": work.digest(), "work_for_tpu": for_tpu})
             if (need := program.memory.total) > facts.memory_available:
                 raise OutOfDeviceMemoryError(need, facts.memory_available)
         except OutOfDeviceMemoryError as error:
@@ -174,8 +175,6 @@ class _Compiling:
 
     def _known(self, request: ProgramRequest, target: Target) -> CompileFacts:
         """What holds before the program is compiled."""
-        if target not in self._available:
-            self._available[target] = available_on_tpu(target) if target.kind == "tpu" else target.memory - RESERVE
         chosen = workload_class(request.module)
         units = float(request.batch_size)
         if issubclass(chosen, OperationWorkload):
@@ -183,7 +182,7 @@ class _Compiling:
             units = chosen(options).units_per_step * target.devices
         return CompileFacts(
             memory=target.memory,
-            memory_available=self._available[target],
+            memory_available=target.available(RESERVE),
             unit=chosen.unit,
             units_per_step=units,
         )

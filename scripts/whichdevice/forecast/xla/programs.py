@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,6 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
 from whichdevice.forecast.xla.device_memory import (
     MemoryNeed,
-    OutOfDeviceMemoryError,
     compiler_error,
     memory_need,
     out_of_memory,
@@ -45,8 +44,6 @@ from whichdevice.models.without_keras import NativeFile
 from whichdevice.processes import quick_imports
 from whichdevice.records.products import GENERATING, Mode
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
-
-FAR_TOO_LARGE = 2**40  # bytes a device; more than any HBM
 
 
 @dataclass(frozen=True)
@@ -331,7 +328,7 @@ def compile_step(step: Step, target: Target, precision: str, batch: int, mode: M
 
 def require_fit(target: Target, precision: str, batch: int | None) -> None:
     """Raise StudyError where the target has no such number format, or a batch does not divide over its devices."""
-    if (refusal := target.refusal(precision)) is not None:
+    if (refusal := replace(target, devices=1).refusal(precision)) is not None:
         raise StudyError(refusal)
     if batch is not None and batch % target.devices:
         raise StudyError(f"batch size {batch} does not divide over the {target.devices} devices of {target.label}")
@@ -379,19 +376,6 @@ def placed(leaf: Any, sharding: Any) -> Any:
     import jax
 
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
-
-
-def available_on_tpu(target: Target) -> float:
-    """Bytes of HBM that libtpu leaves to a program on each device: what it says to one that is far too large."""
-    import jax
-
-    _, divided = shardings(describe(target))
-    array = placed(jax.ShapeDtypeStruct((target.devices * FAR_TOO_LARGE,), "int8"), divided)
-    try:
-        _compile(jax.jit(lambda x: x + 1).lower(array), target)
-    except OutOfDeviceMemoryError as error:
-        return error.available
-    raise StudyError(f"{target.label}: the compiler does not say how much memory a device has")
 
 
 def _compile(lowered: Any, target: Target) -> Any:

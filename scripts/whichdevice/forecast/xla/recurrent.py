@@ -11,7 +11,7 @@ from typing import Any
 
 from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Item, Precision, Work
 from whichdevice.forecast.xla.hlo_operations import work_of
-from whichdevice.forecast.xla.hlo_text import parse_program
+from whichdevice.forecast.xla.hlo_text import Program
 
 WIDTHS: dict[Precision, float] = {"half": 2.0, "tf32": 4.0, "float32": 4.0}  # bytes of a number
 
@@ -84,12 +84,11 @@ def _is_cudnns(layer: Any) -> bool:
     )
 
 
-def fused_work(text: str, layers: Sequence[Recurrent], precision: str, batch: int, trains: bool) -> Work | None:
+def fused_work(program: Program, layers: Sequence[Recurrent], precision: str, batch: int, trains: bool) -> Work | None:
     """The work of a program with `layers` as cuDNN's in place of loops of as many time steps.
 
     None where it has no such loop. `precision` is a question's number format, `batch` are the examples of one device.
     """
-    program = parse_program(text)
     whole, rest = work_of(program, "gpu"), work_of(program, "gpu", frozenset(layer.steps for layer in layers))
     if rest.kernels == whole.kernels:
         return None
