@@ -29,6 +29,7 @@ help:
 	@echo "make torch-cpu          add PyTorch's CPU build, where pip is told of an index or a folder that has it"
 	@echo "make check              linters, types and fast tests, minutes"
 	@echo "make test               linters, types, layering and every test but the longest, PROCESSES=2 files at a time"
+	@echo "                        SKIPPED=FILE           list what was skipped: pytest @FILE runs it, once its needs are met"
 	@echo "make test-long          the longest tests: statistics, rarer faults in whole studies, a cluster, a browser"
 	@echo "make config             write config/{config,full,published}.yaml and the schema from the typed config"
 	@echo "make docs               write the generated pages, build the site into docs/_build/html"
@@ -73,7 +74,7 @@ check: lint
 
 test: lint
 	@$(RUN) snakemake --lint
-	$(RUN) python -m pytest $(IN_PARALLEL)
+	$(RUN) python -m pytest $(IN_PARALLEL) $(if $(SKIPPED),--skipped "$(SKIPPED)")
 
 test-long: test-environment
 	$(RUN) python -m pytest -m long $(IN_PARALLEL)

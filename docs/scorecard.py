@@ -33,6 +33,7 @@ def results_parts() -> dict[str, str]:
         "trust": _trust(sessions),
         "trust-short": "\n".join(_decided()[:2]),
         "forecast-errors": _forecast_errors(),
+        "tpu-errors": _tpu_errors(),
         "answers": _answers(),
         "machines": _table(["machine", "processor", "cores", "memory", "software"], machines),
         "simulation": _table(
@@ -101,6 +102,23 @@ def _forecast_errors() -> str:
         for software, name in names.items()
     ]
     return _table(["8 of 10 published times were within", "a model left out", "a chip left out"], rows)
+
+
+def _tpu_errors() -> str:
+    """How far a TPU's first estimates were off, from the scorecard."""
+    card = read_scorecard()
+    models = "published training of language models (MaxText)"
+    tests = (
+        ("forecast of the TPU compiler's program, a step left out (v5e, v6e)", "xla of a GPU on TPU", "a program"),
+        (f"{models}, a model left out", "PyTorch on TPU", "models"),
+        (f"{models}, a chip left out", "PyTorch on TPU", "a chip"),
+    )
+    figures = [(name, card[software][left]) for name, software, left in tests]
+    rows = [
+        [name, f"{each['rows']}", f"{each['median_error']:.0%}", f"× / ÷ {each['within']:.2f}", _share(each["held"])]
+        for name, each in figures
+    ]
+    return _table(["tested on", "rows", "median error", "8 of 10 within", "inside of the interval"], rows)
 
 
 def _share(value: float) -> str:

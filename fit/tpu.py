@@ -4,7 +4,7 @@ fit/data/tpu_programs.json.gz has steps of this project's workloads as XLA makes
 v6e; the estimate is fitted to the forecast of libtpu's program (time_model.py), each step left out in turn.
 fit/data/tpu_published.csv has published shares of a TPU's peak in training language models (dense decoders, bfloat16,
 MaxText with recomputation). Each stands for the time of a step whose trace is known: fit/data/tpu_traces.json.gz.
-`make forecasts` comes first: it writes the constants of libtpu's programs.
+`make forecasts` calls it, after it has written the constants of libtpu's programs.
 """
 
 import csv
@@ -191,13 +191,15 @@ def constants_of(
 FAMILIES = ("convolutions", "few kernels", "memory", "products", "products of patches", "embeddings")
 
 
-def main() -> None:
-    """Write the constants of both estimates, and their part of the scorecard."""
-    some, constants, card = programs(), dict(read_constants()), read_scorecard()
+def fitted_estimates() -> tuple[dict[str, Any], dict[str, dict[str, dict[str, float]]]]:
+    """Constants of both estimates by their name, and their part of the scorecard."""
+    some, exact = programs(), read_constants()[EXACT]
+    constants: dict[str, Any] = {}
+    card: dict[str, dict[str, dict[str, float]]] = {}
     logs = left_out(some)
     sd = float(np.sqrt(np.mean(np.clip(logs, -0.6, 0.6) ** 2)))
     fitted = dict(zip(PRIOR, map(float, factors_of(some)), strict=True))
-    constants[ESTIMATE] = constants_of(fitted, sd, FAMILIES, constants[EXACT]["timed"])
+    constants[ESTIMATE] = constants_of(fitted, sd, FAMILIES, exact["timed"])
     card[ESTIMATE] = {"a program": card_of(logs, len({each.name for each in some}), sd)}
 
     rows = list(published())
@@ -210,15 +212,21 @@ def main() -> None:
     pytorch = constants_of(
         fitted | {"product": math.exp(centre), **clocks}, math.hypot(sd, PYTORCH_SD), FAMILIES, list(chips)
     )
-    pytorch["families"] |= {f"products{more}": constants[EXACT]["family"] for more in ("", " with fused attention")}
+    pytorch["families"]["products with fused attention"] = exact["family"]
     constants[PYTORCH] = pytorch
     card[PYTORCH] = {
         name: card_of(misses(rows, shares, group), len({getattr(row, group) for row in rows}), model_sd)
         for name, group in (("models", "model"), ("a chip", "chip"), ("a source", "source"))
     }
-    write(constants, CONSTANTS)
-    write(card, SCORECARD)
-    print(json.dumps({name: card[name] for name in (ESTIMATE, PYTORCH)}, indent=1))
+    return constants, card
+
+
+def main() -> None:
+    """Write the constants of both estimates, and their part of the scorecard."""
+    constants, card = fitted_estimates()
+    write({**read_constants(), **constants}, CONSTANTS)
+    write({**read_scorecard(), **card}, SCORECARD)
+    print(json.dumps(card, indent=1))
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ def test_letters_of_all_languages_and_single_spaces_stay():
     [
         (["aks"], "no command 'aks'; did you mean ask? (whichdevice --help)"),
         (
-            ["check", "x.py", "--secnds", "3"],
-            "check: '--secnds' is not known; did you mean --seconds? (whichdevice check --help)",
+            ["ask", "x.py", "--epochz", "3"],
+            "ask: '--epochz' is not known; did you mean --epochs? (whichdevice ask --help)",
         ),
     ],
 )

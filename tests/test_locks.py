@@ -143,31 +143,10 @@ def test_a_free_host_is_taken_without_a_word_whatever_the_umask(
     assert stat.S_IMODE((tmp_path / MEASUREMENT_LOCK).stat().st_mode) == 0o666
 
 
-def test_a_file_of_another_user_is_locked_without_writing_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As with fs.protected_regular in a sticky folder: another's file opens for reading and never with O_CREAT."""
-    (tmp_path / MEASUREMENT_LOCK).touch()
-    real = os.open
-
-    def protected(path: str, flags: int, *mode: int) -> int:
-        if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
-            raise PermissionError(13, "Permission denied")
-        return real(path, flags, *mode)
-
-    monkeypatch.setattr(locks.os, "open", protected)
-    with measurement_lock("mine", never, tmp_path):
-        pass
-
-
-def test_a_file_closed_to_us_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def closed(*_: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(locks.os, "open", closed)
-    monkeypatch.setattr(locks, "OPEN_PATIENCE", 0.05)
+def test_a_file_that_cannot_be_locked_is_an_error_of_one_line(tmp_path: Path) -> None:
+    (tmp_path / MEASUREMENT_LOCK).mkdir()
     with (
-        pytest.raises(StudyError, match="Permission denied; ask its owner to delete it"),
+        pytest.raises(StudyError, match="Is a directory; ask its owner to delete it"),
         measurement_lock("mine", never, tmp_path),
     ):
         pass
@@ -209,7 +188,7 @@ def test_a_file_system_without_locks_warns_and_goes_on(
     def unsupported(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(locks.fcntl, "flock", unsupported)
+    monkeypatch.setattr("fcntl.flock", unsupported)
     with measurement_lock("mine", never, tmp_path):
         pass
     StudyLock(tmp_path).take().release()

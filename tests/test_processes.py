@@ -1,11 +1,15 @@
 """A process ends with its parent, and a block within its time limit."""
 
+import importlib
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+
+from whichdevice.processes import quick_imports
 
 JOB = """
 import os, time
@@ -52,3 +56,33 @@ def test_a_job_whose_snakemake_dies_later_ends(tmp_path) -> None:
     owner.communicate()  # the job has the other end, and ends by itself
     time.sleep(0.1)
     assert not (tmp_path / "outlived").exists()
+
+
+ASKS_ALL = """
+import sys
+if "heavy" in sys.modules:
+    sys.modules["heavy"].Tensor
+try:
+    import heavy
+except ImportError:
+    heavy = None
+"""
+
+
+def test_a_package_that_looks_absent_has_nothing_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SciPy asks a loaded PyTorch for its tensors; scikit-learn imports SciPy, and Keras scikit-learn."""
+    (tmp_path / "asks_all.py").write_text(ASKS_ALL)
+    (tmp_path / "heavy.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with quick_imports("heavy"):
+        assert importlib.import_module("asks_all").heavy is None
+    assert importlib.import_module("heavy").__file__ == str(tmp_path / "heavy.py")
+
+
+@pytest.mark.slow
+def test_keras_imports_quickly_where_scikit_learn_is_installed() -> None:
+    pytest.importorskip("keras")
+    pytest.importorskip("sklearn")
+    code = "from whichdevice.processes import quick_imports\nwith quick_imports('tensorflow', 'torch'):\n    import keras"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "KERAS_BACKEND": "jax"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)

@@ -58,8 +58,8 @@ def test_a_file_that_declares_nothing_is_no_plug_in(tmp_path, monkeypatch):
     assert not [*decorated(tmp_path, "makes"), *decorated(tmp_path, "backend"), *defining(tmp_path, "RECIPE")]
     monkeypatch.setattr(address, "BUILT_IN", tmp_path)
     monkeypatch.setattr(datasets, "FOLDER", tmp_path)
-    monkeypatch.setattr("whichdevice.backends.FOLDER", tmp_path)
-    monkeypatch.setattr("whichdevice.__main__.FOLDER", tmp_path)
+    monkeypatch.setattr("whichdevice.backends.BACKENDS_FOLDER", tmp_path)
+    monkeypatch.setattr("whichdevice.__main__.COMMANDS_FOLDER", tmp_path)
     assert (address.built_in_names(), datasets.dataset_names(), backend_names(), command_names()) == ([], [], [], [])
 
 
@@ -81,7 +81,7 @@ def test_a_declaration_is_read_without_an_import(tmp_path, text, name, arguments
     assert (found.name, found.module, found.arguments) == (name, "file", arguments)
 
 
-@pytest.mark.parametrize("guess", ["importor" + "skip(", "pytest." + "skip(", "skip" + "if(find_spec", "shutil." + "which("])
+@pytest.mark.parametrize("guess", ["importor" + "skip", "pytest." + "skip(", "if(find_" + "spec", "shutil." + "which"])
 def test_tests_say_what_they_need_in_one_way(guess):
     """By the marker, or `require` of tests/needs.py."""
     files = [path for path in Path(__file__).parent.rglob("*.py") if guess in path.read_text(encoding="utf-8")]

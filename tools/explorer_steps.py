@@ -21,11 +21,12 @@ from fit.traces import step as timm_step
 from fit.traces import sums
 from tools.explorer_models import MODELS
 
-from whichdevice.explorer.steps import HALF, LORA, MIXED, PARTS, QLORA, SINGLE, STEPS
+from whichdevice.explorer.steps import HALF, LORA, MIXED, PARTS, QLORA, SINGLE, STEPS, TPU
 from whichdevice.forecast.study import usual_precision
-from whichdevice.forecast.targets import Target, all_targets, program_device
+from whichdevice.forecast.targets import Target, all_targets, find_target, program_device
 from whichdevice.forecast.torch.memory import LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
+from whichdevice.forecast.tpu import of_trace
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.hugging_face import known_models
@@ -105,7 +106,7 @@ def _steps(asked: Iterable[Asked]) -> Iterator[tuple[str, dict[str, Any]]]:
 def compiled(name: str) -> dict[str, Any]:
     """Return a Keras model's steps: by training, batch and the GPU of each architecture whose program it is."""
     xla = [target for target in all_targets(1, "xla") if target.row.compiler == "cuda"]
-    makers = [target for target in xla if program_device(target) == target.device]
+    makers = [target for target in xla if program_device(target) == target.device] + [find_target("TPU v5e")]
     asked = [(how, request) for how in (MIXED, SINGLE) for batch in KERAS[name] for target in makers
              if (request := _program(name, how, batch, target)) is not None]  # fmt: skip
     steps: dict[str, Any] = {}
@@ -116,7 +117,8 @@ def compiled(name: str) -> dict[str, Any]:
             continue
         of_batch = steps.setdefault(how, {}).setdefault(str(request.batch_size), {})
         needed, is_lower_bound = _short(record.facts.memory_needed or 0.0), record.facts.memory_is_lower_bound
-        of_batch[request.device] = [sums(Work.from_dict(record.work)), needed, is_lower_bound]
+        kind = find_target(request.device).kind
+        of_batch[TPU if kind == "tpu" else request.device] = [sums(Work.from_dict(record.work)), needed, is_lower_bound]
     workload = Model.read(name.removesuffix(" in Keras"))
     return {"library": "keras", "unit": workload.unit, "tokens": workload.recipe.sequence_length, "steps": steps}
 
@@ -175,7 +177,7 @@ def _passes(plan: Plan, library: str) -> Iterator[tuple[str, Any]]:
         for size in PASSES if is_hub else BATCHES[library]:
             step = plan.trace(size, changes)
             memory = [_short(step.memory[part]) for part in PARTS]
-            yield f"{size}{'c' * bool(changes)}", [sums(step.work), memory]
+            yield f"{size}{'c' * bool(changes)}", [sums(step.work), memory, sums(of_trace(step.fused))]
 
 
 def _short(value: float) -> float:

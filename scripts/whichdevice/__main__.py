@@ -14,7 +14,7 @@ from whichdevice import commands
 from whichdevice.errors import StudyError, did_you_mean, one_line
 from whichdevice.plugins import defining
 
-FOLDER = Path(commands.__file__).parent
+COMMANDS_FOLDER = Path(commands.__file__).parent
 INTERRUPTED = 130
 
 
@@ -104,7 +104,7 @@ def _parser(first: list[str]) -> argparse.ArgumentParser:
 
 def command_names() -> list[str]:
     """Every command: a file in commands/ with `add_arguments(parser)` and `run(arguments)`; its name with - for _."""
-    return sorted(name.replace("_", "-") for name in defining(FOLDER, "add_arguments", "run"))
+    return sorted(name.replace("_", "-") for name in defining(COMMANDS_FOLDER, "add_arguments", "run"))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from whichdevice.errors import StudyError
 
 _lock = Lock()
 PACKAGE = Path(__file__).parent
-LENGTH = 16
+HASH_LENGTH = 16
 
 
 def parsed(source: str | bytes) -> ast.Module:
@@ -44,7 +44,7 @@ def code_hash(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE
     """
     parts = sorted(code_parts(*modules, files=files, package=package).items())
     whole = "\n".join(f"{name} {digest}" for name, digest in parts)
-    return hashlib.sha256(whole.encode()).hexdigest()[:LENGTH]
+    return hashlib.sha256(whole.encode()).hexdigest()[:HASH_LENGTH]
 
 
 def code_parts(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE) -> dict[str, str]:

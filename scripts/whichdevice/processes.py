@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 from whichdevice.errors import StudyError
@@ -71,21 +72,32 @@ def without_native_messages() -> Iterator[None]:
         os.close(nowhere)
 
 
+class _Absent(MetaPathFinder):
+    """Finds no package of these names, and leaves nothing in `sys.modules` in place of one."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Raise for an absent package; None for all others, which other finders know."""
+        if name in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 @contextmanager
 def quick_imports(*others: str) -> Iterator[None]:
     """Make optional packages look absent and keep the collector quiet while a framework is imported.
 
     `others` are further ones, e.g. a framework that Keras would import beside the one of the run.
     """
-    hidden = [name for name in (*UNNEEDED, *others) if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None makes an import fail
+    absent = _Absent({*UNNEEDED, *others})
+    sys.meta_path.insert(0, absent)
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        for name in hidden:
-            del sys.modules[name]
+        sys.meta_path.remove(absent)
 
 
 class LogFile(logging.FileHandler):

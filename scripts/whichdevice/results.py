@@ -35,7 +35,7 @@ class StudyResults:
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         """Return the table of this name, e.g. `results.summary`; `compare` is made by `snakemake compare` only."""
-        columns = comparison.COLUMNS if name == "compare" else TABLES.get(name)
+        columns = comparison.COMPARE_COLUMNS if name == "compare" else TABLES.get(name)
         if columns is None:
             raise AttributeError(f"no table {name!r}")
         self.__dict__[name] = read_table(self.tables_folder / f"{name}.csv", columns)

@@ -54,6 +54,7 @@ def main() -> None:
 
 def training(backend, dropout=False, loops=False, **changes):
     """Workload, model and loop; `loops`: as on an accelerator."""
+    from whichdevice.backends.base import built_optimizer
     from whichdevice.backends.keras_on_jax import JaxTraining
     from whichdevice.workloads.base import Options
 
@@ -63,7 +64,7 @@ def training(backend, dropout=False, loops=False, **changes):
     train, validation = workload.splits(arrays_for("mnist_cnn"))
     if not loops:
         return workload, model, backend.training_loop(workload, model, train, validation)
-    model.optimizer = backend._optimizer(workload, model)
+    model.optimizer = built_optimizer(backend.request, workload, model)
     return workload, model, JaxTraining(backend._jax, backend._mesh, workload, model, train, validation, loops=True)
 
 

@@ -166,12 +166,13 @@ def kernels() -> dict:
     """Operations of the step on several replicas that a GPU would leave to its host, text gathered as on GPUs."""
     from backends.tensorflow_kernels import without_gpu_kernel
 
+    from whichdevice.backends.base import built_optimizer
     from whichdevice.backends.keras_on_tensorflow import TensorFlowTraining
 
     backend = started("shakespeare_lstm")
     workload, model, train, validation = built(backend, "shakespeare_lstm")
     with backend.scope():
-        model.optimizer = backend._optimizer(workload, model)
+        model.optimizer = built_optimizer(backend.request, workload, model)
         given = (backend._tf, backend._strategy, workload, model, train, validation)
         loop = TensorFlowTraining(*given, xla=False, gather_uint8=False)
     return without_gpu_kernel(loop._steps.get_concrete_function().graph)

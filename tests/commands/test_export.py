@@ -18,14 +18,14 @@ def results(tmp_path: Path) -> Path:
     """A small study with one table."""
     study = synthetic.small_study()
     _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
-    write_table(table(collect(study, paths)[0], runs.COLUMNS), tmp_path / "tables/runs.csv")
+    write_table(table(collect(study, paths)[0], runs.RUN_COLUMNS), tmp_path / "tables/runs.csv")
     return tmp_path
 
 
 def test_parquet_holds_the_same_table_and_what_its_columns_mean(results: Path) -> None:
     assert main(["export", "--parquet", str(results)]) == 0
     found = pd.read_parquet(results / "parquet/runs.parquet")
-    expected = read_table(results / "tables/runs.csv", runs.COLUMNS)
+    expected = read_table(results / "tables/runs.csv", runs.RUN_COLUMNS)
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
     assert found["batch_size"].dtype == "Int64"
     assert found.attrs["step_time"] == "s, seconds / steps"

@@ -70,7 +70,7 @@ def to_run() -> list[pytest.param]:
     """Each command line that is not marked, once; those that compile or measure take minutes. `make` installs."""
     blocks = [block for block in pages.blocks("console") if not block.not_run]
     found = {line: block for block in blocks for line in pages.commands(block) if not line.startswith("make ")}
-    long = ("whichdevice ask", "whichdevice check")
+    long = ("whichdevice ask",)
     return [
         pytest.param(line, id=block.place, marks=pytest.mark.long if any(map(line.__contains__, long)) else [])
         for line, block in found.items()

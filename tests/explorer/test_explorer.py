@@ -133,7 +133,7 @@ def test_a_kept_step_is_the_one_that_ask_traces(models: dict[str, KnownModel], n
     from whichdevice.forecast.torch.records import Traced
 
     model = models[name]
-    for device in ("T4", "RTX 4090", "H100 SXM"):
+    for device in ("T4", "RTX 4090", "H100 SXM", *(["TPU v5e"] if name == GPT2 else [])):
         target = find_target(device)
         kept = record_for(model, how, 8, target)
         asked = kept.asked.model_copy(

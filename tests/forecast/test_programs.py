@@ -38,7 +38,10 @@ GENERATED = {
 }
 ASKED = {
     **{device: request(device) for device in GPUS},
-    "TPU": request("TPU v5e", batch=1024, precision="bfloat16"),
+    "TPU": request("TPU v5e", batch=1024, precision="bfloat16", exact=True),
+    "estimate": request("TPU v5e", batch=1024, precision="bfloat16"),
+    "estimated slice": request("TPU v6e", TINY, 64, devices=16),
+    "without float16": request("TPU v6e", TINY, 64, precision="mixed_float16"),
     "half on T4": request("T4", "mnist_cnn", 128, precision="mixed_float16"),
     "tf32 on A100": request("A100 SXM 40GB", "mnist_cnn", 128, precision="tf32"),
     "inference": request("T4", TINY, 64, mode="predict"),
@@ -126,6 +129,18 @@ def test_a_tpu_program_has_what_its_compiler_leaves_of_the_memory(found):
     assert facts.operations == 2 * 1024**3
 
 
+def test_a_tpus_first_estimate_is_of_a_gpus_program_and_near_that_of_its_own_compiler(found):
+    estimate, exact = found["estimate"], found["TPU"]
+    assert estimate.program_device == "A100 SXM 80GB"
+    assert estimate.facts.memory_available == exact.facts.memory_available
+    assert estimate.facts.operations == exact.facts.operations
+    first, second = forecast_of(estimate), forecast_of(exact)
+    assert first.software != second.software and first.device_time == pytest.approx(second.device_time, rel=0.5)
+    assert any("--exact" in note for note in first.step_notes) and not second.step_notes
+    slice = found["estimated slice"]
+    assert slice.status == "ok" and slice.facts.collectives["all"].count >= 1
+
+
 def test_what_is_too_large_keeps_its_need_and_its_forecast(found):
     record = found["too large"]
     assert record.status == "does_not_fit" and "too much" in record.reason
@@ -138,6 +153,7 @@ def test_what_is_too_large_keeps_its_need_and_its_forecast(found):
     [
         ("uneven", "failed", "batch size 63 does not divide over the 2 devices"),
         ("refused", "refused", "V100 SXM2 has no bfloat16 products; take mixed_float16"),
+        ("without float16", "refused", "TPU v6e has no mixed_float16; take float32 or mixed_bfloat16"),
         ("broken", "failed", "tiny_model.py: model() fails on jax: ValueError: no such layer"),
         ("untraceable", "failed", "tiny_model.py: model() fails on jax: "),
     ],
@@ -149,7 +165,7 @@ def test_what_goes_wrong_is_one_line_and_the_others_go_on(found, name, status, r
 
 
 def test_a_program_that_takes_too_long_ends_alone(found, monkeypatch):
-    hurried, other = request("TPU v5e", TINY, 16, timeout=0.01), request("T4", TINY, 16)
+    hurried, other = request("TPU v5e", TINY, 16, timeout=0.01, exact=True), request("T4", TINY, 16)
     monkeypatch.setattr(compiling, "PARALLEL", 1)
     first, second = compile_programs([hurried, other])
     assert (first.status, second.status) == ("timed_out", "ok")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fit.decisions import cases, decisions, picks, read_decisions
 from fit.fitting import Published, constants_of, fit_factors, published_rows
+from fit.tpu import fitted_estimates
 from fit.validation import (
     evaluations,
     left_out,
@@ -38,6 +39,7 @@ def evaluated():
 
 def test_no_figure_of_the_scorecard_is_worse_than_the_committed_one():
     now = scorecard(evaluated()) | {"small steps": {"all": small_steps(PUBLISHED, WHOLE)}}
+    now |= fitted_estimates()[1]
     for software, its in read_scorecard().items():
         for left, figures in its.items():
             for name, noise in NOISE.items():
@@ -91,6 +93,14 @@ def test_training_of_language_models_whose_model_the_fit_did_not_see():
         assert abs(np.median(own.logs)) <= 0.05, chip
     titan = evaluated()["a source"].of(lambda row: row.software == "eager" and row.source_group == "torchtitan")
     assert titan.median_error <= 0.08 and titan.held >= 0.8
+
+
+def test_first_estimates_of_tpus_are_near_their_compilers_programs_and_published_language_models():
+    card = read_scorecard()
+    own, models, chip = card["xla of a GPU on TPU"]["a program"], *map(card["PyTorch on TPU"].get, ("models", "a chip"))
+    assert own["rows"] >= 40 and own["median_error"] <= 0.2 and own["within"] <= 1.5 and 0.75 <= own["held"] <= 0.9
+    assert models["median_error"] <= 0.1 and chip["median_error"] <= 0.2
+    assert all(0.75 <= each["held"] <= 0.9 for each in (models, chip))
 
 
 def test_steps_that_the_host_may_decide_are_inside_of_their_intervals():

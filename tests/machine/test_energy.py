@@ -168,7 +168,7 @@ def test_no_nvml_and_no_visible_gpu_are_reasons(nvml: FakeNvml, monkeypatch: pyt
 def test_a_driver_that_hangs_during_a_run_costs_the_energy_and_not_the_run(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(energy, "PATIENCE", 0.1)
+    monkeypatch.setattr(energy, "METER_PATIENCE", 0.1)
     end = threading.Event()
     meter = EnergyMeter("gpu", find=lambda kind, replicas: {"device": nvml_counters})
     meter.start()

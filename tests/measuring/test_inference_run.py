@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.measuring.inference_run import LEAST_CALLS, Calls, latency_of
+from whichdevice.measuring.inference_run import MIN_CALLS, Calls, latency_of
 
 BATCHES = [np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)]
 
@@ -22,7 +22,7 @@ def test_calls_before_steady_state_are_not_counted_and_few_are_added_to():
     calls.prepare(3)()
     calls.prepare(50)()
     latencies = calls.latencies(50, 60.0)
-    assert len(latencies) == LEAST_CALLS
+    assert len(latencies) == MIN_CALLS
     assert latencies.max() < 0.5
 
 

@@ -7,10 +7,10 @@ import tempfile
 from functools import partial
 
 from whichdevice.backends import backend_class
-from whichdevice.checking.check import request_for
 from whichdevice.measuring.events import Emitter, run_to_end
 from whichdevice.measuring.process import run_request
 from whichdevice.models.loading import Model
+from whichdevice.trying.trial import request_for
 
 OPTIONS = {"rate": 0.01}
 MEMORY = 8e9  # bytes; a fixed limit, so that the outcome does not depend on the machine

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from whichdevice.backends import backend_class
-from whichdevice.checking.check import Tried, request_for, try_on
 from whichdevice.models.loading import Model
+from whichdevice.trying.trial import Tried, request_for, try_on
 
 FOLDER = Path(__file__).parent / "broken"
 ENDLESS_SECONDS = 12.0

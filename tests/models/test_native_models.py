@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from needs import require
 
-from whichdevice.checking.check import first_backend
 from whichdevice.config.load import load_study
 from whichdevice.errors import StudyError
 from whichdevice.measuring.training_run import own_formats
 from whichdevice.models.loading import Model
 from whichdevice.planning.checks import check_backends
 from whichdevice.study_cells import with_model_settings
+from whichdevice.trying.trial import first_backend
 from whichdevice.workloads.base import Options
 
 TORCH = """
@@ -167,7 +167,7 @@ def test_imports_or_a_constant_say_which_framework_a_file_is_of(tmp_path, text, 
 
 @pytest.mark.parametrize(("package", "backend"), [("transformers", "torch"), ("flax", "jax")])
 def test_a_file_is_tried_on_its_framework_though_it_imports_only_a_library(tmp_path, monkeypatch, package, backend):
-    monkeypatch.setattr("whichdevice.checking.check.installed_backends", lambda: ["tensorflow", "jax", "torch"])
+    monkeypatch.setattr("whichdevice.trying.trial.installed_backends", lambda: ["tensorflow", "jax", "torch"])
     assert first_backend(Model.read(file_of(tmp_path, f"import {package}\n\ndef model():\n    pass\n"))) == backend
 
 

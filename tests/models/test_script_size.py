@@ -1,44 +1,85 @@
 """How long a script's training is, by the loops around its step and by its arrays."""
 
 import runpy
-import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from whichdevice.models.script_size import frames, is_whole, loops_in, outside, sizes
+from whichdevice.models.script_size import Loops, Stack, is_whole, sizes
 
+RANGE = "for epoch in range(1_000_000):\n    for x in data:\n        step()\n        done += 1\n"
+NESTED = "for update in range(9):\n    for epoch in range(4):\n        for x in range(0, 80, 20):\n            step()"
+NO_END = "the loop in line {line} has no end that shows"
 CASES = {
-    "for epoch in range(1, epochs + 1):\n    for x in data:\n        step()": (3, None),
-    "for _ in range(len(data)):\n    for i, x in enumerate(data):\n        if i == 1:\n            step()": (4, None),
-    "for it in range(args['n']):\n    step()": (None, None),
-    "for it in range(500):\n    step()": (1, 500),
-    "for epoch in range(20):\n    step()": (20, None),
-    "for x in data:\n    step()": (1, None),
-    "while True:\n    step()": (None, None),
-    "step()": (None, None),
-    "def train(epoch):\n    for x in data:\n        step()\nfor epoch in list(range(7)):\n    train(epoch)": (7, None),
-    "for epoch in range(9):\n    def closure():\n        step()\n    for x in data:\n        closure()": (9, None),
-}
+    "for epoch in range(1, epochs + 1):\n    for x in data:\n        step()": Loops(3, batches=4),
+    "for _ in range(len(data)):\n    for i, x in enumerate(data):\n        if i == 1:\n"
+    "            step()": Loops(4, batches=4),
+    "for it in range(args['n']):\n    step()": Loops(1, 5),
+    "for it in range(500):\n    step()": Loops(1, 500),
+    "for epoch in range(20):\n    step()": Loops(20),
+    "for x in data:\n    step()": Loops(1, batches=4),
+    "step()": Loops(),
+    "def train(epoch):\n    for x in data:\n        step()\nfor epoch in list(range(7)):\n"
+    "    train(epoch)": Loops(7, batches=4),
+    "for epoch in range(9):\n    def closure():\n        step()\n    for x in data:\n"
+    "        closure()": Loops(9, batches=4),
+    "for epoch in range(3):\n    for it in range(250):\n        step()": Loops(3, 250),
+    NESTED: Loops(36, 4),
+    # A count is a limit for the loops in which it is not set again.
+    "while done < 625:\n    for x in data:\n        step()\n        done += 1": Loops(1, 625),
+    "while done < 625:\n    for x in data:\n        step()\n    done += 1": Loops(625, batches=4),
+    "while done < 625:\n    for x in data:\n        step()\n        done += 5": Loops(1, 125),
+    "while True:\n    step()\n    done += 1\n    if done >= 300:\n        break": Loops(1, 300),
+    RANGE + "        if done >= args['n'] * 100:\n            break": Loops(1, 500),
+    RANGE + "        if args['none'] > 0 and done >= args['none']:\n            break": Loops(10**6, batches=4),
+    "for epoch in range(3):\n    for i, x in enumerate(data):\n        if i >= 2:\n"
+    "            break\n        step()": Loops(3, 2),
+    "for epoch in range(3):\n    for x in islice(data, 2):\n        step()": Loops(3, 2),
+    "for i, x in enumerate(cycle(data)):\n    if i >= 70:\n        break\n    step()": Loops(1, 70),
+    "def one():\n    step()\n    args.steps += 1\nargs = Namespace(steps=0, max_steps=80)\n"
+    "while args.steps < args.max_steps:\n    one()": Loops(1, 80),
+    # What cannot be read is not guessed.
+    "while True:\n    step()": Loops(unknown=NO_END.format(line=2)),
+    "for x in cycle(data):\n    step()": Loops(unknown=NO_END.format(line=2)),
+    "while args:\n    for x in data:\n        step()": Loops(batches=4, unknown=NO_END.format(line=2)),
+    "while True:\n    step()\n    if better():\n        done += 1\n    if done > 3:\n        break": Loops(
+        unknown=NO_END.format(line=2)
+    ),
+    "while done < 80:\n    for t in range(5):\n        done += 1\n    for x in data:\n        step()": Loops(
+        batches=4, unknown=NO_END.format(line=2)
+    ),
+}  # fmt: skip
 
 
 class Stop(BaseException):
     """The step is called."""
 
 
-@pytest.mark.parametrize("text", CASES)
-def test_the_innermost_loop_is_over_batches_and_the_one_around_it_over_epochs(text, tmp_path):
-    found = []
+def stack_in(text: str, folder: Path, given: dict[str, Any]) -> tuple[Stack, Any]:
+    """The stack where a script calls `step`, and what it gives it."""
+    path, seen = folder / "train.py", []
 
-    def step():
-        found.append(loops_in(sys._getframe(1), path))
+    def step(*args: Any) -> None:
+        seen.append((Stack(path), args))
         raise Stop
 
-    path = tmp_path / "train.py"
-    path.write_text("epochs, data, args = 3, [1, 2, 3, 4], {'n': 5}\n" + text)
+    path.write_text(text)
     with pytest.raises(Stop):
-        runpy.run_path(str(path), {"step": step}, "__main__")
-    assert found == [CASES[text]]
+        runpy.run_path(str(path), given | {"step": step}, "__main__")
+    return seen[0]
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_the_innermost_loop_is_over_batches_and_those_around_it_over_epochs(text: str, tmp_path: Path) -> None:
+    names = "from itertools import cycle, islice\n" if "islice" in text or "cycle" in text else "\n"
+    given = {
+        "epochs": 3, "data": [1, 2, 3, 4], "args": {"n": 5, "none": -1}, "done": 0, "better": lambda: True,
+        "Namespace": SimpleNamespace,
+    }  # fmt: skip
+    assert stack_in(names + text, tmp_path, given)[0].loops == CASES[text]
 
 
 WHOLE = {  # whether the argument of the step is all that the loop trains on
@@ -49,24 +90,31 @@ WHOLE = {  # whether the argument of the step is all that the loop trains on
     "for it in range(9):\n    x = x + it\n    step(x)": False,
     "for it in range(9):\n    x[:] = it\n    step(x)": False,
     "for x in [x, x]:\n    step(x)": False,
+    "for it in range(9):\n    step(graph.x)": True,
+    "def train():\n    step(graph.x)\nfor it in range(9):\n    train()": True,
+    "def train(it):\n    graph.x = it + x\n    step(graph.x)\nfor it in range(9):\n    train(it)": False,
     "for it in range(9):\n    held['x'] = x + it\n    step(held['x'])": False,
 }
 
 
 @pytest.mark.parametrize("text", WHOLE)
-def test_a_batch_that_the_loop_leaves_as_it_is_is_all_examples(text, tmp_path):
-    found = []
-    path = tmp_path / "train.py"
-    path.write_text(text)
-    given = {"x": np.zeros((4, 5)), "held": {"x": np.zeros(3)}}
-    runpy.run_path(str(path), given | {"step": lambda x: found.append(is_whole([x], outside(sys._getframe(1), path)))})
-    assert found[0] == WHOLE[text]
+def test_a_batch_that_the_loop_leaves_as_it_is_is_all_examples(text: str, tmp_path: Path) -> None:
+    given = {"x": np.zeros((4, 5)), "held": {"x": np.zeros(3)}, "graph": SimpleNamespace(x=np.zeros((4, 5)))}
+    stack, batch = stack_in(text, tmp_path, given)
+    assert is_whole(batch, stack.outside) == WHOLE[text]
 
 
-def test_examples_are_a_loaders_or_of_the_longest_array_like_a_batch():
+def test_examples_are_a_loaders_or_of_the_longest_array_like_a_batch() -> None:
+    def size(loops: Loops, shapes: list[tuple[int, ...]], *rest: Any) -> tuple[Any, Any]:
+        found = sizes(scopes, loops, shapes, *rest)
+        return found["examples"], found["epochs"]
+
     scopes = [{"x": np.zeros((8, 5)), "data": {"all": np.zeros((90, 5)), "labels": np.zeros(90)}, "num_epochs": 6}]
-    assert sizes(scopes, (None, None), [(8, 5)], None) == {"examples": 90, "epochs": 6}
-    assert sizes(scopes, (2, None), [(8, 7), (8,)], 70) == {"examples": 70, "epochs": 2}
-    assert sizes(scopes, (1, 500), [(8, 5)], 70) == {"examples": 4000, "epochs": 1}
-    assert sizes(scopes, (1, 500), [(8, 5)], 70, whole=True) == {"examples": 8, "epochs": 500}
-    assert list(frames(None)) == []
+    assert size(Loops(), [(8, 5)], None) == (90, 6)
+    assert size(Loops(2), [(8, 7), (8,)], 70) == (70, 2)
+    assert size(Loops(1, 500), [(8, 5)], 70) == (4000, 1)
+    assert size(Loops(3, 250), [(8, 5)], None) == (2000, 3)
+    assert size(Loops(3, 12), [(8, 5)], None) == (90, 3), "the last batch is smaller"
+    assert size(Loops(1, 500), [(8, 5)], 70, None, True) == (8, 500)
+    assert size(Loops(2, batches=9), [(800, 5)], 288, 9) == (7200, 2), "rows of a batch of 32 graphs"
+    assert size(Loops(unknown="no end"), [(8, 5)], None) == (90, None)

@@ -148,7 +148,7 @@ def test_garbage_is_one_line(text):
 
 
 def test_a_huge_one_is_not_parsed(monkeypatch):
-    monkeypatch.setattr(store, "MOST_BYTES", 10)
+    monkeypatch.setattr(store, "MAX_RECORD_BYTES", 10)
     with pytest.raises(StudyError, match="is no record"):
         foreign_record(content(), RUN_FOREIGN, NAME)
 

@@ -340,7 +340,7 @@ def test_an_edited_record_is_refused_with_the_reason_and_nothing_of_it_comes(
 
 
 def test_a_record_of_many_megabytes_is_not_read(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whichdevice.remote.merge.MOST_BYTES", 100)
+    monkeypatch.setattr("whichdevice.remote.merge.MAX_RECORD_BYTES", 100)
     with pytest.raises(StudyError, match="is no record"):
         merge_folder(ROOT, "other", {"cpu": "laptop"}, STUDY)
     assert not list(ROOT.rglob("record.json"))

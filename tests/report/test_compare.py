@@ -21,7 +21,7 @@ def compared(folder: Path, there: list[Path]) -> tuple[list[str], str]:
     study = synthetic.small_study(measure=Measure(repeats=4))
     config, paths = synthetic.write_study(study, folder / "here", artefacts=False)
     tables = folder / "here/tables"
-    found = table(collect(read_study(config), paths)[0], runs.COLUMNS)
+    found = table(collect(read_study(config), paths)[0], runs.RUN_COLUMNS)
     write_table(found, tables / "runs.csv")
     write_table(summary.summary_table(found), tables / "summary.csv")
     page = folder / "here/compare.html"

@@ -10,7 +10,7 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
 from whichdevice.tables.base import table
 from whichdevice.tables.forecasts import forecast_table
-from whichdevice.tables.summary import COLUMNS as SUMMARY
+from whichdevice.tables.summary import SUMMARY_COLUMNS as SUMMARY
 
 WORK = {
     "platform": "gpu",

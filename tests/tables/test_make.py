@@ -209,7 +209,7 @@ def test_a_new_file_is_a_new_table_or_several(tmp_path: Path, monkeypatch: pytes
     ]
     (tmp_path / "moods.py").write_text("\n\n".join(declared), encoding="utf-8")
     (tmp_path / "helpers.py").write_text('"""Table `nothing`: what tables share."""\n', encoding="utf-8")
-    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    monkeypatch.setattr(tables, "TABLES_FOLDER", tmp_path)
     assert [(name, table_about(name)) for name in table_names()] == [
         ("fears", "what each fears"),
         ("hopes", "what each hopes"),

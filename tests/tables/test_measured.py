@@ -7,14 +7,14 @@ from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.study_cells import study_runs
 from whichdevice.tables.base import table
 from whichdevice.tables.measured import located, measured_values
-from whichdevice.tables.runs import COLUMNS
+from whichdevice.tables.runs import RUN_COLUMNS
 
 
 def runs(*changes: dict[str, object]) -> pd.DataFrame:
     """As many rows alike in all but what is named."""
     study = synthetic.small_study()
     row = synthetic.runs_row(synthetic.record_of(study, study_runs(study)[0]))
-    return table([{**row, **change} for change in changes], COLUMNS)
+    return table([{**row, **change} for change in changes], RUN_COLUMNS)
 
 
 def test_operations_that_a_layer_hides_make_no_second_model() -> None:
@@ -54,7 +54,7 @@ def machines(*identities: str | None, systems: list[str] | None = None) -> list[
     same = {"cpu": "One CPU", "host_memory": 2**34, "operating_system": "Linux"}
     rows = [{**row, **same, "machine_id": identity} for row, identity in zip(rows, identities, strict=True)]
     rows = [{**row, "operating_system": name} for row, name in zip(rows, systems or ["Linux"] * len(rows), strict=True)]
-    return pd.factorize(located(table(rows, COLUMNS))["machine"])[0].tolist()
+    return pd.factorize(located(table(rows, RUN_COLUMNS))["machine"])[0].tolist()
 
 
 def test_twins_are_two_machines_where_they_have_an_identity() -> None:

@@ -71,6 +71,7 @@ class Row:
     memory_tight: bool = False  # it may fit or not
     memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
     way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
+    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting and time (of an example, over today's)
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
     devices: int = 1
     largest_batch: int | None = None
@@ -424,6 +425,7 @@ def _forecast(expected: Expected) -> Row:
         memory_parts={name: getattr(forecast, name) for name in PARTS if getattr(forecast, name) is not None},
         way=forecast.way or "",
         changes=forecast.changes,
+        feed=forecast.feed,
         devices=forecast.devices or 1,
         largest_batch=forecast.largest_batch,
         usd_per_hour=forecast.usd_per_hour,

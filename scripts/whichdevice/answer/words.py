@@ -76,8 +76,6 @@ SENTENCES = {
     "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "turning": ", {device} from USD {usd}",
-    "waiting": "; if an hour of waiting costs you more: {devices}",
-    "turning_first": "{device} from USD {usd}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
@@ -155,6 +153,10 @@ SENTENCES = {
     "start": "Times and prices include {minutes} min to start a rented machine.",
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
+    "feed": "To feed the {device}: {what}: {time} times the time of an example.",
+    "feed_float32": "float32 products take {share} of the time, --precision {setting}",
+    "feed_time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
+    "feed_batch": "a chip has fewer than 8 examples, a batch {setting} times as large",
     "note": "Note: {note}.",
     "note_of": "Note on {devices}: {note}.",
     "several": "Several GPUs that share the batch may end in time: --gpus {counts}.",
@@ -251,8 +253,19 @@ def lines(answer: Answer) -> list[str]:
     if answer.pick is None:
         return _nothing(answer)
     above = [decision(answer), _why(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
-    above += [*filter(None, [waiting(answer)]), *_tight(answer), *_free(answer), *_avoid(answer), *_size(answer)]
+    above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
+    above += [*_avoid(answer), *_size(answer)]
     return above[:MAX_LINES]
+
+
+def _feeding(answer: Answer) -> list[str]:
+    """What a TPU that is picked, or the fastest device, needs so that its matrix units work."""
+    options = [option for option in (answer.pick, answer.fastest) if option is not None and option.row.feed]
+    if not options or options[0].host_decides:
+        return []
+    row, change = options[0].row, options[0].row.feed[0]
+    what = say(f"feed_{change['cause']}", share=f"{change['share']:.0%}", setting=change["setting"])
+    return [say("feed", device=row.card, what=what, time=f"{change['time']:.2f}")]
 
 
 def decision(answer: Answer) -> str:
@@ -424,11 +437,8 @@ def _fastest(answer: Answer) -> list[str]:
 def turning_words(answer: Answer, fastest: Option) -> str:
     """Return from which price of an hour of waiting on the fastest is the pick, and others on the way to it."""
     points = [(point.device, hour_words(point.hour_usd)) for point in answer.turning]
-    if not points:
+    if not points or points[-1][0] != fastest.device:
         return ""
-    if points[-1][0] != fastest.device:
-        named = ", ".join(say("turning_first", device=device, usd=usd) for device, usd in points)
-        return say("waiting", devices=named)
     *between_them, (_, usd) = points
     return say("more", usd=usd) + "".join(say("turning", device=name, usd=price) for name, price in between_them)
 
@@ -449,7 +459,7 @@ def _with_more_time(answer: Answer) -> list[str]:
 
 
 def waiting(answer: Answer) -> str:
-    """Return how long the pick, or else the fastest device, waits for the input pipeline; empty where it hardly does."""
+    """Return how long the pick, or else the fastest device, waits for the pipeline; empty where it hardly does."""
     work, limit = answer.work, facts.pipeline(answer)
     if limit is None:
         return ""

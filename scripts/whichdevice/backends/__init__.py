@@ -8,12 +8,12 @@ from whichdevice.backends.base import Backend
 from whichdevice.errors import StudyError
 from whichdevice.plugins import Plugin, decorated
 
-FOLDER = Path(__file__).parent
+BACKENDS_FOLDER = Path(__file__).parent
 
 
 def backend_names() -> list[str]:
     """The backends that this version can run, sorted."""
-    return sorted({name for name, _ in _found(FOLDER)})
+    return sorted({name for name, _ in _found(BACKENDS_FOLDER)})
 
 
 def backend_class(name: str, framework: str = "keras") -> type[Backend]:
@@ -30,7 +30,7 @@ def backend_module(name: str, framework: str = "keras") -> str:
 
 
 def _of(name: str, framework: str) -> Plugin:
-    plugins = _found(FOLDER)
+    plugins = _found(BACKENDS_FOLDER)
     return plugins.get((name, framework)) or plugins[name, "keras"]
 
 

@@ -20,7 +20,7 @@ from whichdevice.records.schema import Request, Types
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
 WINDOW_SECONDS = 0.1  # at least, for one timed call; a loop may want more
-ENVIRONMENT = "make study ENV={} installs one that fits"  # said where a framework lacks a device
+INSTALL_HINT = "make study ENV={} installs one that fits"  # said where a framework lacks a device
 GENERATED_BY = "mode generate of a Keras model runs on backend jax: set backend: jax"
 Forward = Callable[[Any], Any]  # inputs to predictions, in host memory: each an array, or a tuple or dict of arrays
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.base import (
-    ENVIRONMENT,
+    INSTALL_HINT,
     Backend,
     Forward,
     Generator,
@@ -79,7 +79,7 @@ def _why_none(jax: Any, request: Request, message: str) -> str:
     if request.kind == "gpu":
         return _why_no_gpu(jax, request.replicas, message)
     if not _installed("libtpu"):
-        return f"JAX {jax.__version__} has no libtpu; {ENVIRONMENT.format('jax-tpu')}"
+        return f"JAX {jax.__version__} has no libtpu; {INSTALL_HINT.format('jax-tpu')}"
     if "already in use" in message or "lockfile" in message:
         return "the TPU is in use by another process; end that one first"
     return tpu.absent_reason(request.replicas) or f"JAX {jax.__version__} cannot use the TPU: {_line(message)}"
@@ -88,12 +88,12 @@ def _why_none(jax: Any, request: Request, message: str) -> str:
 def _why_no_gpu(jax: Any, replicas: int, message: str) -> str:
     plugins = [name for name in ("jax-cuda13-plugin", "jax-cuda12-plugin") if _installed(name)]
     if not plugins:
-        return f"JAX {jax.__version__} is installed without CUDA; {ENVIRONMENT.format('gpu')}"
+        return f"JAX {jax.__version__} is installed without CUDA; {INSTALL_HINT.format('gpu')}"
     if (absent := gpu.absent_reason(replicas)) is not None:
         return absent
     return (
         f"JAX {jax.__version__} with {plugins[0]} cannot use the GPU with driver {gpu.describe().driver}: take a "
-        f"driver of that CUDA or newer, or CUDA's libraries ({ENVIRONMENT.format('gpu')}); {_line(message)}"
+        f"driver of that CUDA or newer, or CUDA's libraries ({INSTALL_HINT.format('gpu')}); {_line(message)}"
     )
 
 

@@ -31,7 +31,7 @@ from whichdevice.models.shapes import in_mode
 from whichdevice.records.schema import Types
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
 
-FORMATS = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
+HLO_FORMATS = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
 PRODUCT = re.compile(r" (?:dot|convolution|custom-call)\(([^)]*)\)(.*)")
 LIBRARIES = re.compile(r'custom_call_target="[^"]*(?:cublas|cudnn|onednn|matmul)', re.IGNORECASE)
 DEFINED = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(\w+)\[([\d,]*)\]")
@@ -382,5 +382,5 @@ def types_of(precision: str, kind: str, storage: str, written: str, executed: st
 
 
 def _most(formats: Counter[str]) -> str | None:
-    known = Counter({FORMATS[name]: work for name, work in formats.items() if name in FORMATS})
+    known = Counter({HLO_FORMATS[name]: work for name, work in formats.items() if name in HLO_FORMATS})
     return known.most_common(1)[0][0] if known else None

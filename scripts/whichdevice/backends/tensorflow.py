@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.backends.base import (
-    ENVIRONMENT,
+    INSTALL_HINT,
     Backend,
     Forward,
     OperationLoop,
@@ -246,13 +246,13 @@ def _gpus(tf: Any, request: Request) -> list[str]:
 def _why_no_gpu(tf: Any, replicas: int, found: int) -> str:
     build, version = tf.sysconfig.get_build_info(), tf.__version__
     if not build["is_cuda_build"]:
-        return f"TensorFlow {version} is built without CUDA; {ENVIRONMENT.format('gpu')}"
+        return f"TensorFlow {version} is built without CUDA; {INSTALL_HINT.format('gpu')}"
     if (absent := gpu.absent_reason(replicas)) is not None:
         return absent
     return (
         f"TensorFlow {version} finds {found} of {replicas} GPUs with driver {gpu.describe().driver}; it is built for "
         f"CUDA {build['cuda_version']} and cuDNN {build['cudnn_version']}: take a driver of that CUDA or newer, or "
-        f"CUDA's libraries ({ENVIRONMENT.format('gpu')})"
+        f"CUDA's libraries ({INSTALL_HINT.format('gpu')})"
     )
 
 
@@ -265,7 +265,7 @@ def _tpu_cores(tf: Any, request: Request) -> tuple[Any, list[str]]:
         reason = str(error).partition("\n")[0].partition(": No OpKernel")[0]
         raise StudyError(
             f"{request.device}: TensorFlow {tf.__version__} cannot use a TPU here ({reason}); it needs a TPU VM and "
-            f"tensorflow-tpu: {ENVIRONMENT.format('tpu')}"
+            f"tensorflow-tpu: {INSTALL_HINT.format('tpu')}"
         ) from error
     names = [device.name for device in tf.config.list_logical_devices("TPU")]
     if len(names) < request.replicas:

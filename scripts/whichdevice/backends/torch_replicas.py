@@ -23,7 +23,7 @@ from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload
 
-PATIENCE = timedelta(days=7)  # for the next thing to do: rank 0 evaluates and saves alone
+RANK_PATIENCE = timedelta(days=7)  # for the next thing to do: rank 0 evaluates and saves alone
 GRACE_SECONDS = 10.0  # for a rank that failed to end
 
 
@@ -136,7 +136,7 @@ def follow(place: int, request: Request, threads: int, folder: str) -> None:
 def connect(request: Request, rank: int, folder: str) -> Any:
     """Join the ranks; returns the group of which messages go, apart from the devices."""
     join_ranks(request, rank, folder)
-    return distributed.new_group(backend="gloo", timeout=PATIENCE)
+    return distributed.new_group(backend="gloo", timeout=RANK_PATIENCE)
 
 
 def share(batches: np.ndarray, replicas: int, rank: int) -> np.ndarray:

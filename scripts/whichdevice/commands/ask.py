@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--gpus", metavar="N", help=GPUS_HELP)
     add_step_arguments(parser)
     add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
+    add("--here", action="store_true", help="only try the model here: shapes, a few steps, memory, what is wrong")
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
     add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
@@ -90,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
     if args.python is not None:
         return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
+    if args.here:
+        return try_here(question_of(args))
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     return show(question_of(args), args.html, args.json, args.all)
@@ -132,8 +135,21 @@ def show(question: "Question", page: Path | None, as_json: bool, everything: boo
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
-    screen.show(answers, list(filter(None, [kept, page and f"Page: {page}"])), asked.left.rows)
+    written = f"Page: {page}" if page else None
+    screen.show(answers, list(filter(None, [kept, written])), asked.left.rows)
     return 0
+
+
+def try_here(question: "Question") -> int:
+    """Print what a few steps on this machine show; return 1 where they fail."""
+    from whichdevice.planning.one_model import OneModel
+    from whichdevice.planning.requirements import require
+    from whichdevice.trying.trial import show_trial
+
+    require(question.model.address, set())
+    question = replace(question, model=looked_at(question.model, question.script_arguments))
+    [workload] = OneModel(question, []).study.workloads.values()
+    return show_trial(question.model, workload.backend[0], workload.options)
 
 
 def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[OneModel, list[Answer]]":
@@ -150,6 +166,7 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     targets = targets_of(question.devices, counts, software)
     require(question.model.address, {target.kind for target in targets})
     question = replace(question, model=looked_at(question.model, question.script_arguments))
+    check_size(question)
     asked = OneModel(question, targets, counts)
 
     def first(paths: Sequence[Path]) -> None:
@@ -252,6 +269,16 @@ def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
         )
         probe(model.address)
     return model
+
+
+def check_size(question: "Question") -> None:
+    """Raise StudyError for a script whose loops do not show how long it trains, unless the question names it."""
+    stopped = question.model.found
+    wants = question.wants
+    named = wants.steps or wants.examples or wants.tokens or (wants.epochs and stopped and stopped.examples)
+    if question.mode == "train" and stopped is not None and stopped.unknown and not named:
+        wanted = "--epochs N or --steps N" if stopped.examples else "--steps N"
+        raise StudyError(f"{question.model.text}: {stopped.unknown}: add {wanted}")
 
 
 def write_page(answers: "Sequence[Answer]", page: Path, everything: bool) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from whichdevice.errors import StudyError
 
-COMPILED = re.compile(r"compiled/([A-Za-z0-9_][A-Za-z0-9_.=-]*/)*[A-Za-z0-9_][A-Za-z0-9_.=-]*\.json")
-MOST_BYTES = 2**22  # of config.yaml and of a compiled record
+COMPILED_NAME = re.compile(r"compiled/([A-Za-z0-9_][A-Za-z0-9_.=-]*/)*[A-Za-z0-9_][A-Za-z0-9_.=-]*\.json")
+MAX_FETCHED_BYTES = 2**22  # of config.yaml and of a compiled record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def fetch(address: str, allow: list[str]) -> list[str]:
 
     place = open_place(address)
     listing = place.listing()
-    if CONFIG not in listing or int(listing[CONFIG]["size"]) > MOST_BYTES:
+    if CONFIG not in listing or int(listing[CONFIG]["size"]) > MAX_FETCHED_BYTES:
         raise StudyError(f"fetch: no study was published at {place.address} (no {CONFIG} there)")
     study = resolved(_their_study(place.read(CONFIG).decode("utf-8", "replace"), f"{place.address}/{CONFIG}", allow))
     root = Path(study.root)
@@ -48,7 +48,9 @@ def fetch(address: str, allow: list[str]) -> list[str]:
         raise StudyError(f"fetch: {root} holds other records; move it away, or bring both together with merge")
     lines = merge_folder(root, address, {}, fetched=True)
     compiled = {
-        name for name, facts in listing.items() if COMPILED.fullmatch(name) and int(facts["size"]) <= MOST_BYTES
+        name
+        for name, facts in listing.items()
+        if COMPILED_NAME.fullmatch(name) and int(facts["size"]) <= MAX_FETCHED_BYTES
     }
     download(place, {name: root / name for name in compiled}, listing)
     write_study(study, root / CONFIG)

@@ -24,7 +24,7 @@ from whichdevice.files import WORKFLOW
 from whichdevice.machine.devices import KINDS
 
 # Until work begins, an interrupt ends Snakemake at once; then it ends its jobs first (rules/study.smk, onstart).
-START = r"""
+START_CODE = r"""
 import os, signal
 
 def leave(*_):
@@ -99,7 +99,7 @@ def no_such_target(word: str) -> NoReturn:
 def snakemake_command(args: argparse.Namespace) -> list[str]:
     """The call of Snakemake, with the workflow of this package and results in the current folder."""
     return [
-        sys.executable, "-c", START, *args.target, "--cores", "1", "--snakefile", str(WORKFLOW / "Snakefile"),
+        sys.executable, "-c", START_CODE, *args.target, "--cores", "1", "--snakefile", str(WORKFLOW / "Snakefile"),
         *configfile_option(args), *(["--config", *args.config] if args.config else []),
         *(["--dry-run"] if args.dry_run else []), *args.passed_on,
     ]  # fmt: skip

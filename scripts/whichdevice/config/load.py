@@ -19,7 +19,7 @@ from whichdevice.files import CONFIG, write_atomically
 
 OWN_DEFAULT = Path("config/config.yaml")
 SHIPPED_DEFAULT = CONFIG / OWN_DEFAULT.name
-MOST_NODES = 100_000  # values with every alias written out; a study of thousands of cells needs a hundredth
+MAX_NODES = 100_000  # values with every alias written out; a study of thousands of cells needs a hundredth
 LONGEST_NUMBER = 1000  # characters of anything but text; YAML's sexagesimal numbers take forever when they are long
 NAME_RULE = "a name has letters, digits, _ and . only, starts with a letter or digit and ends within 64 characters"
 NEEDS = {
@@ -34,12 +34,12 @@ NEEDS = {
     "model_type": "keys with values",
     "model_attributes_type": "keys with values",
 }
-MOST_FAULTS = 12  # in one line
+MAX_FAULTS = 12  # in one line
 COMMANDS = {  # what was a key once
     "merge": "records are merged by python -m whichdevice merge SOURCE",
     "results_from": "a study is fetched by python -m whichdevice fetch ADDRESS",
 }
-LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
+LIMIT_WORDS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 
 
 class _ExcessError(yaml.MarkedYAMLError):
@@ -81,8 +81,8 @@ def _count(node: yaml.Node, known: dict[int, int]) -> int:
         pairs = isinstance(node, yaml.MappingNode)
         for inner in (part for pair in node.value for part in pair) if pairs else node.value:
             total += _count(inner, known)
-            if total > MOST_NODES:
-                problem = f"more than {MOST_NODES:,} values once its aliases are written out; a config needs far fewer"
+            if total > MAX_NODES:
+                problem = f"more than {MAX_NODES:,} values once its aliases are written out; a config needs far fewer"
                 raise _ExcessError(problem=problem, problem_mark=node.start_mark)
     known[id(node)] = total
     return total
@@ -218,8 +218,8 @@ def config_error(error: ValidationError, model: type[BaseModel], where: str) -> 
         if place not in faults or isinstance(detail["input"], list):  # a list is no `auto`: what is wrong inside it?
             faults[place] = _message(detail, place, model)
     shown = [" ".join(fault.split()) for fault in faults.values()]
-    rest = f"; and {len(shown) - MOST_FAULTS} more" if len(shown) > MOST_FAULTS else ""
-    return StudyError(f"{where}: {'; '.join(shown[:MOST_FAULTS])}{rest}")
+    rest = f"; and {len(shown) - MAX_FAULTS} more" if len(shown) > MAX_FAULTS else ""
+    return StudyError(f"{where}: {'; '.join(shown[:MAX_FAULTS])}{rest}")
 
 
 def _place(loc: Sequence[int | str], model: type[BaseModel]) -> str:
@@ -272,7 +272,7 @@ def _message(detail: ErrorDetails, place: str, model: type[BaseModel]) -> str:
         return f"{subject}: {brief(value)} is not known" + did_you_mean(value, allowed)
     if kind == "value_error":
         return f"{subject} {detail['msg'].removeprefix('Value error, ')}"
-    for limit, words in LIMITS.items():
+    for limit, words in LIMIT_WORDS.items():
         if limit in context:
             return f"{subject} is {brief(value)}; it must be {words} {context[limit]:g}"
     return f"{subject} is {brief(value)}; it needs {NEEDS.get(kind, detail['msg'])}"

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from whichdevice.errors import StudyError
 from whichdevice.plugins import defining
 
-FOLDER = Path(__file__).parent
+DATASETS_FOLDER = Path(__file__).parent
 Arrays = dict[str, np.ndarray]
 
 
@@ -135,7 +135,7 @@ class DatasetInfo(DatasetFacts):
 
 def dataset_names() -> list[str]:
     """All datasets, sorted: the files of this folder that define a `RECIPE`."""
-    return _names(FOLDER)
+    return _names(DATASETS_FOLDER)
 
 
 @cache

@@ -16,12 +16,12 @@ WORDS = (
     "the", "my", "thy", "a", "good", "noble", "sweet", "false", "heart", "king", "night", "love", "sword", "crown",
     "hand", "blood", "friend", "father", "grave", "storm", "comes", "falls", "speaks", "waits", "never", "again",
 )  # fmt: skip
-LENGTH = 1115394
-TRAIN = 1003854  # int(0.9 * LENGTH)
+TEXT_LENGTH = 1115394
+TRAIN = 1003854  # int(0.9 * TEXT_LENGTH)
 ARCHIVE = Archive(
     "input.txt",
     "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
-    LENGTH,
+    TEXT_LENGTH,
     "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
 )
 
@@ -49,8 +49,8 @@ def from_files(folder: Path) -> Arrays:
     """Read input.txt; raises StudyError when its length or its codes differ from the original's."""
     path = require(folder, ARCHIVE)
     text = b"".join(unpacked(path))
-    if len(text) != LENGTH:
-        raise StudyError(f"{path} is cut or another file: it holds {len(text)} characters, expected {LENGTH}")
+    if len(text) != TEXT_LENGTH:
+        raise StudyError(f"{path} is cut or another file: it holds {len(text)} characters, expected {TEXT_LENGTH}")
     if max(text) == 255:
         raise StudyError(f"{path} is corrupted or another file: it holds the code 255, which no text has")
     return split(text)
@@ -64,7 +64,7 @@ def from_tfds(root: Path) -> Arrays:
 
 def standin(seed: int) -> Arrays:
     """Return random words of the same length."""
-    return split(write_plays(seed, LENGTH))
+    return split(write_plays(seed, TEXT_LENGTH))
 
 
 RECIPE = Recipe(
@@ -73,7 +73,7 @@ RECIPE = Recipe(
     citation="Karpathy, A.: char-rnn. 2015. https://github.com/karpathy/char-rnn",
     licence="public domain",
     archives=(ARCHIVE,),
-    arrays={"train_text": Array((TRAIN,), "uint8"), "test_text": Array((LENGTH - TRAIN,), "uint8")},
+    arrays={"train_text": Array((TRAIN,), "uint8"), "test_text": Array((TEXT_LENGTH - TRAIN,), "uint8")},
     counted={"train_characters": "train_text", "test_characters": "test_text"},
     from_files=from_files,
     from_tfds=from_tfds,

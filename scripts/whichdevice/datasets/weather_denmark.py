@@ -21,7 +21,7 @@ SIGNALS = ("temperature", "pressure", "wind_speed", "wind_direction")  # °C, hP
 CITIES = ("Aalborg", "Aarhus", "Esbjerg", "Odense", "Roskilde")
 CSV = "weather-denmark.csv"
 SIGNAL_COLUMNS = ["Temp", "Pressure", "WindSpeed", "WindDir"]  # in the order of resample.SIGNALS
-COLUMNS = ["City", "DateTime", *SIGNAL_COLUMNS]
+CSV_COLUMNS = ["City", "DateTime", *SIGNAL_COLUMNS]
 # Headers of a tar that are read into memory at once: long names and further attributes.
 EXTENDED = (
     tarfile.XHDTYPE,
@@ -32,7 +32,7 @@ EXTENDED = (
 )
 MAX_HEADER_BYTES = 2**20
 MEANS, SPREADS = (8.4, 1012.5, 5.0, 240.0), (4.0, 9.5, 2.5, 60.0)  # of the stand-in's signals
-START = 320756400  # 1980-03-01 11:00 UTC
+FIRST_HOUR = 320756400  # 1980-03-01 11:00 UTC
 HOURS = 333109
 ARCHIVE = Archive(
     "weather-denmark.tar.gz",
@@ -128,7 +128,7 @@ def _read_csv(file: IO[bytes], path: Path) -> dict[str, Observations]:
 
     try:
         types: Any = {"City": "category"} | dict.fromkeys(SIGNAL_COLUMNS, "float64")
-        table = pd.read_csv(file, usecols=COLUMNS, dtype=types)
+        table = pd.read_csv(file, usecols=CSV_COLUMNS, dtype=types)
         table["DateTime"] = pd.to_datetime(table["DateTime"], format="%Y-%m-%d %H:%M:%S", utc=True)
     except ValueError as error:  # pandas' parser errors and wrong encodings are ValueErrors
         raise StudyError(f"{path}: {CSV} is not the published table: {str(error).splitlines()[0]}") from error
@@ -143,7 +143,7 @@ def make_weather(seed: int, hours: int = HOURS) -> Arrays:
     from scipy.signal import lfilter  # type: ignore[import-untyped]  # a second to import, needed only here
 
     random = np.random.default_rng([seed, 1980])
-    times = START + HOUR * np.arange(hours, dtype=np.int64)
+    times = FIRST_HOUR + HOUR * np.arange(hours, dtype=np.int64)
     shape = (hours, len(CITIES), len(SIGNALS))
     common, local = random.random((hours, 1, len(SIGNALS))) - 0.5, random.random(shape) - 0.5
     noise = lfilter([1.0], [1.0, -(1 - 1 / 48)], common + 0.3 * local, axis=0)

@@ -8,11 +8,12 @@ from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import amount_of, decide
 from whichdevice.answer.rows import works
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.explorer.steps import ADAPTERS, HALF, MIXED, PARTS, SINGLE, KnownModel, items_of
+from whichdevice.explorer.steps import ADAPTERS, HALF, MIXED, PARTS, QLORA, SINGLE, TPU, KnownModel, items_of
+from whichdevice.forecast import tpu
 from whichdevice.forecast.study import usual_precision
 from whichdevice.forecast.targets import Target, all_targets, program_device
 from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
-from whichdevice.forecast.work import Work
+from whichdevice.forecast.work import Software, Work
 from whichdevice.forecast.xla.compile import MARGIN, on_memory_of
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.tables.base import table
@@ -56,10 +57,15 @@ def record_for(model: KnownModel, training: str, batch: int, target: Target) -> 
     return make(model, training, batch, target)
 
 
+def tpu_work(sums: list[list[Any]], software: Software) -> Work:
+    """Return the work of a TPU's step, which is kept apart: fewer bytes leave a TPU."""
+    return Work("tpu", items_of(sums), software=software)
+
+
 def _of_program(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
     """Return the record of its architecture's program; one that misses the memory by little may or may not fit."""
     precision = usual_precision(target, "single" if training == SINGLE else "mixed")
-    shared = program_device(target)
+    shared = TPU if target.kind == "tpu" else program_device(target)
     kept = model.steps[training][str(batch)].get(shared)
     if kept is None or target.refusal(precision):
         return None
@@ -72,12 +78,13 @@ def _of_program(model: KnownModel, training: str, batch: int, target: Target) ->
         memory=target.memory, memory_available=target.memory, memory_needed=memory_needed,
         memory_is_lower_bound=is_lower_bound, unit=model.unit, units_per_step=float(batch),
     )  # fmt: skip
-    work = Work("gpu", items_of(sums)).digest()
+    work = (tpu_work(sums, "xla of a GPU") if target.kind == "tpu" else Work("gpu", items_of(sums))).digest()
     program = CompiledRecord(asked=asked, status="ok", reason=None, facts=facts, work=work, code_hash="")
     record = on_memory_of(program, target)
     assert record.facts is not None
     near = (record.facts.memory_missing or 0.0) <= MARGIN * (record.facts.memory_available or 0.0)
-    if record.status == "does_not_fit" and near and target.device != shared:
+    tight = record.status == "does_not_fit" and near and target.device != shared
+    if tpu.is_tight(memory_needed, target) if target.kind == "tpu" else tight:
         record.facts = record.facts.model_copy(update={"memory_tight": True})
     return record
 
@@ -94,14 +101,17 @@ def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> C
     unusual = training in (*ADAPTERS, HALF) and precision == "float32"
     if steps is None or unusual or target.refusal(precision, "eager"):
         return None
+    on_tpu = target.kind == "tpu"
+    if on_tpu and (training == QLORA or any(len(step) < 3 for step in steps.values())):  # no 4-bit form; none was kept
+        return None
 
     def traced(size: int, changes: tuple[str, ...]) -> Any:
-        sums, memory = steps[f"{size}{'c' * bool(changes)}"]
-        work = Work("gpu", items_of(sums), software="eager")
+        sums, memory, *of_tpu = steps[f"{size}{'c' * bool(changes)}"]
+        work = tpu_work(of_tpu[0], "PyTorch") if on_tpu else Work("gpu", items_of(sums), software="eager")
         return KeptTrace(work, work, dict(zip(PARTS, memory, strict=True)))
 
     trace = way_on(target, traced, batch, mixed=False, tunable=model.has_passes).trace
-    work = work_of(target, trace, precision)
+    work = trace.work if on_tpu else work_of(target, trace, precision)
     facts = facts_on(target, trace, work, unit=model.unit, units_per_step=float(batch))
     asked = ProgramRequest(
         device=target.device, workload=model.name.rpartition("/")[2], module=model.name, precision=precision,

@@ -26,10 +26,10 @@ from whichdevice.records.schema import Record
 from whichdevice.records.store import read_record
 from whichdevice.study_cells import model_of, study_runs
 
-FOLDER = "models"
+MODELS_FOLDER = "models"
 TIMEOUT = 1800.0  # seconds
-ENVIRONMENT = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
-NEEDED = ("tensorflow", "keras")
+EXPORT_ENVIRONMENT = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+EXPORT_PACKAGES = ("tensorflow", "keras")
 PROCESS = "whichdevice.exporting.process"
 
 
@@ -108,7 +108,7 @@ def export_path(study: Study, workload: str) -> Path:
     """
     runs = [(run.path, run_key(study, run)) for run in learning_runs(study, workload)]
     key = content_key(export_code_hash(model_of(study, workload)), sorted(runs))
-    return Path(study.root) / FOLDER / workload / key / EXPORT_RECORD
+    return Path(study.root) / MODELS_FOLDER / workload / key / EXPORT_RECORD
 
 
 def export_model(study: Study, workload: str, record_paths: Iterable[Path], log: Path) -> ExportRecord:
@@ -157,7 +157,7 @@ def _succeeded(home: Path) -> bool:
 
 
 def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path, log: Path) -> ExportRecord:
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
+    if missing := [name for name in EXPORT_PACKAGES if find_spec(name) is None]:
         raise StudyError(f"a SavedModel needs {missing[0]}, which this environment lacks: make study ENV=cpu")
     draft = draft.model_copy(update=_facts(learned))
     weights, dataset = learned.artefact("weights"), learned.record.asked.dataset
@@ -207,7 +207,7 @@ def _run(job: Job, log: Path, sent: dict[str, Any]) -> Finish:
         if message["event"] == "part":
             sent[message["place"]] = message["value"]
 
-    variables = {**thread_environment(usable_cores()), **ENVIRONMENT}
+    variables = {**thread_environment(usable_cores()), **EXPORT_ENVIRONMENT}
     finish = supervise_module(PROCESS, job.model_dump_json(), variables, log, TIMEOUT, on_message)
     if finish.status == "timed_out":
         return Finish("timed_out", f"still exporting after {TIMEOUT:g} s; killed", finish.peak_memory)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Draw = Callable[[StudyResults], Figure]
 
-FOLDER = Path(__file__).parent
+FIGURES_FOLDER = Path(__file__).parent
 
 
 class Facts(NamedTuple):
@@ -66,7 +66,7 @@ def _found() -> dict[str, tuple[str, Facts]]:
             plugin.module,
             Facts(plugin.arguments[0], plugin.arguments["caption"], plugin.arguments["category"]),
         )
-        for plugin in decorated(FOLDER, "draws")
+        for plugin in decorated(FIGURES_FOLDER, "draws")
         if plugin.name.startswith("draw_")
     }
 

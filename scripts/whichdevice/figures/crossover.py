@@ -12,8 +12,8 @@ from whichdevice.tables.base import length_words, share_words
 from whichdevice.tables.batch_sizes import OWN_BEST, DevicePair, crossings, device_pairs
 from whichdevice.tables.decision_rule import SAME
 
-MOST_PANELS = 6
-MOST_LINES = 6
+MAX_PANELS = 6
+MAX_LINES = 6
 
 
 class Line(NamedTuple):
@@ -43,11 +43,11 @@ def draw_crossover(study: StudyResults) -> Figure:
     by_workload: dict[str, list[Line]] = {}
     for line in lines:
         by_workload.setdefault(line.pair.work["workload"], []).append(line)
-    shown = list(by_workload)[:MOST_PANELS]
-    widest = max(len(line.label) for name in shown for line in by_workload[name][:MOST_LINES])
+    shown = list(by_workload)[:MAX_PANELS]
+    widest = max(len(line.label) for name in shown for line in by_workload[name][:MAX_LINES])
     across = min(3 if widest < 36 else 2, len(shown))
     down = -(-len(shown) // across)
-    deepest = max(min(MOST_LINES, len(by_workload[name])) for name in shown)
+    deepest = max(min(MAX_LINES, len(by_workload[name])) for name in shown)
     figure = style.new_figure(
         max(6.5, (3.0 if widest < 36 else 4.5) * across + 0.4), (3.1 + 0.17 * deepest) * down + 0.6
     )
@@ -55,14 +55,14 @@ def draw_crossover(study: StudyResults) -> Figure:
     for panel in panels[len(shown) :]:
         panel.set_axis_off()
     for panel, workload in zip(panels, shown, strict=False):
-        _crossover_panel(panel, by_workload[workload][:MOST_LINES])
+        _crossover_panel(panel, by_workload[workload][:MAX_LINES])
         panel.set_title(workload, parse_math=False)
     panels[0].set_ylabel("ratio of speeds (logarithmic)")
     counts = style.runs_note(n for line in lines for n in line.pair.ratios["n"]).replace("processes", "pairs")
     notes = [counts.replace("bars:", "bands:")]
     if len(by_workload) > len(shown):
         notes.append(f"{len(by_workload) - len(shown)} more workloads in the tables")
-    if any(len(lines_of_workload) > MOST_LINES for lines_of_workload in by_workload.values()):
+    if any(len(lines_of_workload) > MAX_LINES for lines_of_workload in by_workload.values()):
         notes.append("some pairs left to the tables")
     figure.supxlabel("; ".join(notes))
     return figure

@@ -14,8 +14,8 @@ from whichdevice.figures.style import grid_of
 from whichdevice.results import StudyResults
 from whichdevice.tables.measured import enough_repeats
 
-MOST_PANELS = 4
-FORMATS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}
+MAX_PANELS = 4
+FORMAT_COLOURS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}
 
 
 class Look(NamedTuple):
@@ -44,7 +44,7 @@ def draw_roofline(study: StudyResults) -> Figure:
     devices = [name for name in study.devices if name in set(limits["device"])]
     if not devices:
         return style.empty(study, "A roof needs a matrix product and a memory stream, measured without much noise.")
-    shown = devices[:MOST_PANELS]
+    shown = devices[:MAX_PANELS]
     best = _one_each(cells, study)
     names = best["workload"].unique()
     looks = {name: Look(style.MARKERS[place % 9], place + 1) for place, name in enumerate(names)}
@@ -78,7 +78,7 @@ def _roofline_panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks
     ridges, intensities = roofs["ridge"].to_numpy(float), cells["intensity"].to_numpy(float)
     span = np.array([min([*ridges, *intensities]) / 4, max([*ridges, *intensities]) * 25])
     for _, roof in roofs.iterrows():
-        colour = FORMATS.get(str(roof["product"]), style.BLACK)
+        colour = FORMAT_COLOURS.get(str(roof["product"]), style.BLACK)
         _roof(axes, span, roof["device_peak_tflops"], roof["device_bandwidth_gbs"], colour, "-")
         if pd.notna(roof["sheet_tflops"]) and pd.notna(roof["sheet_gbs"]):
             _roof(axes, span, roof["sheet_tflops"], roof["sheet_gbs"], colour, "--")
@@ -118,7 +118,7 @@ def _roofline_points(axes: Axes, cells: pd.DataFrame, looks: dict[str, Look]) ->
     places = middle + (np.arange(count) - (count - 1) / 2) * min(0.06, 0.9 / max(count, 1))
     for across, (_, cell) in zip(places, cells.iterrows(), strict=True):
         look, value = looks[cell["workload"]], cell["tflops"]
-        colour = FORMATS.get(str(cell["product"]), style.BLACK)
+        colour = FORMAT_COLOURS.get(str(cell["product"]), style.BLACK)
         ends = np.array([[value - cell["tflops_low"]], [cell["tflops_high"] - value]])
         bars = np.clip(ends, 0, None) if np.isfinite(ends).all() else None
         axes.errorbar(cell["intensity"], value, yerr=bars, fmt=look.marker, color=colour, capsize=2.5, elinewidth=1)
@@ -135,7 +135,7 @@ def _across(axes: Axes, x: float) -> float:
 
 
 def _legend(looks: dict[str, Look], formats: set[str]) -> Iterator[Any]:
-    for name, colour in FORMATS.items():
+    for name, colour in FORMAT_COLOURS.items():
         if name in formats:
             yield Line2D([], [], color=colour, lw=3, label=name)
     yield Line2D([], [], color=style.GREY, label="roof, measured")

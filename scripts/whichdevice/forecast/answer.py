@@ -1,9 +1,10 @@
-"""One forecast: what is known of a step on a device that nobody here ran, from its record to the table and the answer."""
+"""One forecast, from its record to the table and the answer: what is known of a step on a device that nobody ran."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target, find_target
 from whichdevice.forecast.time_model import MEASURED_HOST_SD, forecast_step
 from whichdevice.forecast.work import Work
@@ -39,7 +40,9 @@ class Forecast:
     )
     reason: str | None = column("why, for every status but ok")
     evidence: str | None = column("forecast: may name candidates, decides nothing")
-    step_time: float | None = column("s, forecast of one step: median of the larger of the device's and the host's time")
+    step_time: float | None = column(
+        "s, forecast of one step: median of the larger of the device's and the host's time"
+    )
     step_time_low: float | None = column("s, lower end of its 80 % interval")
     step_time_high: float | None = column("s, upper end of its 80 % interval")
     throughput: float | None = column("units per s at the forecast step time")
@@ -77,6 +80,9 @@ class Forecast:
     way: str | None = column("how GPUs share a traced step, and what makes it fit: checkpointing, passes")
     changes: tuple[dict[str, Any], ...] = column(
         "JSON: what to change so that it takes less memory, bytes then and how much longer", ()
+    )
+    feed: tuple[dict[str, Any], ...] = column(
+        "JSON: what keeps a TPU's matrix units idle, what to set instead, and the time of an example then", ()
     )
     largest_batch: int | None = column("largest batch found to fit, confirmed by a compile")
     largest_batch_reason: str | None = column("why none was found, or a much larger one may fit")
@@ -121,6 +127,8 @@ def forecast_of(record: CompiledRecord, path: str | None = None) -> Forecast:
         record=path,
     )
     known = replace(known, **_facts(record))
+    if target.kind == "tpu":
+        known = replace(known, context=None)  # CUDA's
     try:
         return replace(known, **_time(record, target))
     except StudyError as error:
@@ -155,7 +163,8 @@ def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
         return {}
     asked, facts = record.asked, record.facts
     host = (facts.host_time, MEASURED_HOST_SD) if facts is not None and facts.host_time else None
-    step = forecast_step(Work.from_dict(record.work), target.row, asked.mode, asked.devices, host)
+    work = Work.from_dict(record.work)
+    step = forecast_step(work, target.row, asked.mode, asked.devices, host)
     units = facts.units_per_step if facts is not None else None
     same = (
         "device_time", "software", "family", "chip", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd",
@@ -167,4 +176,5 @@ def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
         "step_time_high": step.high,
         "throughput": units / step.seconds if units and step.seconds else None,
         "note": step.note or None,
+        "feed": tpu.changes(work, target.row, asked.batch_size // asked.devices) if target.kind == "tpu" else (),
     }

@@ -6,8 +6,11 @@ time steps stay loops: a TPU has no cuDNN. The program of the TPU's own compiler
 """
 
 from dataclasses import replace
+from typing import Any
 
+from whichdevice.config.hardware import HardwareRow
 from whichdevice.forecast.targets import Target
+from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, software_of
 from whichdevice.forecast.work import Item, Work
 
 CARD = "A100 SXM 80GB"  # whose program is read: it has every number format that a TPU has
@@ -16,6 +19,13 @@ ON_CHIP = 30e6  # bytes of a kernel of which half leave the chip; of larger ones
 SPREAD = 0.3  # within so much of the memory a step may or may not fit
 # Of what a GPU's program holds for a while, the share that a TPU's does: it fuses more, and pads what loops keep.
 TEMPORARY, IN_LOOPS = 0.8, 1.25
+ESTIMATE = "a first estimate from the program of a GPU; --exact compiles with the TPU's own compiler, in minutes"
+KERAS = "Keras needs its JAX backend there (KERAS_BACKEND=jax)"
+PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; its "
+PYTORCH += "interval is wide: published times are of ports alone"
+FULL_ROWS = 8  # of a batch, that a matrix unit takes at a time
+LOOPS_SHARE = 0.3  # of the time, from which on loops over time steps are a cause
+WORTH = 0.85  # of the time of an example, from which on a change is worth a sentence
 NO_4_BITS = "4-bit weights (bitsandbytes) have no TPU form"
 
 
@@ -46,3 +56,44 @@ def is_tight(needed: float, target: Target) -> bool:
     """Whether an estimate is so near to the memory of a TPU that its compiler may find otherwise."""
     available = target.available(0)
     return abs(needed - available) <= SPREAD * available
+
+
+def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any], ...]:
+    """What keeps a TPU's matrix units idle, with what to set instead, the strongest first.
+
+    `cause` is float32, "time steps" or batch; `share` is its part of the device's time, `time` that of an example after
+    the change over today's. `batch` are the examples of one chip.
+    """
+    peaks, factors = Peaks.of(device), read_constants()[software_of(work)]["factors"]
+
+    def seconds(changed: Work) -> float:
+        return sum(seconds_by_class(changed, peaks, factors).values())
+
+    parts = seconds_by_class(work, peaks, factors)
+    whole = sum(parts.values())
+    if not whole:
+        return ()
+    recurrent = sum(value for name, value in parts.items() if "recurrent" in name) / whole
+    products = sum(value for name, value in parts.items() if name.endswith(("product", "convolution"))) / whole
+    half = replace(work, items=tuple(replace(item, precision="half") for item in work.items if item.precision))
+    rest = tuple(item for item in work.items if not item.precision)
+    times = max(2.0, FULL_ROWS / batch)
+    larger = seconds(_larger(work, times)) / (times * whole)
+    few, loops = batch < FULL_ROWS, recurrent > LOOPS_SHARE
+    found = [
+        {"cause": "float32", "share": products, "setting": "mixed_bfloat16",
+         "time": seconds(replace(half, items=half.items + rest)) / whole},
+        {"cause": "time steps", "share": recurrent, "setting": round(times), "time": larger if loops else 1.0},
+        {"cause": "batch", "share": 1.0, "setting": round(times), "time": larger if few else 1.0},
+    ]  # fmt: skip
+    return tuple(sorted((one for one in found if one["time"] <= WORTH), key=lambda one: one["time"]))
+
+
+def _larger(work: Work, times: float) -> Work:
+    """The step of so many times the batch, in as many kernels."""
+    fixed = ("optimizer", "collective")
+    items = (
+        item if item.kind in fixed else replace(item, operations=item.operations * times, bytes=item.bytes * times)
+        for item in work.items
+    )
+    return replace(work, items=tuple(items))

@@ -19,10 +19,10 @@ from whichdevice.machine.cpu import threads_by_turn, usable_cores
 
 KERNEL = "a product on each core"  # as records and `compare` name it; records without a name shared one product
 SIZE, COUNT = 64, 128  # 0.07 GFLOP, about a millisecond; OpenBLAS shares out products of more than 64³ only
-MOST_CORES = 32  # that work at once: more threads would wait for Python's lock, not for their core
+MAX_CORES = 32  # that work at once: more threads would wait for Python's lock, not for their core
 BURSTS = 4
 BURST_SECONDS = 0.03
-START_SECONDS = 10.0  # until all threads have started; BrokenBarrierError after that
+BARRIER_SECONDS = 10.0  # until all threads have started; BrokenBarrierError after that
 GAP_SECONDS = 0.03
 MORE_BURSTS = 20  # while the question is open, each after a longer gap
 MORE_GAP_SECONDS = 0.1
@@ -87,7 +87,7 @@ class _Products:
 
     def _on_each_core(self) -> float:
         """Seconds of the fixed work on the slowest core, the fastest of each."""
-        start = threading.Barrier(len(self._cores), timeout=START_SECONDS)
+        start = threading.Barrier(len(self._cores), timeout=BARRIER_SECONDS)
 
         def work(place: int) -> float:
             if hasattr(os, "sched_setaffinity"):
@@ -119,7 +119,7 @@ def _own_cores() -> list[int]:
 
 
 def _most() -> int:
-    return min(MOST_CORES, usable_cores())
+    return min(MAX_CORES, usable_cores())
 
 
 def _cores_alike(turns: list[list[int]]) -> int:

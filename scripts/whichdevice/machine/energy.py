@@ -15,7 +15,7 @@ from whichdevice.machine.gpu import NvmlError, answer_within, handle, open_nvml,
 from whichdevice.records.schema import Energy, MeteredPart
 
 NVML_UPDATE = 0.1  # s; drivers renew the counter every 20 to 100 ms
-PATIENCE = 3.0  # s; below the time that a process's last messages are waited for
+METER_PATIENCE = 3.0  # s; below the time that a process's last messages are waited for
 POWERCAP = Path("/sys/class/powercap")
 UPDATE = 0.001  # s
 DEVICE = "device"  # the counter that counts for the run; others are recorded too
@@ -44,7 +44,7 @@ def nvml_counters(replicas: int = 1) -> Counters:
 
     def answer(ask: Callable[[], list[Any]]) -> list[Any]:
         try:
-            return answer_within(PATIENCE, ask)
+            return answer_within(METER_PATIENCE, ask)
         except (nvml.NVMLError, NvmlError) as error:
             raise MeterError(f"NVML: {error}") from error
 

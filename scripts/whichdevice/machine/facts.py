@@ -22,7 +22,7 @@ from whichdevice.machine.cpu import (
 from whichdevice.records.schema import Machine, Software
 
 FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
-DIGITS = 12
+IDENTITY_DIGITS = 12
 SCRIPTS = Path(whichdevice.__file__).parents[1]
 GIT_PATIENCE = 2.0  # seconds; a network file system may make git slow
 COMMON = ("numpy", "keras", "snakemake")
@@ -46,7 +46,7 @@ def machine_identity(files: tuple[Path, ...] = FILES) -> str | None:
         except OSError:
             continue
         if identity and identity != "uninitialized":
-            return hashlib.sha256(f"whichdevice {identity}".encode()).hexdigest()[:DIGITS]
+            return hashlib.sha256(f"whichdevice {identity}".encode()).hexdigest()[:IDENTITY_DIGITS]
     return None
 
 

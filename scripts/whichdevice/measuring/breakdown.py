@@ -19,7 +19,7 @@ from whichdevice.models.without_keras import NativeModel
 from whichdevice.records.schema import Breakdown, Request
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
 
-PARTS = ("inputs", "targets", "weights")
+BATCH_PARTS = ("inputs", "targets", "weights")
 
 
 class OnOneBatch(TrainingWorkload):
@@ -35,7 +35,7 @@ class OnOneBatch(TrainingWorkload):
         from keras import ops
 
         parts = self._inner.batch(train.arrays, ops.convert_to_tensor(index))
-        held = [named(part, name) for name, part in zip(PARTS, parts, strict=False)]
+        held = [named(part, name) for name, part in zip(BATCH_PARTS, parts, strict=False)]
         arrays = {key: ops.convert_to_numpy(leaf) for part in held for key, leaf in part.items()}
         return Split(arrays, train.examples, train.batch_size)
 
@@ -45,7 +45,7 @@ class OnOneBatch(TrainingWorkload):
 
         # A tensor even where the backend keeps arrays as variables; nothing is copied.
         flat = {key: ops.stop_gradient(array) for key, array in arrays.items()}
-        parts = [packed(flat, name) for name in PARTS]
+        parts = [packed(flat, name) for name in BATCH_PARTS]
         return tuple(part for place, part in enumerate(parts) if part is not None or place == 0)
 
     def own_step(self, model: Any) -> bool:
@@ -113,7 +113,7 @@ class OneWeight(OnOneBatch):
 
 
 SHARE = 0.5  # of the time budget of steady state
-LEAST_ROUNDS = 3
+MIN_ROUNDS = 3
 LONGEST = 6.0  # in time budgets: a step that would take longer to break down is nearly all compute
 STEPS_OF_ONE_WEIGHT = 64  # at least: they are quick, and a difference of few would be noise
 AS_TIMED, ONE_BATCH, ONE_WEIGHT, ONE_STEP = "as_timed", "one_batch", "one_weight", "one_weight_one_step"
@@ -171,7 +171,7 @@ def explain_step(
 
 def least_seconds(step_time: float) -> float:
     """Return the least that rounds of long steps take: each variant compiled by 3 steps, then timed by 2."""
-    return step_time * 2 * (3 + 2 * LEAST_ROUNDS)
+    return step_time * 2 * (3 + 2 * MIN_ROUNDS)
 
 
 def steps_at_once(loop: TrainingLoop, request: Request, step_time: float) -> int:
@@ -181,14 +181,14 @@ def steps_at_once(loop: TrainingLoop, request: Request, step_time: float) -> int
 
 
 def _rounds(variants: Mapping[str, TrainingLoop], order: BatchOrder, steps: int, budget: float) -> list[Round]:
-    """Each variant in turn, until the budget is spent; at least LEAST_ROUNDS times."""
+    """Each variant in turn, until the budget is spent; at least MIN_ROUNDS times."""
     rounds: list[Round] = []
     spent = 0.0
 
     def seconds(loop: TrainingLoop, count: int) -> float:
         return timed(lambda asked: partial(loop.run, order.take(asked)), count)
 
-    while len(rounds) < LEAST_ROUNDS or spent < budget:
+    while len(rounds) < MIN_ROUNDS or spent < budget:
         counts = {name: max(steps, STEPS_OF_ONE_WEIGHT) if name == ONE_WEIGHT else steps for name in variants}
         timings = {name: (counts[name], seconds(loop, counts[name])) for name, loop in variants.items()}
         timings[ONE_STEP] = (1, seconds(variants[ONE_WEIGHT], 1))

@@ -22,7 +22,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import own_place
 
-LEAST_WEIGHT_BYTES = 8  # of each weight: itself and its gradient, in float32
+MIN_WEIGHT_BYTES = 8  # of each weight: itself and its gradient, in float32
 
 
 class RefusedError(StudyError):
@@ -46,9 +46,9 @@ def built_within(limit: float | None, build: Callable[[], Any]) -> Any:
     with memory_within(limit):
         model = build()
     weights = model.count_params()
-    if limit is not None and weights * LEAST_WEIGHT_BYTES > limit:
+    if limit is not None and weights * MIN_WEIGHT_BYTES > limit:
         raise RefusedError(
-            f"the model has {weights:,} weights: with gradients {weights * LEAST_WEIGHT_BYTES / 1e9:,.0f} GB of "
+            f"the model has {weights:,} weights: with gradients {weights * MIN_WEIGHT_BYTES / 1e9:,.0f} GB of "
             f"memory, this host has {limit / 1e9:.1f} GB left; make the model smaller"
         )
     return model

@@ -25,9 +25,9 @@ from whichdevice.models.without_keras import NativeFile
 from whichdevice.records.schema import PREDICTION, Latency, Request, WorkloadFacts
 from whichdevice.workloads.base import Split, TrainingWorkload
 
-LEAST_CALLS = 200  # timed one by one, where they take no longer than a second time budget
-LEAST_FOR_P99 = 100  # calls, so that at least one is above it
-MOST_BATCHES, MOST_BYTES = 16, 256 * 2**20  # of inputs, made before the clock and used in turn
+MIN_CALLS = 200  # timed one by one, where they take no longer than a second time budget
+MIN_FOR_P99 = 100  # calls, so that at least one is above it
+MAX_BATCHES, MAX_BYTES = 16, 256 * 2**20  # of inputs, made before the clock and used in turn
 
 
 def run_inference(job: Job) -> None:
@@ -87,7 +87,7 @@ def input_batches(workload: TrainingWorkload, train: Split, request: Request) ->
     random = np.random.default_rng(request.seed)
     if isinstance(workload, NativeFile):
         size = train.examples, request.batch_size
-        return [workload.host_inputs(train, random.integers(0, *size, dtype=np.int32)) for _ in range(MOST_BATCHES)]
+        return [workload.host_inputs(train, random.integers(0, *size, dtype=np.int32)) for _ in range(MAX_BATCHES)]
     import keras
 
     with keras.device("cpu"):
@@ -99,7 +99,7 @@ def input_batches(workload: TrainingWorkload, train: Split, request: Request) ->
             return mapped(lambda leaf: np.ascontiguousarray(keras.ops.convert_to_numpy(leaf)), inputs)
 
         first = drawn()
-        others = min(MOST_BATCHES, MOST_BYTES // max(1, sum(leaf.nbytes for leaf in leaves(first)))) - 1
+        others = min(MAX_BATCHES, MAX_BYTES // max(1, sum(leaf.nbytes for leaf in leaves(first)))) - 1
         return [first, *(drawn() for _ in range(others))]
 
 
@@ -132,7 +132,7 @@ class Calls:
     def latencies(self, steady_steps: int, seconds: float) -> np.ndarray:
         """Return the seconds of each call of steady state; for `seconds` at most, more are added up to MIN_CALLS."""
         first, end = len(self._seconds) - steady_steps, time.perf_counter() + seconds
-        while len(self._seconds) - first < LEAST_CALLS and time.perf_counter() < end:
+        while len(self._seconds) - first < MIN_CALLS and time.perf_counter() < end:
             self._call()
         return np.array(self._seconds[first:])
 
@@ -146,6 +146,6 @@ def latency_of(seconds: np.ndarray) -> Latency:
         mean=float(seconds.mean()),
         p50=p50,
         p90=p90,
-        p99=p99 if len(seconds) >= LEAST_FOR_P99 else None,
+        p99=p99 if len(seconds) >= MIN_FOR_P99 else None,
         longest=float(seconds.max()),
     )

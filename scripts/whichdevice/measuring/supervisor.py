@@ -33,7 +33,7 @@ OVERRIDES = ("NVIDIA_TF32_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT
 LEAVING_SECONDS = 60.0  # between a process's last word and killing it
 GRACE_SECONDS = 5.0  # for its last messages to arrive
 DYING_SECONDS = 60.0  # between killing a process and leaving it behind: one that waits in the kernel cannot die
-NEAR = 0.8  # of the memory that was there: a killed process that held more was killed for it, whoever did it
+NEARLY_ALL = 0.8  # of the memory that was there: a killed process that held more was killed for it, whoever did it
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def supervise(
         _kill(process)
         raise
     listener.join(GRACE_SECONDS)
-    short = memory_kills() > kills or (peak or 0) > NEAR * available
+    short = memory_kills() > kills or (peak or 0) > NEARLY_ALL * available
     after = f"{limit_name} = {timeout:g} s" if limit_name else f"{timeout:g} s"
     return _finish(last[-1] if last else None, hung, code, peak, after, short)
 

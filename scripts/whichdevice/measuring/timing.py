@@ -24,7 +24,7 @@ from whichdevice.records.schema import Request, Steady
 
 Window = tuple[int, float]  # steps, seconds
 
-MOST_BATCHES = 20  # windows beyond are averaged in batches, so that neighbours hang together less
+MAX_BATCHES = 20  # windows beyond are averaged in batches, so that neighbours hang together less
 MIN_VALUES = 5  # four values in order have p = 0.08: no test can tell
 SIGNIFICANCE = 0.05
 BOUND = 0.01  # of the step time: a smaller cut or drift changes no verdict
@@ -80,7 +80,7 @@ def settled_from(windows: Sequence[Window], least: int) -> int:
 
 def _batches(windows: Sequence[Window]) -> list[Sequence[Window]]:
     """Return at most `MAX_BATCHES` runs of neighbouring windows, as even as can be."""
-    count = min(MOST_BATCHES, len(windows))
+    count = min(MAX_BATCHES, len(windows))
     ends = [place * len(windows) // count for place in range(count + 1)] if count else [0]
     return [windows[start:end] for start, end in pairwise(ends)]
 
@@ -93,7 +93,7 @@ WINDOWS = 20  # of a long time budget: as many values as the test for a trend ta
 LONGEST_WINDOW = 1.0  # a fixed cost is a few thousandths of it; the numbers of all examples of a window lie in memory
 WARM_UP_SHARE = 0.25  # of the time budget
 MIN_WARM_UP_STEPS = 2
-MOST = 2.0  # times the first look, for a run that does not settle
+MAX_BUDGETS = 2.0  # times the first look, for a run that does not settle
 
 PrepareSteps = Callable[[int], Callable[[], object]]  # draws the batches of so many steps; its result runs them
 
@@ -144,7 +144,7 @@ def find_steady_state(
     on_warm(list(series.windows))
     while not _enough(series.windows[least:], budget):
         series.extend()
-    limit = MOST * series.seconds
+    limit = MAX_BUDGETS * series.seconds
     while True:
         start = settled_from(series.windows, least)
         where = "MSER" if start > least else "least warm-up"

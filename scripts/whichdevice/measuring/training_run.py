@@ -69,7 +69,7 @@ def with_finite_loss(means: Means) -> Means:
     return means
 
 
-FORMATS = ("float32", "bfloat16", "float16", "float64")
+FLOAT_FORMATS = ("float32", "bfloat16", "float16", "float64")
 
 
 def own_formats(model: Any, precision: str) -> str | None:
@@ -86,7 +86,7 @@ def own_formats(model: Any, precision: str) -> str | None:
     for layer in _leaf_layers(model):
         layer_format = str(layer.compute_dtype)
         usual = layer_format == "float32" and asked != "float32" and (not layer.weights or layer.name in outputs)
-        if layer_format != asked and layer_format in FORMATS and not usual:
+        if layer_format != asked and layer_format in FLOAT_FORMATS and not usual:
             layers.setdefault(layer_format, []).append(layer.name)
     parts = [
         f"{len(names)} layers in {layer_format} ({', '.join(names[:2])}{', …' * (len(names) > 2)})"
@@ -148,7 +148,7 @@ def workload_facts(
 
 
 FILE = "examples.npz"
-EXAMPLES = 32  # whose predictions are kept
+KEPT_EXAMPLES = 32  # whose predictions are kept
 PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
 
 
@@ -344,7 +344,7 @@ def _keep_artefacts(learner: Learner, validation: Split) -> None:
     workload, folder, emit = learner.workload, learner.folder, learner.emit
     emit.progress("predicting")
     files = {"weights": workload.weights_file, "examples": FILE}
-    index = np.arange(min(validation.examples, EXAMPLES), dtype=np.int32)
+    index = np.arange(min(validation.examples, KEPT_EXAMPLES), dtype=np.int32)
     predictions = learner.loop.predict(index).astype(np.float32)
     np.savez_compressed(folder / FILE, index=index, predictions=predictions)
     learner.model.save_weights(folder / files["weights"])

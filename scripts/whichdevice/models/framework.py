@@ -6,7 +6,11 @@ that imports JAX a JAX function, even where TensorFlow reads its data.
 """
 
 import ast
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
+
+from whichdevice.code_hash import parsed
 
 KERAS: Final = "keras"
 TORCH: Final = "torch"
@@ -15,13 +19,22 @@ BACKENDS = {KERAS: ("tensorflow", "jax", "torch"), TORCH: ("torch",), JAX: ("jax
 NAMES = {KERAS: "a Keras model", TORCH: "a PyTorch model", JAX: "a JAX function"}
 PACKAGES = {
     KERAS: {"keras", "keras_hub", "keras_cv"},
-    TORCH: {"torch", "torchvision", "transformers", "timm", "diffusers", "lightning", "torch_geometric"},
+    TORCH: {
+        "torch", "torchvision", "transformers", "timm", "diffusers", "lightning", "pytorch_lightning", "accelerate",
+        "torch_geometric", "sentence_transformers", "stable_baselines3", "peft", "trl", "ultralytics",
+    },
     JAX: {"jax", "flax", "optax", "equinox", "haiku"},
-}
+}  # fmt: skip
 
 
-def framework_of(tree: ast.Module) -> str:
-    """`keras`, `torch` or `jax`, of what a file imports anywhere; `keras` where it imports neither."""
+def framework_in(files: Iterable[Path]) -> str:
+    """The framework of the first of several files that imports one, as a script's `engine.py` may; else `keras`."""
+    trees = (parsed(file.read_bytes()) for file in files if file.suffix == ".py")
+    return next(filter(None, (framework_of(tree, "") for tree in trees)), KERAS)
+
+
+def framework_of(tree: ast.Module, otherwise: str = KERAS) -> str:
+    """`keras`, `torch` or `jax`, of what a file imports anywhere; `otherwise` where it imports neither."""
     imported, tensorflow = set[str](), set[str]()  # its names in the file
     nodes = list(ast.walk(tree))
     for node in nodes:
@@ -38,7 +51,7 @@ def framework_of(tree: ast.Module) -> str:
         for each in attributes
     ):
         imported.add("keras")
-    return next((name for name, packages in PACKAGES.items() if packages & imported), KERAS)
+    return next((name for name, packages in PACKAGES.items() if packages & imported), otherwise)
 
 
 def _package(module: str) -> str:

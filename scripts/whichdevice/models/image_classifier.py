@@ -8,7 +8,7 @@ import numpy as np
 from whichdevice.models.losses import sparse_cross_entropy
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
 
-CLASSES = 10
+IMAGE_CLASSES = 10
 EVALUATION_BATCH = 1000
 
 
@@ -47,4 +47,4 @@ def softmax_classes() -> Any:
     """The last layer; softmax in float32 whatever the precision, as Keras advises for mixed precision."""
     from keras import layers
 
-    return layers.Dense(CLASSES, activation="softmax", dtype="float32")
+    return layers.Dense(IMAGE_CLASSES, activation="softmax", dtype="float32")

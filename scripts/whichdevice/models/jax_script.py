@@ -1,10 +1,10 @@
 """The training step of an ordinary JAX script: the jitted function in which a gradient is taken.
 
-Python's profile hook sees the functions of the script's own files. One that is called with tracers is traced by
-`jax.jit`; where inside of it another is called with the tracers of a gradient, it is the step. The nearest caller that
-holds arrays where the step has tracers gives its arguments. Where steps run in a `jax.lax.scan`, its body is the step.
-Arguments that come back as a result of the same structure are the state, other arrays are the batch. Modules of Flax
-NNX are split into their state and merged again; those of Equinox keep what is no array.
+`jax.jit` and its forms in Equinox and Flax NNX are replaced by functions that know what they are called with,
+`jax.grad` and its forms by functions that end the tracing of the step: the outermost jitted function is the step. Where
+steps run in a `jax.lax.scan`, its body is the step. Arguments that come back as a result of the same structure are the
+state, other arrays are the batch. Modules of Flax NNX are split into their state and merged again; those of Equinox
+keep what is no array.
 """
 
 import inspect
@@ -12,23 +12,26 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
-from pathlib import Path
-from types import CellType, CodeType, FrameType, FunctionType, SimpleNamespace
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import NAME_IT, Found, JaxStep, Script, Started, line_of, watch
-from whichdevice.models.script_size import frames, is_whole, loops_in, outside, own_files, sizes
+from whichdevice.models.script_run import Found, JaxStep, Run, Script, Watcher
+from whichdevice.models.script_size import Stack, is_whole, sizes
 
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
 OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
 LARGE = 1000  # numbers of an array that is no constant of the step's program
+GRADIENTS = ("grad", "value_and_grad", "vjp")
 LOOPS = ("scan", "fori_loop", "while_loop")
 WRITE = "or write a model file (docs/start/your-model.md)"
 
@@ -39,209 +42,235 @@ class Traced(NamedTuple):
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    differentiated: tuple[int, ...] = ()  # arguments whose gradients the script takes of it, if it is a loss
 
 
-def start_jax(path: Path) -> Script:
-    """The script's step with its first batch; raises StudyError in one line where no jitted step is found."""
-    seen = SimpleNamespace(step=None, scopes=[], line=None, loops=None, found=None, scan=None, outside=[])
-    own = own_files(path)
-    gradients = _kinds()[1]
+@dataclass(frozen=True)
+class Turns:
+    """A loop of JAX around the gradient."""
 
-    def look(frame: FrameType, event: str, _: Any) -> None:
-        if event == "return" and frame is seen.step:
-            seen.step = None
-        if event != "call" or not own(frame.f_code.co_filename):
+    name: str
+    step: Traced | None = None  # its body; None where the loop takes no batch
+    turns: int | None = None
+
+
+@dataclass
+class GradientTaken(BaseException):
+    """A gradient is taken while a step is traced: ends the tracing."""
+
+    loops: list[Turns] = field(default_factory=list)  # around it, the innermost first
+
+
+class JittedCalled(BaseException):
+    """A jitted function is called where a gradient is taken of it: ends the gradient."""
+
+
+class Loss(NamedTuple):
+    """A function of which a gradient is taken, and the places of the arguments it is taken by."""
+
+    function: Callable[..., Any]
+    places: tuple[int, ...]
+
+
+class Watching(Watcher):
+    """Stops a script where a gradient is taken in a jitted function, or of one."""
+
+    missing = "no function under jax.jit took a gradient"
+    latest: ClassVar["Watching"]  # of the process: libraries keep the functions that an earlier one replaced
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        Watching.latest = self
+        self._traces = 0  # jitted functions that are being traced
+        self._gradients = 0  # that are being taken outside of jitted functions
+        self._losses: dict[Any, Loss] = {}  # of functions that give gradients
+
+    def attach(self, package: ModuleType) -> None:
+        """Replace what compiles and what takes gradients."""
+        if package.__name__ == "equinox":
+            self.replace(package, "filter_jit", self._compiling(package.filter_jit))
             return
-        kinds = {type(leaf) for leaf in _tracers(_arguments(frame))}
-        if not kinds:
+        self.replace(package, "jit", self._compiling(package.jit))
+        if package is not jax:
             return
-        seen.step = step = seen.step or frame
-        for each in _callers(frame, own):  # a loss that is jitted itself has no tracers of a gradient
-            kinds |= {type(leaf) for leaf in _tracers(each.get("args"))}
-        if kinds & gradients:
-            sys.setprofile(None)
-            outer = _outer(step, own)
-            seen.scopes, seen.line, seen.loops = list(frames(outer)), line_of(outer, path), loops_in(outer, path)
-            seen.scan, seen.outside = _scan(frame, outer), outside(outer, path)
-            seen.found = seen.scan.step or _called(step, own)
-            raise Started
+        for name in GRADIENTS:
+            self.replace(jax, name, self._taking(getattr(jax, name), name == "vjp"))
+        for name in LOOPS:
+            self.replace(jax.lax, name, self._looping(name, getattr(jax.lax, name)))
 
-    watch(path, look)
-    if not seen.scopes:
-        raise StudyError(f"{path.name}: ended, and no function under jax.jit took a gradient: {NAME_IT}")
-    where = f"{path.name}, line {seen.line}"
-    if seen.scan.loop is not None and (seen.scan.step is None or not _works(seen.scan.step)):
+    def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """In place of `jax.jit` and the like, which are also called with settings alone."""
+
+        @wraps(original)
+        def jit(*functions: Any, **settings: Any) -> Any:
+            if not functions:
+                return partial(jit, **settings)
+            compiled = original(*functions, **settings)
+
+            @wraps(functions[0])
+            def call(*args: Any, **kwargs: Any) -> Any:
+                return Watching.latest._call(functions[0], compiled, args, kwargs)
+
+            for name in ("trace", "eval_shape", "clear_cache"):
+                if hasattr(compiled, name):
+                    setattr(call, name, getattr(compiled, name))
+            if hasattr(compiled, "lower"):
+                lower = partial(_lowered, functions[0], compiled)
+                setattr(call, "lower", lower)  # noqa: B010 - mypy knows no attributes of a function
+            return call
+
+        return jit
+
+    def _call(self, function: Any, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.run.over or self._traces:
+            return compiled(*args, **kwargs)
+        if self._gradients:
+            raise JittedCalled
+        self._traces += 1
+        try:
+            return compiled(*args, **kwargs)
+        except GradientTaken as taken:
+            if (loss := self._losses.get(function)) is not None:
+                function = _descent(*loss)
+            self._stop(Traced(function, args, kwargs), taken.loops)
+        finally:
+            self._traces -= 1
+
+    def _taking(self, original: Callable[..., Any], at_once: bool) -> Callable[..., Any]:
+        """In place of `jax.grad` and the like, which give a function, and of `jax.vjp`, which takes it at once."""
+
+        @wraps(original)
+        def take(function: Any, *rest: Any, **settings: Any) -> Any:
+            if at_once:
+                return Watching.latest._take(Loss(function, (0,)), partial(original, function), rest, settings)
+            slope = original(function, *rest, **settings)
+            places = rest[0] if rest else settings.get("argnums", 0)
+            loss = Loss(function, (places,) if isinstance(places, int) else tuple(places))
+
+            @wraps(function)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                return Watching.latest._take(loss, slope, args, kwargs)
+
+            Watching.latest._losses[call] = loss
+            return call
+
+        return take
+
+    def _take(self, loss: Loss, slope: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.run.over or self._gradients:
+            return slope(*args, **kwargs)
+        if self._traces:
+            raise GradientTaken
+        self._gradients += 1
+        try:
+            if not _tracers((args, kwargs)):
+                slope(*args, **kwargs)
+        except JittedCalled:
+            self._stop(Traced(_descent(*loss), args, kwargs), [])
+        finally:
+            self._gradients -= 1
+        pmap = "pmap(" in self.run.path.read_text(encoding="utf-8")
+        why = "the step runs under jax.pmap" if pmap else "the gradient is taken outside of jax.jit"
+        where = f"{self.run.path.name}, line {Stack(self.run.path).line}"
+        self.run.stop(
+            StudyError(f"{where}: {why}: put the step of one batch into one function with @jax.jit, {WRITE}")
+        )
+
+    def _looping(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        """In place of a loop of JAX, which a gradient that is taken in it leaves."""
+
+        @wraps(original)
+        def loop(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except GradientTaken as taken:
+                with Watching.latest._at_rest():
+                    inner = None if name != "scan" else inspect.signature(original).bind(*args, **kwargs).arguments
+                    taken.loops.append(Turns(name) if inner is None else _scan(**inner))
+                raise
+
+        return loop
+
+    @contextmanager
+    def _at_rest(self) -> Iterator[None]:
+        """Let gradients pass."""
+        self._gradients += 1
+        try:
+            yield
+        finally:
+            self._gradients -= 1
+
+    def _stop(self, step: Traced, loops: Sequence[Turns]) -> None:
+        self.run.stop(partial(_script, Stack(self.run.path), step, loops))
+
+
+def _lowered(function: Any, compiled: Any, *args: Any, **kwargs: Any) -> Any:
+    """In place of a jitted function's method that compiles it ahead of time."""
+    return Watching.latest._call(function, compiled.lower, args, kwargs)
+
+
+def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
+    """The script's step with its first batch; raises StudyError in one line where its arguments do not show them."""
+    where = f"{stack.path.name}, line {stack.line}"
+    if loops and loops[0].step is None:
         raise StudyError(
-            f"{where}: steps run inside of jax.lax.{seen.scan.loop}: call a jitted function of one step, {WRITE}"
+            f"{where}: steps run inside of jax.lax.{loops[0].name}: call a jitted function of one step, {WRITE}"
         )
-    if seen.found is None:
-        why = (
-            "the step runs under jax.pmap"
-            if "pmap(" in path.read_text()
-            else "the gradient is taken outside of jax.jit"
-        )
-        raise StudyError(f"{where}: {why}: put the step of one batch into one function with @jax.jit, {WRITE}")
-    step, batch = _step(seen.found, where)
+    step, batch = _step((loops[0].step if loops else None) or traced, where)
     size = len(next(iter(batch.values())))
-    found = Found(JAX, size, line=seen.line, **_sizes(seen, list(batch.values())))
+    found = Found(JAX, size, line=stack.line, **_sizes(stack, loops, list(batch.values())))
     data = {name: np.concatenate([np.asarray(value)] * COPIES) for name, value in batch.items()}
     return Script(found, SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda: OF_THE_STEP))
-
-
-def _arguments(frame: FrameType) -> list[Any]:
-    code, flags = frame.f_code, inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-    count = code.co_argcount + code.co_kwonlyargcount + bin(code.co_flags & flags).count("1")
-    return [frame.f_locals[name] for name in code.co_varnames[:count] if name in frame.f_locals]
 
 
 def _tracers(tree: Any) -> list[Any]:
     return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.core.Tracer)]
 
 
-@cache
-def _kinds() -> tuple[type, set[type]]:
-    """The classes of tracers that a function is given under `jax.jit`, and under a gradient."""
-    seen: list[type] = []
-
-    def note(x: Any) -> Any:
-        seen.append(type(x))
-        return x
-
-    for traced in (note, jax.grad(note), lambda x: jax.jvp(note, (x,), (x,))):
-        jax.eval_shape(traced, jax.ShapeDtypeStruct((), np.float32))
-    return seen[0], set(seen[1:])
-
-
-def _outer(frame: FrameType, own: Callable[[str], bool]) -> FrameType | None:
-    """The function of the script that called a traced one, through JAX."""
-    outer = frame.f_back
-    while outer is not None and not own(outer.f_code.co_filename):
-        outer = outer.f_back
-    return outer
-
-
-def _callers(frame: FrameType, own: Callable[[str], bool]) -> Iterator[Mapping[str, Any]]:
-    """Variables of the functions of JAX and other packages between a function and the next one of the script."""
-    outer = frame.f_back
-    while outer is not None and not own(outer.f_code.co_filename):
-        yield outer.f_locals
-        outer = outer.f_back
-
-
-class Scan(NamedTuple):
-    """A loop of JAX around the gradient, and the body of the innermost one as the step."""
-
-    loop: str | None = None
-    step: Traced | None = None
-    steps: int = 1  # of the innermost loop
-    times: int = 1  # that it runs
-
-
-def _scan(inner: FrameType, outer: FrameType | None) -> Scan:
-    """Of frames between the gradient and the caller of the jitted function; no step of a loop that takes no batch."""
-    frame: FrameType | None = inner
-    lengths, found, whole = list[int](), Scan(), True
-    while frame is not None and frame is not outer:
-        name, caller = frame.f_code.co_name, frame.f_back
-        if name in LOOPS and str(frame.f_globals.get("__name__")).startswith("jax."):
-            held = caller.f_locals if caller is not None and name == "scan" else {}
-            try:  # JAX's wrapper of the loop has its arguments
-                given = inspect.signature(jax.lax.scan).bind(*held["args"], **held["kwargs"]).arguments
-                lengths.append(next(len(leaf) for leaf in jax.tree.leaves(given["xs"])))
-                if found.loop is None:
-                    found = Scan(name, _body(**given))
-            except (LookupError, TypeError, StopIteration):
-                found, whole = Scan(name), False
-        frame = caller
-    return found._replace(steps=math.prod(lengths[:1]), times=math.prod(lengths[1:])) if whole else found
-
-
-def _body(f: Callable[..., Any], init: Any, xs: Any, **_: Any) -> Traced:
-    """The body of a scan with a carry and a batch; arrays that it captures are an argument and a result, too."""
+def _scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, **_: Any) -> Turns:
+    """A scan while it is traced: its body has a carry, a batch, and what it captures as an argument and a result."""
+    turns = next((len(leaf) for leaf in jax.tree.leaves(xs)), None)
+    if turns is None:
+        return Turns("scan", turns=length)
     carry, first = jax.tree.map(_example, (init, jax.tree.map(lambda leaf: leaf[0], xs)))
-    held = [cell.cell_contents for cell in getattr(f, "__closure__", None) or ()]
-    held = jax.tree.map(_example, held) if _tracers(held) else []
+    body, shapes = jax.make_jaxpr(f, return_shape=True)(carry, first)
+    captured = [place for place, const in enumerate(body.consts) if isinstance(const, jax.core.Tracer)]
+    given = [_example(body.consts[place]) for place in captured]
+    consts = [None if place in captured else const for place, const in enumerate(body.consts)]
 
     def step(carry: Any, x: Any, held: Sequence[Any]) -> Any:
-        own = FunctionType(f.__code__, f.__globals__, closure=tuple(map(CellType, held))) if held else f
-        carry, y = own(carry, x)
+        values = list(consts)
+        for place, value in zip(captured, held, strict=True):
+            values[place] = value
+        output = jaxpr_as_fun(body.replace(consts=values))(*jax.tree.leaves((carry, x)))
+        carry, y = jax.tree.unflatten(jax.tree.structure(shapes), output)
         return carry, jax.tree.map(jax.numpy.mean, y), held
 
-    return Traced(step, (carry, first, held), {})
+    return Turns("scan", Traced(step, (carry, first, given), {}), turns)
 
 
 def _example(leaf: Any) -> Any:
-    """Zeros in place of a tracer."""
-    if not isinstance(leaf, jax.core.Tracer):
+    """Zeros in place of a tracer or a shape."""
+    if not isinstance(leaf, jax.core.Tracer | jax.ShapeDtypeStruct):
         return leaf
     if _is_key(leaf):
         return jax.random.wrap_key_data(np.zeros(jax.eval_shape(jax.random.key_data, leaf).shape, np.uint32))
     return np.zeros(leaf.shape, leaf.dtype)
 
 
-def _works(step: Traced) -> bool:
-    """Whether a loop's body is a function of its arguments: a function that it calls may capture traced arrays."""
-    carry, first, held = jax.tree.map(lambda leaf: jax.numpy.asarray(leaf) if _is_array(leaf) else leaf, step.args)
-    try:
-        made = jax.make_jaxpr(lambda *given: step.function(*given, held)[0])(carry, first)
-    except Exception:
-        return False
-    return not _tracers(made.consts)
-
-
-def _sizes(seen: SimpleNamespace, batch: Sequence[Any]) -> dict[str, Any]:
+def _sizes(stack: Stack, loops: Sequence[Turns], batch: Sequence[Any]) -> dict[str, Any]:
     """Examples and epochs, where each turn of the script's own loops may be a loop of JAX."""
-    (epochs, steps), scan, shapes = seen.loops, seen.scan, [each.shape for each in batch]
-    if scan.loop is None:
-        return sizes(seen.scopes, seen.loops, shapes, None, is_whole(batch, seen.outside))
-    if steps:
-        steps *= scan.steps * scan.times
-    found = sizes(seen.scopes, (epochs, steps), shapes, scan.steps * shapes[0][0])
-    return found if steps else found | {"epochs": (found["epochs"] or 1) * scan.times}
-
-
-def _called(step: FrameType, own: Callable[[str], bool]) -> Traced | None:
-    """The step with its arguments before they were traced; None where no caller under jax.jit holds them.
-
-    JAX has no public way to these: its functions hold them as `args` and `kwargs`, the step itself as an attribute.
-    """
-    jit, gradients = _kinds()
-    function: Any = None
-    given = _arguments(step)
-    jitted = jit in map(type, _tracers(given))
-    sloped = tuple(place for place, each in enumerate(given) if gradients & {*map(type, _tracers(each))})
-    containers = {_container(each) for each in given if _tracers(each) and not _is_array(each)}
-    for held in _callers(step, own):
-        values = [*held.values(), *getattr(held.get("self"), "__dict__", {}).values()]
-        function = function or next((each for each in values if _runs(each, step.f_code)), None)
-        args, kwargs = held.get("args"), held.get("kwargs") or {}
-        if isinstance(args, tuple) and isinstance(kwargs, Mapping) and _takes(function, args, kwargs):
-            kinds = {type(leaf) for leaf in _tracers((args, kwargs))}
-            jitted = jitted or bool(kinds - gradients)
-            if not sloped and kinds & gradients:  # the loss is jitted itself
-                sloped = tuple(n for n, each in enumerate(args) if gradients & {*map(type, _tracers(each))})
-            if not kinds and jitted and containers <= {_container(each) for each in (*args, *kwargs.values())}:
-                return Traced(_descent(function, sloped) if sloped else function, args, dict(kwargs), sloped)
-    return None
-
-
-def _takes(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    try:
-        inspect.signature(function).bind(*args, **kwargs)
-    except TypeError:  # also None
-        return False
-    return True
-
-
-def _container(value: Any) -> Any:
-    """By which an argument is known again: the structure of plain trees, the class of others."""
-    return jax.tree.structure(value) if isinstance(value, Mapping | list | tuple) else type(value)
-
-
-def _runs(value: Any, code: CodeType) -> bool:
-    """Whether a value is the function of this code, bound or with arguments filled in."""
-    return getattr(value.func if isinstance(value, partial) else value, "__code__", None) is code
+    shapes = [array.shape for array in batch]
+    if not loops:
+        return sizes(stack.scopes, stack.loops, shapes, None, whole=is_whole(batch, stack.outside))
+    outer = [loop.turns for loop in loops[1:]]
+    inner, times = loops[0].turns or 1, math.prod(turns or 1 for turns in outer)
+    around = stack.loops
+    if around.steps:
+        around = around._replace(steps=around.steps * inner * times)
+    if None in outer:
+        around = around._replace(unknown="a loop of jax.lax has no end that shows")
+    found = sizes(stack.scopes, around, shapes, inner * shapes[0][0])
+    return found if around.steps else found | {"epochs": (found["epochs"] or 1) * times}
 
 
 def _descent(loss: Callable[..., Any], places: Sequence[int]) -> Callable[..., Any]:
@@ -286,7 +315,7 @@ def _is_old_key(leaf: Any) -> bool:
 
 def _step(found: Traced, where: str) -> tuple[JaxStep, dict[str, Any]]:
     """The step as a function of its state and its batch, and the arrays of the first batch by name."""
-    function, given = _functional(found)
+    function, given = _functional(found._replace(args=jax.tree.map(_example, found.args)))
     news = _news(function, given)
     if not news:
         raise StudyError(

@@ -17,6 +17,7 @@ import ast
 import atexit
 import os
 import runpy
+import shlex
 import signal
 import sys
 import threading
@@ -46,6 +47,7 @@ STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
     KERAS: "keras_script", "tensorflow": "keras_script", "tf_keras": "keras_script",
     JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
+    "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
 }  # fmt: skip
 
 
@@ -171,7 +173,7 @@ class Run:
         for _, watcher in watchers:
             if (script := watcher.ended(self._variables or {})) is not None:
                 return script
-        missing = next((watcher.missing for _, watcher in watchers), "it imports neither Keras, PyTorch nor JAX")
+        missing = next((watcher.missing for _, watcher in watchers), "nothing imported Keras, PyTorch or JAX")
         raise StudyError(f"{self.path.name}: ended, and {missing}: {NAME_IT}")
 
     def _run(self, imported: Sequence[str]) -> None:
@@ -215,6 +217,19 @@ class Run:
             replaced(argparse.ArgumentParser, "error", error),
         ):
             yield
+
+
+    def audit(self, event: str, args: tuple[Any, ...]) -> None:
+        """Stop where the script starts a file of Python in another process, which nobody would watch."""
+        if self.over or event not in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"):
+            return
+        given = args[1] if event != "os.system" else args[0]
+        words = shlex.split(os.fsdecode(given)) if isinstance(given, str | bytes) else [*map(os.fsdecode, given or ())]
+        files = [word for word in words if word.endswith(".py") and Path(word).is_file()]
+        if files:
+            lines = [part.lineno for part in traceback.extract_stack() if part.filename == str(self.path)]
+            where = f"{self.path.name}, line {lines[-1]}" if lines else self.path.name
+            self.stop(StudyError(f"{where}: it starts {files[0]}: ask about that file itself"))
 
 
 @contextmanager

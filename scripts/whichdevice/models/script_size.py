@@ -330,7 +330,8 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
         left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
         level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
         turns = math.ceil(left / raised)
-        return Limit(_set_again(loops[:level], name), level + 1, turns) if turns > 0 else None
+        anew = name == _counter(loops[level].node)
+        return Limit(level if anew else _set_again(loops[:level], name), level + 1, turns) if turns > 0 else None
     return None
 
 
@@ -340,7 +341,7 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
     The name shows it where a function that the loop calls raises the count.
     """
     for level, loop in reversed([*enumerate(loops)][place:]):
-        if isinstance(loop.node, ast.For) and count == _counter(loop.node):
+        if count == _counter(loop.node):
             return level, 1
         for node in _statements_of(loop.node.body, loop.line):
             if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == count:
@@ -357,8 +358,10 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
     raise LookupError
 
 
-def _counter(loop: ast.For) -> str | None:
+def _counter(loop: ast.For | ast.While) -> str | None:
     """The variable in which a loop over a range or with `enumerate` counts its turns."""
+    if isinstance(loop, ast.While):
+        return None
     names = {name for name, _ in _calls_around(loop.iter)}
     if "enumerate" in names and isinstance(loop.target, ast.Tuple):
         return ast.unparse(loop.target.elts[0])

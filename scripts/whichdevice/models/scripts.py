@@ -28,10 +28,10 @@ from whichdevice.errors import StudyError
 from whichdevice.files import package_first, write_atomically
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
-from whichdevice.models.framework import KERAS, framework_of
+from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Found, as_main, calls_of, run_watched
+from whichdevice.models.script_run import Found, Run, as_main, calls_of, run_watched
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
@@ -47,6 +47,8 @@ TRAINING = {
 def is_script(path: Path) -> bool:
     """Whether a file trains by itself: it calls `fit`, `step`, `train` or the like, and has no function `model`.
 
+    A file that runs what another one beside it defines may train there.
+
     A model file of Keras that looks words up is run as one: that part of its model belongs to the host.
     """
     try:
@@ -59,7 +61,18 @@ def is_script(path: Path) -> bool:
     names = {getattr(each, "attr", getattr(each, "id", "")) for each in used}
     if any(isinstance(node, ast.FunctionDef) and node.name == "model" for node in tree.body):
         return bool(names & {*LOOK_UPS}) and framework_of(tree) == KERAS
-    return bool(names & TRAINING)
+    return bool(names & TRAINING) or _runs_others(tree, path.parent)
+
+
+def _runs_others(tree: ast.Module, folder: Path) -> bool:
+    """Whether a file imports one beside it and calls something when it is run."""
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = [alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names]
+    modules += [node.module for node in imports if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    first = {module.partition(".")[0] for module in modules}
+    beside = any((folder / f"{name}.py").is_file() or (folder / name).is_dir() for name in first)
+    calls = (node for node in tree.body if isinstance(node, ast.Expr | ast.If) and next(calls_of(node), None))
+    return beside and any(calls)
 
 
 def trains(address: Address) -> bool:
@@ -131,7 +144,7 @@ def script_adapter(address: Address) -> ScriptAdapter:
     assert address.path is not None
     unknown = Declaration(
         fault=f"was not looked at yet: whichdevice ask {address.label} runs it until it trains",
-        framework=framework_of(parsed(address.path.read_bytes())),
+        framework=framework_in([address.path, *address.files()]),
     )
     return ScriptAdapter(address, unknown, load)
 
@@ -139,7 +152,7 @@ def script_adapter(address: Address) -> ScriptAdapter:
 @cache
 def _started(address: Address) -> SimpleNamespace:
     assert address.path is not None
-    if framework_of(parsed(address.path.read_bytes())) == KERAS:
+    if (found := known(address)) is not None and found.framework == KERAS:
         from whichdevice.models.keras_script import kept_keras
 
         with as_main(address.path, address.arguments):
@@ -188,7 +201,9 @@ def main() -> NoReturn:
 
 def _look(address: Address) -> None:
     assert address.path is not None
-    script = run_watched(address.path, address.arguments)
+    run = Run(address.path)
+    sys.addaudithook(run.audit)
+    script = run.result(address.arguments)
     found = script.found
     with suppress(Exception):  # it may give batches once, and the script has had them
         found = replace(found, pipeline=tuple(rates(script.batches, found.batch_size)))

@@ -161,7 +161,6 @@ class Watching(Watcher):
             precision=_precision(step, self._tape.mixed or self._names.mixed),
             compiled=self._names.compiled,
             line=stack.line,
-            unknown=stack.loops.unknown,
             notes=(*asked, *others_like(self.run.path, stack.line)),
             **counts,
         )

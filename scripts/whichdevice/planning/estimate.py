@@ -49,7 +49,7 @@ EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
 SHEET_SHARE = 0.2  # of the sheet's peak that a training step is taken to reach on a GPU or TPU
 FORWARD_SHARE = 3  # of a training step, the forward pass is one part in so many
 FLOAT32_PASSES = 6  # bfloat16 products that a TPU makes a float32 one of
-OWN = "a model of your own: a plan runs none of its code; `whichdevice check` tries it"
+OWN_MODEL = "a model of your own: a plan runs none of its code; `whichdevice ask FILE --here` tries it"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _recorded_shape(records: Sequence[Record], batch_size: int) -> _Shape:
     """A model of somebody's own as its last record has it; unknown without one."""
     facts = next((record.workload for record in reversed(records) if record.workload is not None), None)
     if facts is None:
-        return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=OWN)
+        return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=OWN_MODEL)
     return _Shape(
         flops_per_step=facts.flops_per_step,
         forward_flops=(facts.flops_per_step or 0.0) / batch_size / FORWARD_SHARE,

@@ -84,11 +84,11 @@ class OneModel:
 
     def _study(self) -> Study:
         """One workload at one batch size; of mode generate for one sequence, too."""
-        from whichdevice.checking.check import first_backend
         from whichdevice.models.consistency import check_declared
         from whichdevice.models.framework import BACKENDS
         from whichdevice.planning.checks import check_cells, check_study, wrong_backend
         from whichdevice.study_cells import study_runs, with_model_settings
+        from whichdevice.trying.trial import first_backend
 
         question, model = self.question, self.model
         if model.declared is not None:

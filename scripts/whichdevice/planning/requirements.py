@@ -25,7 +25,7 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import HERE, INSTALLED, VARIABLE
 from whichdevice.models.address import Address
-from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
+from whichdevice.models.framework import JAX, KERAS, TORCH, framework_in
 
 # As envs/jax.in and envs/jax-tpu.in.
 FORECASTS = {KERAS: ("keras==3.15.*", "jax==0.10.*"), JAX: ("keras==3.15.*", "jax==0.10.*"), TORCH: ("torch",)}
@@ -107,7 +107,7 @@ def needed_framework(address: Address) -> str:
         return TORCH
     if address.kind in ("file", "function") and address.path is not None:
         try:
-            return framework_of(parsed(address.path.read_bytes()))
+            return framework_in([address.path, *address.files()])
         except (OSError, SyntaxError, ValueError, RecursionError):  # what comes after gives the reason
             return KERAS
     return KERAS

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 COMMAND = ("sinfo", "--noheader", "--Node", "--format=%P|%c|%m|%l|%T")  # partition, CPUs, MiB, time limit, state
-SECONDS = 20.0
+SINFO_SECONDS = 20.0
 GONE = ("down", "drain", "fail")  # states of nodes that take no job
 
 
@@ -29,7 +29,7 @@ def partitions() -> tuple[Partition, ...]:
     if shutil.which(COMMAND[0]) is None:
         return ()
     try:
-        asked = subprocess.run(COMMAND, capture_output=True, text=True, timeout=SECONDS, check=True)
+        asked = subprocess.run(COMMAND, capture_output=True, text=True, timeout=SINFO_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return ()
     return parse_partitions(asked.stdout)

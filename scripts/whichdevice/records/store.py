@@ -22,8 +22,8 @@ from whichdevice.files import write_atomically
 from whichdevice.records.schema import SCHEMA_VERSION, Integer, Machine, Part, Record
 
 RECORD = "record.json"
-MOST_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
-MOST_ARTEFACT_BYTES = 2**30
+MAX_RECORD_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
+MAX_ARTEFACT_BYTES = 2**30
 NAMED = re.compile(NAME)
 RECORD_KEY = re.compile(r"[0-9a-f]{12}")  # of a record: the folder between r<repeat> and record.json
 FILE = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]*")
@@ -55,7 +55,7 @@ def foreign_run(name: str) -> Run | None:
 
 def foreign_record(content: bytes, run: Run, where: str) -> Record:
     """The record of `run`; raises StudyError naming `where` if it is unreadable, of another run or names odd files."""
-    if len(content) > MOST_BYTES:
+    if len(content) > MAX_RECORD_BYTES:
         raise StudyError(f"{where}: {len(content) / 1e6:.0f} MB is no record")
     try:
         record = Record.model_validate_json(content)

@@ -22,9 +22,9 @@ from whichdevice.records.schema import Record
 from whichdevice.records.store import (
     CONFIG,
     KEYS,
+    MAX_ARTEFACT_BYTES,
+    MAX_RECORD_BYTES,
     MERGED,
-    MOST_ARTEFACT_BYTES,
-    MOST_BYTES,
     OWN,
     RECORD,
     RECORD_KEY,
@@ -161,7 +161,7 @@ class _Merge:
 
     def _keys(self) -> dict[str, str]:
         """Which of several records of a run counts there: the one of its last call's config and code."""
-        if KEYS not in self.listing or int(self.listing[KEYS]["size"]) > MOST_BYTES:
+        if KEYS not in self.listing or int(self.listing[KEYS]["size"]) > MAX_RECORD_BYTES:
             return {}
         return parse_keys(self.place.read(KEYS))
 
@@ -187,7 +187,7 @@ class _Merge:
         if kept and version and kept.entry.version == version:
             return kept
         for name in names:
-            if (size := int(self.listing[name]["size"])) > MOST_BYTES:
+            if (size := int(self.listing[name]["size"])) > MAX_RECORD_BYTES:
                 raise StudyError(f"{self.place.address}/{name}: {size / 1e6:.0f} MB is no record")
         contents = {name: self.place.read(name) for name in names}
         name = max(names, key=lambda name: ended(contents[name]))
@@ -209,7 +209,7 @@ class _Merge:
         """The files beside a record that are what it says; without them it still counts."""
         beside = {f"{name.removesuffix(RECORD)}{artefact.file}": artefact for artefact in record.artefacts.values()}
         files = {file: folder / beside[file].file for file in beside if file in self.listing}
-        small = {file: path for file, path in files.items() if int(self.listing[file]["size"]) <= MOST_ARTEFACT_BYTES}
+        small = {file: path for file, path in files.items() if int(self.listing[file]["size"]) <= MAX_ARTEFACT_BYTES}
         download(self.place, small, self.listing)
         for file, path in small.items():
             if hashlib.sha256(path.read_bytes()).hexdigest() != beside[file].sha256:
@@ -241,7 +241,7 @@ class _Merge:
 
     def _settings(self) -> dict[str, dict[str, Any]]:
         """Return the row of the hardware sheet and the price of each device of the source's config."""
-        if CONFIG not in self.listing or int(self.listing[CONFIG]["size"]) > MOST_BYTES:
+        if CONFIG not in self.listing or int(self.listing[CONFIG]["size"]) > MAX_RECORD_BYTES:
             return {}
         try:
             values = parse_yaml(self.place.read(CONFIG).decode("utf-8", "replace"), CONFIG)

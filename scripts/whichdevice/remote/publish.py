@@ -88,7 +88,7 @@ def _dataset_files(info: DatasetInfo) -> list[str]:
 
 
 NEWER, DAMAGED = "newer there", "damaged here"
-COMPILED = ("compiled/**/*.json",)
+COMPILED_FILES = ("compiled/**/*.json",)
 RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "compare.html")
 
 
@@ -104,7 +104,7 @@ def publish(root: Path, bucket: Place) -> str:
     kept = {name: why for name, path in records.items() if (why := _why_kept(place, name, path, listing))}
     newer = [name for name, why in kept.items() if why == NEWER]
     folders = tuple(name.removesuffix(RECORD) for name in kept)
-    compiled = _files(root, COMPILED)
+    compiled = _files(root, COMPILED_FILES)
     if newer:
         compiled = {name: path for name, path in compiled.items() if name not in listing}
     sources = _files(root, [f"{MERGED}/*/{SOURCE}"])

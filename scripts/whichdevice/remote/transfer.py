@@ -171,7 +171,7 @@ def explanation(error: Exception) -> str | None:
 
 
 AT_ONCE = 4
-BLOCK = 2**20
+READ_BYTES = 2**20
 ASIDE = ".unfinished"  # folder below a place for files that are not renamed yet
 Listing = Mapping[str, Mapping[str, Any]]
 Item = TypeVar("Item")
@@ -257,7 +257,7 @@ def _checksum(file: BinaryIO, kind: str) -> str:
         digest: Any = google_crc32c.Checksum()
     else:
         digest = hashlib.new(kind, usedforsecurity=False)
-    while block := file.read(BLOCK):
+    while block := file.read(READ_BYTES):
         digest.update(block)
     return base64.b64encode(digest.digest()).decode()
 

@@ -14,7 +14,7 @@ from whichdevice.results import StudyResults
 from whichdevice.tables.base import length_words, share_words, write_table
 from whichdevice.tables.comparison import (
     BOTH,
-    COLUMNS,
+    COMPARE_COLUMNS,
     HERE,
     THERE,
     comparison_table,
@@ -55,7 +55,7 @@ def write_comparison(
         faults=faults,
         rows=[_row(row) for _, row in both.iterrows()],
         alone={side: [_name(row) for _, row in compared[compared["measured"] == side].iterrows()] for side in ALONE},
-        columns=[(name, *about) for name, about in COLUMNS.items()],
+        columns=[(name, *about) for name, about in COMPARE_COLUMNS.items()],
     )
 
 

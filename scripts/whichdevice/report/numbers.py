@@ -9,7 +9,7 @@ import pandas as pd
 
 from whichdevice.numbers import number
 from whichdevice.tables.base import CELL
-from whichdevice.tables.decision_rule import MOST, UNDECIDED
+from whichdevice.tables.decision_rule import MAX_REPEATS, UNDECIDED
 from whichdevice.tables.measured import ONE
 
 Key = tuple[Any, ...]
@@ -88,4 +88,6 @@ def undecided_words(n_to_decide: Any) -> str:
     """`undecided (about n = 12 would decide)`; the number is an estimate, and missing where one repeat was run."""
     if pd.isna(n_to_decide):
         return UNDECIDED
-    return f"{UNDECIDED} ({'more than' if n_to_decide >= MOST else 'about'} n = {number(n_to_decide)} would decide)"
+    return (
+        f"{UNDECIDED} ({'more than' if n_to_decide >= MAX_REPEATS else 'about'} n = {number(n_to_decide)} would decide)"
+    )

@@ -17,7 +17,7 @@ from whichdevice.errors import StudyError
 from whichdevice.plugins import Plugin, decorated
 
 Make = TypeVar("Make", bound=Callable[[Any], Any])
-FOLDER = Path(__file__).parent
+TABLES_FOLDER = Path(__file__).parent
 
 
 class Table(NamedTuple):
@@ -45,7 +45,7 @@ def makes(about: str, columns: Mapping[str, Any]) -> Callable[[Make], Make]:
 
 def table_names() -> list[str]:
     """The names of the tables of every study, sorted."""
-    return sorted(_found(FOLDER))
+    return sorted(_found(TABLES_FOLDER))
 
 
 def table_about(name: str) -> str:
@@ -61,11 +61,11 @@ def get_table(name: str) -> Table:
 
 def table_modules() -> list[str]:
     """The dotted names of the modules that hold tables."""
-    return sorted({f"{__package__}.{plugin.module}" for plugin in _found(FOLDER).values()})
+    return sorted({f"{__package__}.{plugin.module}" for plugin in _found(TABLES_FOLDER).values()})
 
 
 def _where(name: str) -> Plugin:
-    plugins = _found(FOLDER)
+    plugins = _found(TABLES_FOLDER)
     if name not in plugins:
         raise StudyError(f"no table {name!r}; tables are {', '.join(sorted(plugins))}")
     return plugins[name]

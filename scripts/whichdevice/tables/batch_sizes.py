@@ -23,10 +23,11 @@ from whichdevice.tables.measured import (
     without_rehearsals,
 )
 
-WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
+CROSSOVER_WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
 MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
 CROSSOVER_READ = [
-    *WORK, *MEANS, "device", "kind", "batch_size", "repeat", "value", "unit", "source", "machine", "session", "model",
+    *CROSSOVER_WORK, *MEANS, "device", "kind", "batch_size", "repeat", "value", "unit", "source", "machine", "session",
+    "model",
 ]  # fmt: skip
 SAME_SETTINGS, OWN_BEST = "same settings", "own best"
 CROSSOVER, SEVERAL, ONE_FASTER = "crossover", "several crossovers", "one faster"
@@ -114,7 +115,7 @@ class DevicePair(NamedTuple):
     """Two devices on the same work. `logs`: log(second / first), a row per repeat, a column per size, ascending."""
 
     comparison: str  # SAME: backend and loop equal too; OWN: each device's fastest backend and loop at each size
-    work: Mapping[str, Any]  # values of WORK and `model`; of MEANS too where they are the same
+    work: Mapping[str, Any]  # values of CROSSOVER_WORK and `model`; of MEANS too where they are the same
     first: str
     second: str
     first_means: str
@@ -158,7 +159,7 @@ def _unjudged(runs: pd.DataFrame, study: Study) -> Iterator[DevicePair]:
     good = without_rehearsals(measured_values(runs))[
         CROSSOVER_READ
     ]  # taking rows of the others too would be most of the work
-    for _, rows in good.groupby([*WORK, "model"], dropna=False, sort=False):
+    for _, rows in good.groupby([*CROSSOVER_WORK, "model"], dropna=False, sort=False):
         best = _best(rows)
         for first, second in combinations(in_order(rows, study), 2):
             two = rows[rows["device"].isin([first, second])]
@@ -195,7 +196,7 @@ def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> Devic
     logs = pd.DataFrame(np.log(values[1][sizes] / values[0][sizes])).dropna(axis="columns", how="all")
     used = [side[side["batch_size"].isin(logs.columns)] for side in sides]
     places = [pd.concat([side[name] for side in used]).nunique() for name in ("machine", "session")]
-    shown = WORK if comparison == OWN_BEST else [*WORK, *MEANS]
+    shown = CROSSOVER_WORK if comparison == OWN_BEST else [*CROSSOVER_WORK, *MEANS]
     shown_means = " ".join(rows[MEANS].iloc[0])
     return DevicePair(
         comparison=comparison,

@@ -17,7 +17,7 @@ from whichdevice.records.store import read_record
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.decision_rule import DECISION_COLUMNS, decided, welch
 from whichdevice.tables.measured import SETTING, measured_values, settings, timed
-from whichdevice.tables.runs import COLUMNS as RUN_COLUMNS
+from whichdevice.tables.runs import COMPARE_COLUMNS as RUN_COLUMNS
 from whichdevice.tables.runs import run_row
 
 CONTROL_CELL = ["device", "module", "backend", "precision", "batch_size", "fraction"]
@@ -38,14 +38,14 @@ SINGLE = {
 LISTED = {"versions": ("", " "), "flags": ("setting ", "=")}  # column: what stands before a name, and after it
 NONE = "none"
 BOTH, HERE, THERE = "both", "only here", "only there"
-WORK = {
+COMPARED_WORK = {
     "module": "workload file",
     "mode": "mode",
     "replicas": "replicas",
     "parameters": "number of weights",
     "flops_per_step": "operations of a step",
 }
-COLUMNS: dict[str, Column] = {
+COMPARE_COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "measured": Column("text", f"{BOTH}, {HERE} or {THERE}"),
     "quantity": Column("text", "what is compared: throughput, or tflops for products of matrices"),
@@ -203,15 +203,15 @@ def comparison_table(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
             evidence="measured",
         )
     )
-    return table(parts, COLUMNS)
+    return table(parts, COMPARE_COLUMNS)
 
 
 def _unlike(here: pd.DataFrame, there: pd.DataFrame) -> pd.Series:
     """Return, for each cell of both sides whose work is not the same, what differs."""
-    ours, other = (side.groupby("cell")[list(WORK)].first() for side in (here, there))
+    ours, other = (side.groupby("cell")[list(COMPARED_WORK)].first() for side in (here, there))
     cells = ours.index.intersection(other.index)
     words = pd.Series("", cells, dtype="object")
-    for column, name in WORK.items():
+    for column, name in COMPARED_WORK.items():
         a, b = ours.loc[cells, column], other.loc[cells, column]
         if column == "flops_per_step":  # tables hold six digits
             a, b = np.log(a.astype(float)).round(4), np.log(b.astype(float)).round(4)

@@ -10,7 +10,7 @@ from whichdevice.config.model import Study
 from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import DECISION_COLUMNS, FASTER, SLOWER, decided, geometric, paired
-from whichdevice.tables.hardware import SECONDS, Sheet, prices_of
+from whichdevice.tables.hardware import SECONDS_AN_HOUR, Sheet, prices_of
 from whichdevice.tables.measured import (
     OPERATIONS,
     SETTING,
@@ -76,7 +76,7 @@ def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     frame = first[[*CELL, "kind", "replicas", "device_name", "unit"]].copy()
     frame = frame.join(prices_of(frame, study, sheet))
     times = geometric(1 / good["throughput"], cell)
-    hours = MILLION / SECONDS * frame["usd_per_hour"]
+    hours = MILLION / SECONDS_AN_HOUR * frame["usd_per_hour"]
     frame["n"] = times["n"]
     frame[_bounds("usd_per_million")] = times[["mean", "low", "high"]].mul(hours, axis="index").to_numpy()
     joules = geometric(good["joules_per_unit"] * MILLION, cell)
@@ -161,7 +161,7 @@ def cost_choice_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.Data
     good = with_energy(at_common_share(without_rehearsals(measured_values(runs))))
     hourly = prices_of(good, study, sheet)["usd_per_hour"]
     values = {
-        USD: MILLION / SECONDS / good["throughput"] * hourly,
+        USD: MILLION / SECONDS_AN_HOUR / good["throughput"] * hourly,
         JOULES: good["joules_per_unit"] * MILLION,
     }
     parts = [part for name, value in values.items() for part in choices(good.assign(value=value), name)]

@@ -28,10 +28,10 @@ from whichdevice.tables.base import Column
 
 CONFIDENCE = 0.95
 POWER = 0.8
-MOST = 10_000
+MAX_REPEATS = 10_000
 EQUIVALENCE_LEVEL = 0.05
 FASTER, SLOWER, SAME, UNDECIDED = "faster", "slower", "same within 5 %", "undecided"
-LEVEL, LEAST_DIFFERENCE, EQUAL_LOW, EQUAL_HIGH = 0.05, 1.03, 0.95, 1.05
+LEVEL, MIN_DIFFERENCE, EQUAL_LOW, EQUAL_HIGH = 0.05, 1.03, 0.95, 1.05
 DECISION_COLUMNS: dict[str, Column] = {
     "ratio_low_90": Column("float", "lower end of the 90 % interval, which decides on sameness"),
     "ratio_high_90": Column("float", "upper end of the 90 % interval"),
@@ -46,7 +46,7 @@ DECISION_COLUMNS: dict[str, Column] = {
         "int", "where undecided: repeats that would decide with 80 % power, an estimate from the ratio and spread seen"
     ),
 }
-LEAST_WINDOWS = 4
+MIN_WINDOWS = 4
 NOISE_RUN_COLUMNS: dict[str, Column] = {
     "sd_within": Column("float", "relative standard deviation of windows' step times; long runs have longer ones"),
     "error_within": Column("float", "relative standard error of the run's step time, by batch means of its windows"),
@@ -92,12 +92,12 @@ def arithmetic(values: pd.Series, groups: pd.Series) -> pd.DataFrame:
 def repeats_to_decide(
     mean: np.ndarray, variance: np.ndarray, degrees_per_repeat: np.ndarray, level: np.ndarray, limits: np.ndarray
 ) -> np.ndarray:
-    """Smallest number of repeats (of each side, where they are not paired) with 80 % power; at most `MOST`.
+    """Smallest number of repeats (of each side, where they are not paired) with 80 % power; at most `MAX_REPEATS`.
 
     `mean`: log-ratios; `variance`: of one repeat's log-ratio; `level`: of the two-sided test, all of one length.
     `limits`: logarithms of the least difference and of the lower and upper limit of equivalence.
     """
-    low, high = np.full(len(mean), 1), np.full(len(mean), MOST)
+    low, high = np.full(len(mean), 1), np.full(len(mean), MAX_REPEATS)
     while (high - low > 1).any():
         middle = (low + high) // 2
         enough = _power(middle, mean, variance, degrees_per_repeat, level, limits) >= POWER
@@ -190,7 +190,7 @@ def decided(found: pd.DataFrame, family: pd.Series | None = None) -> pd.DataFram
         part["variance"].to_numpy(float),
         part["degrees_per_repeat"].to_numpy(float),
         LEVEL / factor[open_].to_numpy(float),
-        np.log([LEAST_DIFFERENCE, EQUAL_LOW, EQUAL_HIGH]),
+        np.log([MIN_DIFFERENCE, EQUAL_LOW, EQUAL_HIGH]),
     )
     judged["n_to_decide"] = pd.Series(needed, part.index, dtype="Int64").reindex(judged.index)
     return judged
@@ -212,13 +212,13 @@ def holm(p: pd.Series, family: pd.Series) -> tuple[pd.Series, pd.Series]:
 def _verdicts(judged: pd.DataFrame) -> np.ndarray:
     sure = judged["p_holm"] < LEVEL
     alike = (judged["ratio_low_90"] >= EQUAL_LOW) & (judged["ratio_high_90"] <= EQUAL_HIGH)
-    beyond = [judged["ratio"] > LEAST_DIFFERENCE, judged["ratio"] < 1 / LEAST_DIFFERENCE]
+    beyond = [judged["ratio"] > MIN_DIFFERENCE, judged["ratio"] < 1 / MIN_DIFFERENCE]
     return np.select([sure & beyond[0], sure & beyond[1], alike], [FASTER, SLOWER, SAME], UNDECIDED)
 
 
 def within_process(windows: Sequence[tuple[int, float]]) -> dict[str, float | None]:
     """`RUN_COLUMNS` of windows as (steps, seconds) in order; None below four of them."""
-    if len(windows) < LEAST_WINDOWS:
+    if len(windows) < MIN_WINDOWS:
         return dict.fromkeys(NOISE_RUN_COLUMNS)
     counted = np.fromiter(chain.from_iterable(windows), float, 2 * len(windows)).reshape(-1, 2)
     parts = isqrt(len(counted))

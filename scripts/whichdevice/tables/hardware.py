@@ -16,7 +16,7 @@ from whichdevice.config.tpus import CHIPS, devices_of
 from whichdevice.tables.base import Sources
 
 Sheet = Mapping[str, HardwareRow]
-SECONDS = 3600.0
+SECONDS_AN_HOUR = 3600.0
 # The half_type that a format needs for the 16-bit peak.
 HALF = {"bfloat16": ("bf16",), "float16": ("fp16", "bf16")}  # tensor cores with bfloat16 do float16 as fast
 

@@ -12,7 +12,7 @@ from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import geometric
 from whichdevice.tables.hardware import Sheet, sheet_peak, sheet_row, wrong_row
 from whichdevice.tables.measured import disturbed, enough_repeats, studied, timed, without_rehearsals
-from whichdevice.tables.runs import MEANINGS, PARTS
+from whichdevice.tables.runs import MEANINGS, RUN_PARTS
 from whichdevice.tables.summary import UTILISATION, cells_of_runs
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
@@ -237,7 +237,7 @@ BREAKDOWN_COLUMNS: dict[str, Column] = {
     "kind": Column("text", "cpu, gpu or tpu"),
     "step_time": Column("float", "s, the cell's step time, to which the parts are scaled; their sum"),
     **{f"{name}_time": Column("float", f"s of a step, mean: {text}") for name, text in MEANINGS.items()},
-    **{f"{name}_share": Column("float", f"{name}_time / step_time") for name in PARTS},
+    **{f"{name}_share": Column("float", f"{name}_time / step_time") for name in RUN_PARTS},
     "n": Column("int", "processes broken down"),
     "note": Column("text", "what noise made of it"),
     "method": Column("text", "how the parts were found"),
@@ -263,13 +263,13 @@ def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
     good = good[~disturbed(good)]
     whole = _cells(runs).loc[good.index].map(step_time).astype(float)
     scale = (whole / good["broken_down"]).fillna(1.0)
-    parts = ["broken_down", *(f"{name}_time" for name in PARTS)]
+    parts = ["broken_down", *(f"{name}_time" for name in RUN_PARTS)]
     good = good.assign(**{name: good[name] * scale for name in parts})
     cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
     seconds = good[parts].astype(float).groupby(cell, sort=False).mean()
     first = good[~cell.duplicated()].set_axis(seconds.index)
     notes = good["breakdown_note"].dropna()
-    shares = {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in PARTS}
+    shares = {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in RUN_PARTS}
     rows = first[[*CELL, "kind", "source"]].join(seconds.rename(columns={"broken_down": "step_time"}))
     return table(
         rows.assign(

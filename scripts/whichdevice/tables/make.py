@@ -28,7 +28,7 @@ from whichdevice.tables.runs import epoch_rows, run_row
 
 Rows = list[dict[str, Any]]
 Parts = tuple[dict[str, Any], Rows]  # the row of one record, and the rows of its epochs
-MOST = 4  # processes: what follows takes one
+MAX_WORKERS = 4  # processes: what follows takes one
 FEW = 2000  # records that one process reads in about the time that starting others takes
 AT_ONCE = 250  # records that a process is given: enough that names of columns are sent once for many rows
 TABLES: dict[str, Columns] = {name: get_table(name).columns for name in table_names()}
@@ -75,7 +75,7 @@ def readers(records: int) -> int:
     """How many processes read so many records; Snakemake's --cores counts jobs, as it does for runs."""
     if records < FEW or not sys.platform.startswith("linux"):  # elsewhere a fork is not safe
         return 1
-    return min(MOST, usable_cores())
+    return min(MAX_WORKERS, usable_cores())
 
 
 def _read(path: Path) -> Parts | str:
@@ -130,7 +130,7 @@ def write_parquet(tables_folder: Path, out_folder: Path) -> list[Path]:
     if find_spec("pyarrow") is None:
         raise StudyError("Parquet needs pyarrow, which this environment lacks: pip install pyarrow")
     written = []
-    for name, columns in {**TABLES, "compare": comparison.COLUMNS}.items():
+    for name, columns in {**TABLES, "compare": comparison.COMPARE_COLUMNS}.items():
         source = tables_folder / f"{name}.csv"
         if source.is_file():
             frame = read_table(source, columns)

@@ -16,7 +16,7 @@ SETTING = Column("text", "on how many machines, in how many sessions the runs be
 GAP = pd.Timedelta(hours=1)
 ONE = "one machine, one session"
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
-DIGITS = 1e-4
+KEPT_DIGITS = 1e-4
 OPERATIONS = ("product", "gigabyte")  # units of workloads without a model
 DOING = {"predict": ", predicting", "generate": ", generating"}  # in `model`
 
@@ -85,7 +85,9 @@ def _model(runs: pd.DataFrame) -> pd.Series:
     flops = flops.where(runs["flops_counted"].isna() | (runs["flops_counted"] == WHOLE_COUNT))
     alike = [runs[column] for column in ("workload", "module", "mode", "parameters", "sequence_length")]
     first = flops.groupby(alike, dropna=False).transform("first")
-    flops = flops.where((flops / first - 1).abs() > DIGITS, first)  # a record may lack it, a table holds six digits
+    flops = flops.where(
+        (flops / first - 1).abs() > KEPT_DIGITS, first
+    )  # a record may lack it, a table holds six digits
     name = name + runs["mode"].astype("object").map(DOING).fillna("").astype("object")
     return name + _formatted(runs["parameters"], ", {:,.0f} weights") + _formatted(flops, ", {:.4g} MFLOP an example")
 

@@ -16,7 +16,7 @@ PRECISION, LOOP = "float32", "fit"  # what a publication is taken to have used w
 VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
 STEPS = ("step_time", "sample_time", "first_epoch_time", "learned_epoch_time")  # times of training alone
 DISPUTED = "disputed"
-COLUMNS: dict[str, Column] = {
+PUBLISHED_COLUMNS: dict[str, Column] = {
     "source": Column("text", "who published it"),
     "date": Column("text", "when"),
     "published_device": Column("text", "their device"),
@@ -165,7 +165,7 @@ def _is_number(text: str | None) -> bool:
         return False
 
 
-@makes("each published figure beside what this study measured of the same thing", COLUMNS)
+@makes("each published figure beside what this study measured of the same thing", PUBLISHED_COLUMNS)
 def make_published(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return published_table(sources.claimed, sources.table("summary"))
@@ -177,7 +177,7 @@ def published_table(published: Sequence[Mapping[str, str]], summary: pd.DataFram
     measured = summary[trained & (summary["n_timed"].fillna(0) > 0)].copy()
     measured["sample_time"] = measured["step_time"] / measured["batch_size"].astype("float64")
     records = [row for entry in published for row in _rows(entry, measured)]
-    return table(records, COLUMNS)
+    return table(records, PUBLISHED_COLUMNS)
 
 
 def _rows(entry: Mapping[str, str], measured: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ from whichdevice.tables.decision_rule import NOISE_RUN_COLUMNS, within_process
 
 NOT_MEASURED = "not_measured"
 UNREADABLE = "unreadable"
-PARTS = ("input", "host", "compute", "other")
+RUN_PARTS = ("input", "host", "compute", "other")
 MEANINGS = {
     "input": "choosing and converting the batch; with `fit`, feeding and copying it is in compute",
     "host": "the loop around the step; in eager PyTorch on a CPU, the time between operations",
@@ -42,7 +42,7 @@ PIPELINE_COLUMNS: dict[str, Column] = {
     "written_rate": Column("float", "examples per second with so many workers as the file has"),
     "written_workers": Column("int", "how many those are"),
 }
-COLUMNS: dict[str, Column] = {
+RUN_COLUMNS: dict[str, Column] = {
     "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),
     **CELL_COLUMNS,
     "repeat": Column("int", "number of the process, from 1"),
@@ -346,7 +346,7 @@ def _breakdown(record: Record) -> dict[str, Any]:
     breakdown = record.breakdown
     if breakdown is None:
         return {}
-    parts = {f"{name}_time": getattr(breakdown, name) for name in PARTS}
+    parts = {f"{name}_time": getattr(breakdown, name) for name in RUN_PARTS}
     note = breakdown.reason or "; ".join(breakdown.notes) or None
     return {"broken_down": breakdown.step_time, **parts, "breakdown_note": note, "breakdown_method": breakdown.method}
 
@@ -359,10 +359,10 @@ def _pipeline(record: Record) -> dict[str, Any]:
     return {"pipeline": pipeline.origin} | best_and_written(pipeline.rates)
 
 
-@makes("one row per run that the config asks for or that left a record, whatever its status", COLUMNS)
+@makes("one row per run that the config asks for or that left a record, whatever its status", RUN_COLUMNS)
 def make_runs(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    return table(sources.run_rows, COLUMNS)
+    return table(sources.run_rows, RUN_COLUMNS)
 
 
 def configured_runs(study: Study) -> list[Run]:

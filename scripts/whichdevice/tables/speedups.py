@@ -25,7 +25,7 @@ from whichdevice.tables.measured import (
 )
 
 AXES = ["device", "backend", "precision", "loop", "batch_size"]
-WORK = [*CELL, "model"]  # two models of one name are two works
+SPEEDUP_WORK = [*CELL, "model"]  # two models of one name are two works
 PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}
 
 SPEEDUPS_COLUMNS: dict[str, Column] = {
@@ -65,7 +65,7 @@ def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
 def _speedups_compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[pd.DataFrame]:
     """The rows of one axis, a family; nothing where no two cells differ along it."""
     baseline = baseline_of(axis, good[axis].dropna().unique().tolist(), study)
-    same = [name for name in WORK if name != axis]
+    same = [name for name in SPEEDUP_WORK if name != axis]
     if axis == "batch_size":  # the smallest of each workload and device, whatever other cells have
         within = good.groupby(same, dropna=False, sort=False)[axis]
         is_base = good[axis] == within.transform("min")
@@ -75,12 +75,12 @@ def _speedups_compared(good: pd.DataFrame, axis: str, study: Study) -> Iterator[
     pairs = good[~is_base].merge(base, on=[*same, "repeat"], suffixes=("", "_base"))
     if pairs.empty:
         return
-    group = pairs.groupby(WORK, dropna=False, sort=False).ngroup()
+    group = pairs.groupby(SPEEDUP_WORK, dropna=False, sort=False).ngroup()
     judged = decided(paired(pd.Series(np.log(pairs["value"] / pairs["value_base"]), pairs.index), group))
     first = pairs[~group.duplicated()].set_axis(judged.index)
     sources = first["source"].fillna(""), first["source_base"].fillna("")
     yield (
-        first[WORK]
+        first[SPEEDUP_WORK]
         .join(judged)
         .assign(
             comparison=axis,

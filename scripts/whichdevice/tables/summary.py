@@ -13,7 +13,7 @@ from whichdevice.tables.measured import disturbed, studied, timed
 from whichdevice.tables.runs import NOT_MEASURED, PIPELINE_COLUMNS
 
 COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
-TIMES = {
+TIME_COLUMNS = {
     "epoch_time": "s, computed: steps per epoch x step time, geometric mean",
     "first_epoch_time": "s, computed: first step and the rest at steady speed, geometric mean",
 }
@@ -25,7 +25,7 @@ PREFILL = {
     "prefill_time": "s, mode generate: the prompts of a batch, geometric mean over processes",
     "prefill_throughput": "tokens of the prompts per second, geometric mean over processes",
 }
-INTERVALS = ["step_time", "throughput", *LATENCY, *PREFILL, *TIMES, *COLD]
+INTERVALS = ["step_time", "throughput", *LATENCY, *PREFILL, *TIME_COLUMNS, *COLD]
 GEOMETRIC = ["tflops", "cold_tflops"]
 LEARNED = {
     "learned_epoch_time": "s, learned epochs without the first, training only, mean",
@@ -77,7 +77,7 @@ UTILISATION: dict[str, Column] = {
     ),
     "mfu_sheet": Column("float", "model FLOP utilisation against the sheet's peak"),
 }
-COLUMNS: dict[str, Column] = {
+SUMMARY_COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "kind": Column("text", "cpu, gpu or tpu"),
     "replicas": Column("int", "chips or cores that share a batch"),
@@ -110,7 +110,7 @@ COLUMNS: dict[str, Column] = {
     "tflops": Column("float", "TFLOP/s in steady state, geometric mean"),
     **UTILISATION,
     "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included, geometric mean"),
-    **_bounded(TIMES),
+    **_bounded(TIME_COLUMNS),
     **_bounded({name: f"s, {name.replace('_', ' ')}, geometric mean" for name in COLD}),
     "n_learned": Column("int", "runs that learned; what they learned has a mean only where each of them has a number"),
     "n_diverged": Column("int", "of these runs, those whose training or validation loss ended as no number"),
@@ -136,10 +136,10 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-@makes("one row per cell, its repeats as one number with an interval", COLUMNS)
+@makes("one row per cell, its repeats as one number with an interval", SUMMARY_COLUMNS)
 def make_summary(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    return table(_with_utilisation(sources.once(cells_of_runs), sources.table("roofline")), COLUMNS)
+    return table(_with_utilisation(sources.once(cells_of_runs), sources.table("roofline")), SUMMARY_COLUMNS)
 
 
 def cells_of_runs(sources: Sources) -> pd.DataFrame:
@@ -188,7 +188,7 @@ def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
         frame[name] = _joined(good[name], of)
     frame["status"] = _status(runs, cell)
     frame["n_too_large"] = runs["status"].isin(["out_of_memory", "refused"]).astype(int).groupby(cell, sort=False).sum()
-    return table(frame.reset_index(drop=True), COLUMNS)
+    return table(frame.reset_index(drop=True), SUMMARY_COLUMNS)
 
 
 def _learned(good: pd.DataFrame, of: pd.Series) -> pd.DataFrame:

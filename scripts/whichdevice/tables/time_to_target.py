@@ -19,13 +19,13 @@ from whichdevice.models.loading import Model
 from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import geometric
-from whichdevice.tables.hardware import SECONDS, Sheet, prices_of
+from whichdevice.tables.hardware import SECONDS_AN_HOUR, Sheet, prices_of
 from whichdevice.tables.measured import disturbed, studied
 from whichdevice.workloads.base import Target
 
 STANDIN = "standin"
 LEARNED = ("ok", "timed_out")  # statuses of runs whose epochs count
-START = ["start", "initialise", "load", "build", "first_step"]
+START_PARTS = ["start", "initialise", "load", "build", "first_step"]
 TAKEN = {
     "epochs": "epochs, the reaching one included",
     "seconds": "s, training and validation of those epochs",
@@ -33,7 +33,7 @@ TAKEN = {
     "joules": "J, by the device's own meter, training and validation of those epochs",
     "usd": "US dollars for seconds_from_start",
 }
-COLUMNS: dict[str, Column] = {
+TARGET_COLUMNS: dict[str, Column] = {
     **CELL_COLUMNS,
     "kind": Column("text", "cpu, gpu or tpu"),
     "device_name": Column("text", "name of the device"),
@@ -106,7 +106,7 @@ def recipe_target(study: Study, workload: str) -> Target | None:
     return None if model is None else model.recipe.target
 
 
-@makes("what it takes until a cell's runs first reach the quality that their workload has to reach", COLUMNS)
+@makes("what it takes until a cell's runs first reach the quality that their workload has to reach", TARGET_COLUMNS)
 def make_time_to_target(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     return time_to_target_table(sources.once(studied), sources.table("epochs"), sources.study, sources.sheet)
@@ -134,7 +134,7 @@ def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study,
     frame["n_reached"] = np.isfinite(taken["epochs"]).groupby(cell).sum().where(frame["target"].notna())
     frame["price"] = prices.loc[kept, "price"].set_axis(cell[kept])
     frame = frame.join(_over_runs(taken, cell).where(frame["target"].notna()))
-    return table(frame.assign(evidence="measured"), COLUMNS).reset_index(drop=True)
+    return table(frame.assign(evidence="measured"), TARGET_COLUMNS).reset_index(drop=True)
 
 
 def _curves(good: pd.DataFrame, epochs: pd.DataFrame, cell: pd.Series, study: Study) -> pd.DataFrame:
@@ -173,9 +173,9 @@ def _taken(good: pd.DataFrame, curves: pd.DataFrame, hourly: pd.Series) -> pd.Da
     sums = pd.DataFrame({"epochs": 1.0, "seconds": spent, "joules": curves["joules"]}).groupby(curves["place"]).cumsum()
     reached = curves[curves["there"]].drop_duplicates("place")
     taken = sums.loc[reached.index].set_index(reached["place"].to_numpy()).reindex(good.index, fill_value=np.inf)
-    start = good[START].astype("float64").sum(axis=1, skipna=False)
+    start = good[START_PARTS].astype("float64").sum(axis=1, skipna=False)
     taken["seconds_from_start"] = (taken["seconds"] + start).where(np.isfinite(taken["epochs"]), np.inf)
-    taken["usd"] = (taken["seconds_from_start"] / SECONDS * hourly).where(np.isfinite(taken["epochs"]), np.inf)
+    taken["usd"] = (taken["seconds_from_start"] / SECONDS_AN_HOUR * hourly).where(np.isfinite(taken["epochs"]), np.inf)
     metered = curves["joules"].notna().groupby(curves["place"]).all()
     taken["joules"] = taken["joules"].where(metered)
     taken["usd"] = taken["usd"].where(hourly.notna())

@@ -143,7 +143,7 @@ LOSS = "sparse_categorical_crossentropy_from_logits"
 METRIC = "accuracy"
 BATCH_SIZE = 8
 SEQUENCE_LENGTH = 1024
-EXAMPLES = 1024
+DECODER_EXAMPLES = 1024
 DATASET_EXAMPLES = 2_430_465  # 20 tokens a weight: Hoffmann et al., "Training Compute-Optimal ... Models", 2022
 UNIT = "sequence"
 SOURCE = "Radford et al., 2019 (GPT-2 small)"
@@ -154,7 +154,7 @@ VOCABULARY = 50257
 def data(options: Options) -> tuple[np.ndarray, np.ndarray]:
     """Random tokens int32 [examples, length] and the ones that follow them."""
     random = np.random.default_rng(1)
-    examples = max(EXAMPLES, options.batch_size * 8 // 7 + 1)
+    examples = max(DECODER_EXAMPLES, options.batch_size * 8 // 7 + 1)
     length = options.sequence_length or SEQUENCE_LENGTH
     tokens = random.integers(0, options.get("vocabulary", VOCABULARY), (examples, length + 1), dtype=np.int32)
     return tokens[:, :-1], tokens[:, 1:]

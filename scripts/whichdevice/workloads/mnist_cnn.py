@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from whichdevice.models.image_classifier import CLASSES, ImageClassifier, softmax_classes
+from whichdevice.models.image_classifier import IMAGE_CLASSES, ImageClassifier, softmax_classes
 from whichdevice.models.losses import cross_entropy
 from whichdevice.workloads.base import Arrays, Recipe, Target
 
@@ -51,7 +51,7 @@ class MnistCnn(ImageClassifier):
         from keras import ops
 
         images, labels = super().batch(arrays, index)
-        return images, ops.one_hot(labels, CLASSES)
+        return images, ops.one_hot(labels, IMAGE_CLASSES)
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Categorical cross-entropy."""

@@ -10,7 +10,7 @@ from whichdevice.models.losses import sparse_cross_entropy
 from whichdevice.workloads.base import Arrays, Recipe, Split, Target, TrainingWorkload
 
 VOCABULARY = 256
-UNITS = 512
+LSTM_UNITS = 512
 
 
 class ShakespeareLstm(TrainingWorkload):
@@ -35,9 +35,9 @@ class ShakespeareLstm(TrainingWorkload):
         return keras.Sequential(
             [
                 keras.Input((self.sequence_length,), dtype="int32"),
-                layers.Embedding(VOCABULARY, UNITS),
-                layers.LSTM(UNITS, return_sequences=True),
-                layers.LSTM(UNITS, return_sequences=True),
+                layers.Embedding(VOCABULARY, LSTM_UNITS),
+                layers.LSTM(LSTM_UNITS, return_sequences=True),
+                layers.LSTM(LSTM_UNITS, return_sequences=True),
                 layers.Dense(VOCABULARY, activation="softmax", dtype="float32"),
             ],
             name="shakespeare_lstm",

@@ -10,13 +10,13 @@ from whichdevice.errors import StudyError
 from whichdevice.models.batch_order import BatchOrder, RandomDraws
 from whichdevice.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload
 
-UNITS = 512
+GRU_UNITS = 512
 WARM_UP = 50  # steps whose error the loss ignores
 AHEAD = 24  # hours
 TRAINING_SHARE = 0.9
 TARGETS = ["odense_temperature", "odense_wind_speed", "odense_pressure"]
 DROPPED = ["esbjerg_pressure", "roskilde_pressure"]
-COLUMNS = [
+SIGNAL_COLUMNS = [
     f"{city}_{signal}"
     for city in ("aalborg", "aarhus", "esbjerg", "odense", "roskilde")
     for signal in ("temperature", "pressure", "wind_speed", "wind_direction")
@@ -54,8 +54,8 @@ class WeatherGru(TrainingWorkload):
 
         return keras.Sequential(
             [
-                keras.Input((None, len(COLUMNS))),
-                layers.GRU(UNITS, return_sequences=True),
+                keras.Input((None, len(SIGNAL_COLUMNS))),
+                layers.GRU(GRU_UNITS, return_sequences=True),
                 layers.Dense(len(TARGETS), activation="sigmoid", dtype="float32"),
             ],
             name="weather_gru",
@@ -72,7 +72,7 @@ class WeatherGru(TrainingWorkload):
         times = np.asarray(arrays["times"])
         signals = np.asarray(arrays["signals"], dtype=np.float32)
         inputs = _inputs(signals, times)[:-AHEAD]
-        targets = signals[AHEAD:, [COLUMNS.index(name) for name in TARGETS]]
+        targets = signals[AHEAD:, [SIGNAL_COLUMNS.index(name) for name in TARGETS]]
         boundary = int(TRAINING_SHARE * len(inputs))
         inputs = _scaled(inputs, inputs[:boundary])
         scaled = _scaled(targets, targets[:boundary])
@@ -121,7 +121,7 @@ def _inputs(signals: np.ndarray, times: np.ndarray) -> np.ndarray:
     stamps = times.astype("datetime64[s]")
     day = (stamps.astype("datetime64[D]") - stamps.astype("datetime64[Y]")).astype(np.int64) + 1
     hour = (stamps - stamps.astype("datetime64[D]")).astype(np.int64) // 3600
-    kept = [place for place, name in enumerate(COLUMNS) if name not in DROPPED]
+    kept = [place for place, name in enumerate(SIGNAL_COLUMNS) if name not in DROPPED]
     return np.column_stack([signals[:, kept], day, hour]).astype(np.float32)
 
 

@@ -19,7 +19,7 @@ def main(rank, world):
     net = torch.nn.Sequential(*layers, torch.nn.Conv3d(32, 2, 1)).cuda()
     net = DistributedDataParallel(net, device_ids=[rank], output_device=rank)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
-    data = TensorDataset(torch.zeros(8, 1, 256, 256, 256), torch.zeros(8, 256, 256, 256, dtype=torch.uint8))
+    data = TensorDataset(torch.zeros(1).expand(8, 1, 256, 256, 256), torch.zeros(1, dtype=torch.uint8).expand(8, 256, 256, 256))
     loader = DataLoader(data, batch_size=4, sampler=DistributedSampler(data), pin_memory=True)
     scaler = torch.amp.GradScaler("cuda")
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

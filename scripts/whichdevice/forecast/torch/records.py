@@ -116,6 +116,7 @@ class Traced:
         way = self._way(request, target)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
         work = work_of(target, trace, request.precision, self._compiled)
+        notes = [*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled]
         facts = facts_on(
             target,
             trace,
@@ -123,7 +124,7 @@ class Traced:
             unit=GENERATED_UNIT if self._cache else self._workload.unit,
             units_per_step=float(request.batch_size),
             way=way.words(target.devices) or None,
-            notes=[*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled],
+            notes=[tpu.PYTORCH] if target.kind == "tpu" else notes,
         )
         needed, available = need(trace), target.available(RESERVE)
         if needed > available or facts.memory_tight:

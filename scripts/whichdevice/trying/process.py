@@ -1,4 +1,4 @@
-"""The trying process: a few steps of each workload of a job on one backend. `python -m whichdevice.checking.process`.
+"""The trying process: a few steps of each workload of a job on one backend. `python -m whichdevice.trying.process`.
 
 The job file holds the requests, the batch size that each study would take, threads and a memory limit. What is found is
 sent by request: parts named by its place in the job, each with a status and a reason at the end.

@@ -1,4 +1,4 @@
-"""Try workload files: one process for each backend, all at once and with a time limit; then forecasts."""
+"""Try a model on this machine: `whichdevice ask FILE --here`. One process makes a few steps, each with a time limit."""
 
 import ast
 import json
@@ -11,18 +11,16 @@ from typing import Any
 from whichdevice.backends import backend_class
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.forecast.answer import Forecast, forecast_of
-from whichdevice.forecast.targets import find_target
-from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
 from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
 from whichdevice.models.loading import Model
-from whichdevice.records.products import ProgramRequest
 from whichdevice.records.schema import Request
+from whichdevice.terminal import LiveLine
 
 SMALL_BATCH = 2  # enough for batch statistics
-LOGS = Path("results/check")  # what the trying processes print
+SECONDS = 120.0  # time limit of each step, such as building the model
+LOGS = Path("results/trials")  # what the trying processes print
 Step = Callable[[str], None]
 
 
@@ -107,47 +105,23 @@ def try_on(
     return found
 
 
-def forecasts(
-    model: Model, devices: Sequence[str], precision: str, options: Mapping[str, Any], seconds: float
-) -> list[dict[str, Any]]:
-    """The forecast of the workload's training step at its own batch size on each of these devices."""
-    targets = [find_target(name) for name in devices]
-    requests = [
-        ProgramRequest(
-            device=target.device,
-            devices=target.devices,
-            workload=model.name,
-            module=model.text,
-            precision=precision,
-            batch_size=model.recipe.batch_size,
-            options=dict(options),
-            timeout=seconds,
-        )
-        for target in targets
-    ]
-    return [forecast_of(record) for record in compile_programs(requests)]
-
-
-def try_everywhere(
-    model: Model,
-    backends: Sequence[str],
-    precision: str,
-    options: Mapping[str, Any],
-    seconds: float,
-    on_step: Callable[[str, str], None] = lambda *_: None,
-) -> dict[str, Tried]:
-    """What the workload came to, by backend; an interrupt ends the one that runs at once."""
+def show_trial(model: Model, backend: str, options: Mapping[str, Any]) -> int:
+    """Print what a few steps on this backend show; return 1 where they fail."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    found = {}
-    for name in backends:
-        log = LOGS / f"{model.name}-{name}.log"
-        log.write_bytes(b"")
+    log = LOGS / f"{model.name}-{backend}.log"
+    log.write_bytes(b"")
+    phases = [f"starting {backend}"]
+    with LiveLine(lambda: f"{model}: {phases[-1]}") as line:
 
-        def step(phase: str, name: str = name) -> None:
-            on_step(name, phase)
+        def on_step(phase: str) -> None:
+            phases.append(phase)
+            if not line.live:
+                line.line(f"{model}: {phase}")
 
-        found[name] = try_on(name, [model], precision, options, seconds, log, step)[0]
-    return found
+        [tried] = try_on(backend, [model], "float32", options, SECONDS, log, on_step)
+    hints = model.declared.hints if model.declared is not None else ()
+    print("\n".join(findings(model.text, backend, tried, hints)))
+    return int(tried.status != "ok")
 
 
 def request_for(model: Model, backend: str, precision: str, options: Mapping[str, Any]) -> Request:
@@ -189,13 +163,13 @@ def _supervised(requests: Sequence[Request], seconds: float, log: Path, on_messa
         "threads": threads,
         "memory_limit": available_memory(),
     }
-    module = "whichdevice.checking.process"
+    module = "whichdevice.trying.process"
     return supervise_module(module, json.dumps(job), variables, log, seconds, on_message, by_phase=True)
 
 
 def _why(finish: Finish, phase: str, seconds: float, log: Path) -> str:
     if finish.status == "timed_out":
-        return f"still {phase} after {seconds:g} s; ended. --seconds N gives each step more time"
+        return f"still {phase} after {seconds:g} s; ended"
     reason = (finish.reason or "the process ended").replace("see its log", f"its log: {log}")
     return f"{reason}, while {phase}"
 
@@ -203,17 +177,11 @@ def _why(finish: Finish, phase: str, seconds: float, log: Path) -> str:
 FALLS = 0.001  # of the first loss, at least
 
 
-def findings(
-    model: str, tried: Mapping[str, Tried], forecasts: Sequence[Forecast], hints: tuple[str, ...]
-) -> list[str]:
-    """Lines: what the model is, how it did on each backend, and what other devices would make of it."""
-    known = next((each.parts for each in tried.values() if "workload" in each.parts), None)
-    lines = [model]
-    if known is not None:
-        lines += _facts(known)
-    lines += [_line(name, _of_backend(each)) for name, each in tried.items()]
-    lines += [_line("forecast", f"{forecast.device}: {_of_device(forecast)}") for forecast in forecasts]
-    doubts = known.get("model", {}).get("doubts", []) if known is not None else []
+def findings(module: str, backend: str, tried: Tried, hints: tuple[str, ...]) -> list[str]:
+    """Return lines: what the model is, how it did on the backend, and what is doubtful about it."""
+    lines = [module, *(_facts(tried.parts) if "workload" in tried.parts else [])]
+    lines.append(_line(backend, _of_backend(tried)))
+    doubts = tried.parts.get("model", {}).get("doubts", [])
     return lines + [_line("hint", hint) for hint in (*doubts, *hints)]
 
 
@@ -263,16 +231,3 @@ def _of_backend(tried: Tried) -> str:
     what = f"loss {losses[0]:.4g} to {losses[-1]:.4g} in {len(losses)} steps on one batch of {SMALL_BATCH}"
     falls = losses[0] - losses[-1] > FALLS * abs(losses[0])
     return f"ok: {what}" if falls else f"ok, but the loss does not fall: {what}"
-
-
-def _of_device(forecast: Forecast) -> str:
-    if forecast.step_time is None:
-        return f"{forecast.status.replace('_', ' ')}: {forecast.reason}"
-    ends = (forecast.step_time, forecast.step_time_low, forecast.step_time_high)
-    step, low, high = ((seconds or 0.0) * 1e3 for seconds in ends)
-    needed, available = ((nbytes or 0.0) / 1e9 for nbytes in (forecast.memory_needed, forecast.memory_available))
-    fits = "fits" if forecast.fits else "does not fit"
-    return (
-        f"{fits}: {needed:.3g} of {available:.3g} GB; a step of {forecast.batch_size:,} in {step:.3g} ms "
-        f"({low:.3g} to {high:.3g}; nobody ran it)"
-    )

@@ -1,0 +1,128 @@
+"""A script is stopped where it trains, whoever imports the framework, and nothing of it runs from there on."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from whichdevice.errors import StudyError
+from whichdevice.models.address import read_address
+from whichdevice.models.scripts import is_script, probe
+
+ENGINES = {
+    "torch": """
+import torch
+def train(epochs):
+    net = torch.nn.Linear(8, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for epoch in range(epochs):
+        for start in range(0, 640, 64):
+            net(torch.zeros(64, 8)).sum().backward()
+            optimizer.step()
+            open("trained", "w").close()
+""",
+    "jax": """
+import jax
+step = jax.jit(lambda w, x: w - jax.grad(lambda w: (x @ w).sum())(w))
+def train(epochs):
+    w = jax.numpy.ones((8, 2))
+    for epoch in range(epochs):
+        for start in range(0, 640, 64):
+            w = step(w, jax.numpy.ones((64, 8)))
+            open("trained", "w").close()
+""",
+    "keras": """
+import keras, numpy as np
+def train(epochs):
+    model = keras.Sequential([keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    model.fit(np.zeros((640, 8)), np.zeros((640, 2)), batch_size=64, epochs=epochs)
+    open("trained", "w").close()
+""",
+}
+ENTRY = """
+import atexit
+from {module} import train
+
+@atexit.register
+def save():
+    open("saved_at_exit", "w").close()
+
+class Kept:
+    def __enter__(self):
+        pass
+    def __exit__(self, *error):
+        open("saved_by_context", "w").close()
+
+try:
+    with Kept():
+        train(3)
+except BaseException:
+    open("saved_by_except", "w").close()
+finally:
+    open("saved_finally", "w").close()
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", ENGINES)
+def test_an_entry_that_imports_only_its_own_engine_is_stopped_and_writes_nothing(framework: str) -> None:
+    pytest.importorskip(framework)
+    Path("engine.py").write_text(ENGINES[framework])
+    Path("train.py").write_text(ENTRY.format(module="engine"))
+    address = read_address("train.py")
+    assert is_script(Path("train.py"))
+    found = probe(address)
+    assert (found.framework, found.batch_size, found.examples, found.epochs) == (framework, 64, 640, 3)
+    assert sorted(path.name for path in Path().glob("*ed*")) == []
+
+
+@pytest.mark.slow
+def test_a_script_that_another_process_needs_writes_nothing_there() -> None:
+    """The script's objects are used in the process that goes on, which ends as any other."""
+    pytest.importorskip("jax")
+    Path("engine.py").write_text(ENGINES["jax"])
+    Path("train.py").write_text(ENTRY.format(module="engine"))
+    code = "from pathlib import Path; from whichdevice.models.script_run import run_watched\n"
+    code += "print(run_watched(Path('train.py'), []).functions.data()['input_1'].shape)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "(256, 8)\n"
+    assert sorted(path.name for path in Path().glob("*ed*")) == []
+
+
+@pytest.mark.slow
+def test_a_library_that_trains_is_stopped_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jax")
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "trainer.py").write_text(ENGINES["jax"])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(library), *sys.path]))
+    Path("train.py").write_text("import trainer\nsteps_to_go = 40\ntrainer.train(epochs=steps_to_go)\n")
+    assert probe(read_address("train.py")).framework == "jax"
+    assert not Path("trained").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import subprocess, sys\nsubprocess.run([sys.executable, 'engine.py'])\nx.fit()", "line 2: it starts engine"),
+        ("import os\nos.system('torchrun engine.py')\nx.fit()", "line 2: it starts engine.py"),
+        ("print()\nif False:\n    x.fit()", "ended, and nothing imported Keras, PyTorch or JAX: give its arguments"),
+    ],
+)
+def test_what_cannot_be_watched_is_not_run(text: str, why: str) -> None:
+    Path("engine.py").write_text("open('trained', 'w').close()")
+    Path("train.py").write_text(text)
+    with pytest.raises(StudyError, match=why):
+        probe(read_address("train.py"))
+    assert not Path("trained").exists()

@@ -1,0 +1,24 @@
+"""The name of a model in a study: one that the config takes."""
+
+import pytest
+
+from whichdevice.config.load import load_study
+from whichdevice.planning.one_model import config_name
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("my_model.py", "my_model"),
+        ("my-model.py", "my_model"),
+        ("own models, new/2nd {net}: a.py", "model_2nd__net___a"),
+        ("007.py", "model_007"),
+        ("no.py", "no"),
+        ("naïve.py", "na_ve"),
+    ],
+)
+def test_the_config_takes_the_name_of_any_file(file, name, working_folder):
+    (working_folder / file).parent.mkdir(exist_ok=True)
+    (working_folder / file).touch()
+    assert config_name(file) == name
+    assert list(load_study({"workloads": {name: {"module": file}}}, "a config").workloads) == [name]
