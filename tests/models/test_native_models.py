@@ -275,10 +275,31 @@ def test_classes_are_along_the_last_axis_of_sequences_and_along_the_second_of_im
 
     from whichdevice.models.torch_model import by_class
 
-    scores, classes = by_class(torch.zeros(2, 5, 7), torch.zeros(2, 5))
+    scores, classes = by_class(torch.zeros(2, 5, 7), torch.zeros(2, 5), False)
     assert scores.shape == (10, 7) and classes.shape == (10,)
-    scores, classes = by_class(torch.zeros(2, 7, 5, 5), torch.zeros(2, 5, 5))
+    scores, classes = by_class(torch.zeros(2, 7, 5, 5), torch.zeros(2, 5, 5), False)
     assert scores.shape == (2, 7, 5, 5)
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("inputs", "last"),
+    [
+        ('{"shape": (5,), "dtype": "int32", "below": 9}', True),  # words
+        ('{"shape": (5, 3)}', True),  # features of each place of a sequence
+        ('{"shape": (3, 5)}', False),  # channels first, as convolutions take them
+    ],
+)
+def test_as_many_classes_as_places_lie_where_the_inputs_have_no_places(inputs, last, tmp_path):
+    """Scores [batch, 5, 5] of 5 classes in sequences of 5 were compared along the wrong axis."""
+    import torch
+
+    text = f"import torch\nINPUT = {inputs}\nTARGET = {{'shape': (5,), 'dtype': 'int32', 'below': 5}}\n"
+    text += "LOSS = 'cross_entropy'\nOPTIMIZER = 'SGD'\ndef model():\n    pass\n"
+    workload = made(tmp_path, text)
+    scores, target = torch.arange(50.0).reshape(2, 5, 5) ** 0.5, torch.tensor([[0, 1, 2, 3, 4], [4, 4, 2, 1, 0]])
+    right = scores.transpose(1, 2) if last else scores
+    assert workload.loss(target, scores) == torch.nn.functional.cross_entropy(right, target)
 
 
 def test_a_jax_function_counts_its_products_and_mistakes_in_it_are_one_line(tmp_path):

@@ -151,35 +151,47 @@ def _opaque(jaxpr: Any) -> set[str]:
 
 
 def by_torch(model: Any, inputs: Tree) -> Costs:
-    """Run one example of zeros there and back, without dropout, and have PyTorch count.
+    """Run one example of zeros there and back, without dropout, and have PyTorch count."""
+    from keras import ops, tree
 
-    Attention runs as products, as PyTorch 2.13 does not count its kernels for CPUs.
+    zeros = mapped(lambda own: ops.zeros((1, *(size or 1 for size in own.shape)), dtype=own.dtype), inputs)
+
+    def total() -> Any:
+        return sum(leaf.float().sum() for leaf in tree.flatten(model(zeros, **in_mode(model, False))))
+
+    return Costs(*torch_counts(total, [variable.value for variable in model.variables]), 0, 0)
+
+
+def torch_counts(total: Callable[[], Any], held: Sequence[Any], examples: int = 1) -> tuple[float, float, float]:
+    """Count operations forward and in training, and numbers kept between, of one of the examples of a scalar `total()`.
+
+    `held` are the weights, which are kept anyway. Attention runs as products of every place with every other, as
+    PyTorch 2.13 does not count all its kernels.
     """
     import torch
-    from keras import ops, tree
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    zeros = mapped(lambda own: ops.zeros((1, *(size or 1 for size in own.shape)), dtype=own.dtype), inputs)
-    weights = [variable.value for variable in model.trainable_variables if variable.value.requires_grad]
-    kept = {weight.data_ptr(): 0 for weight in weights}
+    weights = [weight for weight in held if weight.requires_grad]
+    storages = [weight.untyped_storage() for weight in held]
+    known, kept = {id(storage) for storage in storages}, dict[int, Any]()
 
     def keep(tensor: Any) -> Any:
-        if tensor.is_floating_point():
-            kept.setdefault(tensor.data_ptr(), tensor.numel())
+        if tensor.is_floating_point() and id(tensor.untyped_storage()) not in known:
+            kept.setdefault(id(tensor.untyped_storage()), tensor)
         return tensor
 
     mapping = {torch.ops.aten.convolution_backward: convolution_gradients}
     forward, backward = (FlopCounterMode(display=False, custom_mapping=mapping) for _ in range(2))
     with sdpa_kernel(SDPBackend.MATH):
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), forward:
-            out = model(zeros, **in_mode(model, False))
+            result = total()
         with backward:
             if weights:
-                total = sum(each.float().sum() for each in tree.flatten(out))
-                torch.autograd.grad(total, weights, allow_unused=True)
-    flops = float(forward.get_total_flops())
-    return Costs(flops, flops + backward.get_total_flops(), float(sum(kept.values())), 0, 0)
+                torch.autograd.grad(result, weights, allow_unused=True)
+    numbers = sum(tensor.untyped_storage().nbytes() / tensor.element_size() for tensor in kept.values())
+    ahead, behind = (float(counter.get_total_flops()) for counter in (forward, backward))
+    return ahead / examples, (ahead + behind) / examples, numbers / examples
 
 
 def convolution_gradients(

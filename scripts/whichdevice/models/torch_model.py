@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.errors import StudyError
-from whichdevice.models.costs import Costs, convolution_gradients
+from whichdevice.models.costs import Costs, torch_counts
 from whichdevice.models.declaration import own_format
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import called_in
-from whichdevice.models.shapes import packed
+from whichdevice.models.shapes import leaves, packed
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.records.schema import WHOLE_COUNT
 from whichdevice.workloads.base import Arrays
@@ -83,35 +83,17 @@ class TorchModel(NativeModel):
             return self._counted("cpu")
 
     def _counted(self, device: str) -> tuple[Costs, list[int]]:
-        """Attention counts as products of every place with every other, as PyTorch does not count all its kernels."""
-        import torch
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-        from torch.utils.flop_counter import FlopCounterMode
-
         workload, module = self.workload, copied(self._shapes if device == "meta" else self.module, device).train()
         inputs, target = workload.tried_on(device)
-        weights = [each for each in module.parameters() if each.requires_grad]
-        own = {id(each) for each in (weight.untyped_storage() for weight in module.parameters())}
-        kept: dict[int, Any] = {}
+        shape: list[int] = []
 
-        def keep(tensor: Any) -> Any:
-            if tensor.is_floating_point() and id(tensor.untyped_storage()) not in own:
-                kept.setdefault(id(tensor.untyped_storage()), tensor)
-            return tensor
+        def loss() -> Any:
+            output = workload.forward(module, inputs, target)
+            shape[:] = prediction_of(output).shape[1:]
+            return workload.loss(target, output)
 
-        mapping = {torch.ops.aten.convolution_backward: convolution_gradients}
-        forward, backward = (FlopCounterMode(display=False, custom_mapping=mapping) for _ in range(2))
-        with sdpa_kernel(SDPBackend.MATH):
-            with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), forward:
-                output = workload.forward(module, inputs, target)
-                loss = workload.loss(target, output)
-            with backward:
-                if weights:
-                    torch.autograd.grad(loss, weights, allow_unused=True)
-        numbers = sum(each.untyped_storage().nbytes() / each.element_size() for each in kept.values())
-        ahead, behind = (float(counter.get_total_flops()) / workload.tried for counter in (forward, backward))
-        shape = list(prediction_of(output).shape[1:])
-        return Costs(ahead, ahead + behind, numbers / workload.tried, *self.sizes(), WHOLE_COUNT), shape
+        forward, training, numbers = torch_counts(loss, list(module.parameters()), workload.tried)
+        return Costs(forward, training, numbers, *self.sizes(), WHOLE_COUNT), shape
 
 
 def copied(module: Any, device: str) -> Any:
@@ -323,13 +305,22 @@ class TorchFile(NativeFile):
                 f"write a function {constant.lower()}(output, target)"
             )
 
+        places_first = self._has_places_first
+
         def loss(output: Any, target: Any) -> Any:
             prediction = prediction_of(output).float()
             if name in OF_CLASSES:
-                return found(*by_class(prediction, target))
+                return found(*by_class(prediction, target, places_first))
             return found(prediction, target.to(prediction.dtype).reshape(prediction.shape))
 
         return loss
+
+    @cached_property
+    def _has_places_first(self) -> bool:
+        """Whether an input has the places of a target along its first axis after the batch."""
+        inputs, targets = (leaves(packed(self.first, name)) for name in ("inputs", "targets"))
+        places = {target.shape[1] for target in targets if target.ndim > 1}
+        return any(array.ndim > 1 and array.shape[1] in places for array in inputs)
 
     def _accuracy(self, output: Any, target: Any) -> Any:
         """Share of right classes; of several yes-or-no scores, each counts alone."""
@@ -337,15 +328,18 @@ class TorchFile(NativeFile):
         if self.declared.loss in (*FROM_LOGITS, "binary_cross_entropy", "BCELoss"):
             least = 0.0 if self.declared.loss in FROM_LOGITS else 0.5
             return ((prediction > least) == (target.reshape(prediction.shape) > 0.5)).float()
-        scores, classes = by_class(prediction, target)
+        scores, classes = by_class(prediction, target, self._has_places_first)
         return (scores.argmax(1) == classes).float()
 
 
-def by_class(prediction: Any, target: Any) -> tuple[Any, Any]:
+def by_class(prediction: Any, target: Any, places_first: bool) -> tuple[Any, Any]:
     """Scores and class numbers as PyTorch's cross-entropy takes them, with the classes along axis 1.
 
-    Where they are along the last axis, as in sequences, all places become one batch.
+    Where they are along the last axis, as in sequences, all places become one batch. Shapes do not show it where there
+    are as many classes as places: it is so where the inputs have their places first.
     """
-    if prediction.ndim == target.ndim + 1 and prediction.shape[:1] + prediction.shape[2:] != target.shape:
+    fits = prediction.shape[:1] + prediction.shape[2:] == target.shape
+    fits_last = prediction.shape[:-1] == target.shape
+    if prediction.ndim == target.ndim + 1 and (not fits or (fits_last and places_first)):
         return prediction.flatten(0, -2), target.flatten()
     return prediction, target
