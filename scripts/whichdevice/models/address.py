@@ -1,4 +1,4 @@
-"""Where a workload lives, read from its name alone: nothing is imported and nothing runs.
+"""The address of a workload, read from its name alone: nothing is imported and nothing runs.
 
     resnet50                            a built-in workload
     models/mine.py                      a Python file (docs/reference/model-file.md); modules beside it may be imported
@@ -63,12 +63,12 @@ class Address:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is somebody's own code or file, rather than a part of this package or of a library."""
+        """Return whether it is somebody's own code or file, rather than a part of this package or of a library."""
         return self.kind in ("file", "function", "saved")
 
     @property
     def runs_code(self) -> bool:
-        """Whether making its model runs somebody's own Python code."""
+        """Return whether making its model runs somebody's own Python code."""
         return self.kind in ("file", "function")
 
     def files(self) -> list[Path]:
@@ -81,7 +81,7 @@ class Address:
 
 
 def read_address(text: str) -> Address:
-    """What a workload's name stands for; raises StudyError where there is no such thing."""
+    """Return what a workload's name stands for; raises StudyError where there is no such thing."""
     library, colon, name = text.partition(":")
     if library == "hf" and name:
         return Address(text, "hub", config_file(name) or HUB_TABLE, function=name)
@@ -92,7 +92,7 @@ def read_address(text: str) -> Address:
     if FUNCTION.fullmatch(text):
         return _function(text, library, name)
     if is_path(text):
-        return _file(text)
+        return file_address(text)
     if text not in built_in_names():
         near = get_close_matches(text, built_in_names(), 1)
         hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(built_in_names())}"
@@ -109,7 +109,7 @@ def config_file(name: str) -> Path | None:
 
 
 def is_path(text: str) -> bool:
-    """Whether a name is a path to a file rather than a built-in name or an address with a colon."""
+    """Return whether a name is a path to a file rather than a built-in name or an address with a colon."""
     text = text.partition(ARGUMENTS)[0]
     return text.endswith((".py", ".keras")) or (not text.startswith("hf:") and ("/" in text or "\\" in text))
 
@@ -130,7 +130,8 @@ def _is_workload(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name == "model"
 
 
-def _file(text: str) -> Address:
+def file_address(text: str) -> Address:
+    """Return the address of a file, perhaps with arguments; raises StudyError where there is no such file."""
     name, _, given = text.partition(ARGUMENTS)
     path = Path(name)
     if path.is_dir():

@@ -73,7 +73,7 @@ def jaxpr_costs(total: Callable[..., Any], trainable: Any, *others: Any) -> Cost
 
 
 def step_costs(step: Any, *arguments: Any) -> Costs:
-    """Of a whole training step, whose forward half is not known by itself."""
+    """Count a whole training step, whose forward half is not known by itself."""
     import jax
 
     whole = jax.make_jaxpr(step)(*arguments).jaxpr
@@ -137,7 +137,7 @@ def _inner(equation: Any) -> list[Any]:
 
 
 def _opaque(jaxpr: Any) -> set[str]:
-    """What holds operations that the count cannot know: loops of unknown length with products, foreign kernels."""
+    """Return what hides operations from the count: loops of unknown length with products, foreign kernels."""
     found: set[str] = set()
     for equation in jaxpr.eqns:
         name = equation.primitive.name

@@ -63,7 +63,7 @@ def training_part(given: Any, input_: Tree = None) -> Any:
 
 
 def pipeline_in(given: Any, input_: Tree = None) -> Any:
-    """What gives training batches one after the other, of what a data function returned; None where nothing does."""
+    """Return what of a data function's result gives training batches one after the other; None where nothing does."""
     if isinstance(given, tuple | list) and len(given) == 2 and _is_stream(given[0]):
         given = given[0]
     if not _is_stream(given) or not (_batches(given, input_) or _has_sizes(given)):
@@ -72,7 +72,7 @@ def pipeline_in(given: Any, input_: Tree = None) -> Any:
 
 
 def _has_sizes(given: Any) -> bool:
-    """Whether a tf.data.Dataset gives batches of one known size, as with drop_remainder."""
+    """Return whether a tf.data.Dataset gives batches of one known size, as with drop_remainder."""
     parts = leaves(getattr(given, "element_spec", ()))
     sizes = {each.shape[0] if each.shape.rank else None for each in parts}
     return len(parts) > 1 and len(sizes) == 1 and None not in sizes
@@ -89,7 +89,7 @@ def drawn(examples: int, count: int) -> np.ndarray:
 
 
 def _are_two_splits(given: Any, input_: Tree) -> bool:
-    """Whether a pair holds training and validation data rather than inputs and targets."""
+    """Return whether a pair holds training and validation data rather than inputs and targets."""
     first, second = given
     if _is_stream(first):
         return True
@@ -111,7 +111,7 @@ def _is_pair_list(part: Any) -> bool:
 
 
 def _is_stream(given: Any) -> bool:
-    """Whether it gives examples or batches one after the other."""
+    """Return whether it gives examples or batches one after the other."""
     if isinstance(given, str | bytes | Mapping | tuple | list) or hasattr(given, "shape"):
         return False
     return isinstance(given, Iterable) or (hasattr(given, "__getitem__") and hasattr(given, "__len__"))
@@ -214,7 +214,7 @@ def _items(given: Any) -> Iterator[Any]:
 
 
 def _batches(given: Any, input_: Tree) -> bool | None:
-    """Whether a stream gives batches; None: what it gives must show it."""
+    """Return whether a stream gives batches; None: what it gives must show it."""
     if hasattr(given, "batch_sampler"):  # PyTorch's DataLoader
         return given.batch_sampler is not None
     if any(base.__name__ in ("PyDataset", "Sequence") for base in type(given).__mro__):
@@ -228,7 +228,7 @@ def _batches(given: Any, input_: Tree) -> bool | None:
 
 
 def _looks_batched(parts: tuple[Tree, ...], input_: Tree) -> bool:
-    """By INPUT if there is one; else a batch has the same first size everywhere."""
+    """Decide by INPUT if there is one; else a batch has the same first size everywhere."""
     shapes = [np.shape(leaf) for part in parts for leaf in leaves(part)]
     if input_ is not None and leaves(input_):
         return len(shapes[0]) == len(leaves(input_)[0].shape) + 1

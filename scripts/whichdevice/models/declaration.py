@@ -1,4 +1,4 @@
-"""What a model file states in constants, read from its syntax tree: planning a study runs nothing of the file.
+"""The constants of a model file, read from its syntax tree: planning a study runs nothing of the file.
 
 A mistake in the file is no error here: the study goes on, and the runs of this file fail with it as their reason.
 """
@@ -79,7 +79,7 @@ def own_format(tuning: Mapping[str, Any]) -> str | None:
 
 
 def is_model_file(path: Path) -> bool:
-    """Whether a file is of the simple form: it has a function `model`, or no class made from one of the project's."""
+    """Return whether a file has the simple form: a function `model`, or no class made from one of the project's."""
     tree = _parsed(path)
     if isinstance(tree, str) or any("model" in _defined(node) for node in tree.body):
         return True
@@ -133,7 +133,7 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
 
 
 def _framework(tree: ast.Module, faults: list[str]) -> str:
-    """What FRAMEWORK says, else what the imports show."""
+    """Return what FRAMEWORK says, else what the imports show."""
     for name, value, line in constants(tree):
         if name == "FRAMEWORK":
             if isinstance(value, str) and value in BACKENDS:
@@ -243,7 +243,7 @@ def _hints(names: list[str]) -> tuple[str, ...]:
 
 
 class FaultError(ValueError):
-    """What is wrong with a constant, in words."""
+    """A constant is wrong; the words say why."""
 
 
 def constants(tree: ast.Module) -> list[tuple[str, Any, int]]:

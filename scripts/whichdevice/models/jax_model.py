@@ -104,7 +104,7 @@ class JaxModel(NativeModel):
 
 
 class JaxFile(NativeFile):
-    """What a model file of JAX gives, as a workload."""
+    """A model file of JAX as a workload."""
 
     framework = JAX
     weights_file = "model.npz"
@@ -122,7 +122,7 @@ class JaxFile(NativeFile):
         return model
 
     def _adapted(self, built: Any) -> JaxModel:
-        """As a function of its parameters, by the package of its class."""
+        """Return it as a function of its parameters, by the package of its class."""
         first = built[0] if isinstance(built, tuple) and built else built
         kinds = {each.__module__.partition(".")[0] for each in type(first).__mro__}
         if isinstance(built, tuple) and hasattr(built, "init") and hasattr(built, "apply"):
@@ -313,7 +313,7 @@ class JaxFile(NativeFile):
         return _cast(array, "bfloat16") if self.options.precision == "bfloat16" else array
 
     def computed(self, tree: Any) -> Any:
-        """What a forward pass computes with: in mixed precision a copy of parameters and inputs in 16 bits."""
+        """Return what a forward pass computes with: in mixed precision a copy of parameters and inputs in 16 bits."""
         import jax
 
         precision = self.options.precision
@@ -361,7 +361,7 @@ def _cast(leaf: Any, kind: str) -> Any:
 
 
 def _cross_entropy(output: Any, target: Any) -> Any:
-    """Of logits [..., classes] and class numbers [...]."""
+    """Return it for logits [..., classes] and class numbers [...]."""
     import jax
     from jax import numpy as jnp
 

@@ -91,7 +91,7 @@ def from_json(value: Any) -> Tree:
 
 
 class Signature(NamedTuple):
-    """What a model takes and gives for one example, as trees of Array; None in a shape is any size."""
+    """The inputs and outputs of a model for one example, as trees of Array; None in a shape is any size."""
 
     inputs: Tree
     outputs: Tree | None  # None: a model without a `call`, which only its own train_step uses

@@ -44,7 +44,7 @@ class TorchModel(NativeModel):
 
     @cached_property
     def module(self) -> Any:
-        """With its values."""
+        """The module with its values."""
         return self.workload.made_module() if self._large else self._shapes
 
     def sizes(self) -> tuple[int, int]:
@@ -66,7 +66,7 @@ class TorchModel(NativeModel):
         torch.save(self.module.state_dict(), path)
 
     def learning_rate(self) -> float | None:
-        """Of the first group of parameters."""
+        """Return that of the first group of parameters."""
         rate = self.optimizer.param_groups[0].get("lr")
         return None if rate is None else float(rate)
 
@@ -121,7 +121,7 @@ def prediction_of(output: Any) -> Any:
 
 
 class TorchFile(NativeFile):
-    """What a model file of PyTorch gives, as a workload."""
+    """A model file of PyTorch as a workload."""
 
     framework = TORCH
     weights_file = "model.pt"
@@ -129,12 +129,12 @@ class TorchFile(NativeFile):
 
     @property
     def tunable(self) -> bool:
-        """Whether batches and checkpointing may be chosen so that it fits."""
+        """Return whether batches and checkpointing may be chosen so that it fits."""
         return False
 
     @cached_property
     def compiled(self) -> bool:
-        """Whether the script or the file calls torch.compile."""
+        """Return whether the script or the file calls torch.compile."""
         path = self.address.path
         if self.adapter.compiled is not None:
             return self.adapter.compiled
@@ -157,7 +157,7 @@ class TorchFile(NativeFile):
         return "an 8-bit optimiser needs a GPU" if tuning.optimizer == EIGHT_BITS else None
 
     def traced_optimizer(self, module: Any) -> Any:
-        """As `optimizer`, or with the sizes and kernels of the 8-bit one."""
+        """Return `optimizer`'s, or one with the sizes and kernels of the 8-bit one."""
         eight = self.tuning.optimizer == EIGHT_BITS
         return self.tuning.optimizer_for(module) if eight else self.optimizer(module)
 
@@ -170,7 +170,7 @@ class TorchFile(NativeFile):
         return (own_format(vars(self.tuning)) or asked) if asked.startswith("mixed") else asked
 
     def made_module(self, *layers: int) -> Any:
-        """What the file's `model` returns, perhaps of so few `layers`; raises StudyError where that is no module."""
+        """Return the file's module, perhaps of so few `layers`; raises StudyError where it is none."""
         from torch import nn
 
         built = self._built()
@@ -206,7 +206,7 @@ class TorchFile(NativeFile):
 
     @property
     def own_loss(self) -> bool:
-        """Whether the module computes its loss itself, as modules of Hugging Face do when they are given labels."""
+        """Return whether the module computes its loss itself, as Hugging Face's do when they are given labels."""
         return self.declared.loss is None and not self._has("loss")
 
     def _check_own_loss(self, module: Any) -> None:
@@ -219,7 +219,7 @@ class TorchFile(NativeFile):
             raise StudyError(f"{self.address.label}: the model's forward takes no `{wrong[0]}`; {WITHOUT_LOSS}")
 
     def arguments(self, inputs: Any, target: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What the module is called with: a dict by name, a tuple by place; with `target`, if the loss is its own."""
+        """Return the module's arguments: a dict by name, a tuple by place; with `target`, if the loss is its own."""
         args, named = call_arguments(inputs)
         if target is not None and self.own_loss:
             named |= target if isinstance(target, dict) else {"labels": target}
@@ -317,7 +317,7 @@ class TorchFile(NativeFile):
 
     @cached_property
     def _has_places_first(self) -> bool:
-        """Whether an input has the places of a target along its first axis after the batch."""
+        """Return whether an input has the places of a target along its first axis after the batch."""
         inputs, targets = (leaves(packed(self.first, name)) for name in ("inputs", "targets"))
         places = {target.shape[1] for target in targets if target.ndim > 1}
         return any(array.ndim > 1 and array.shape[1] in places for array in inputs)

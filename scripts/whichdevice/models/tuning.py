@@ -38,7 +38,7 @@ BLOCK = 64  # weights of a 4-bit layer that share a scale; 256 scales of one byt
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is trained, and how; `precision` is None where the question decides."""
+    """The way in which a model is trained; `precision` is None where the question decides."""
 
     method: str = "full"
     lora_rank: int = 16
@@ -51,7 +51,7 @@ class Tuning:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], label: str) -> Self:
-        """From a model's options; raises StudyError that names the option and what it may be."""
+        """Return it as a model's options say; raises StudyError that names the option and what it may be."""
         for name, value in given.items():
             if isinstance(value, Exception):  # of a file's constant
                 raise StudyError(f"{label}: {name.upper()} {value}")
