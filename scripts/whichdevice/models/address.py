@@ -105,7 +105,7 @@ def read_address(text: str) -> Address:
 def config_file(name: str) -> Path | None:
     """The config.json that a name of a model of Hugging Face means: a folder with it, or the file."""
     path = Path(name)
-    return next((each for each in (path, path / "config.json") if each.suffix == ".json" and each.is_file()), None)
+    return next((file for file in (path, path / "config.json") if file.suffix == ".json" and file.is_file()), None)
 
 
 def is_path(text: str) -> bool:
@@ -137,7 +137,7 @@ def file_address(text: str) -> Address:
     if path.is_dir():
         raise StudyError(f"workload file {path}: a folder; name a file in it, e.g. {path / 'my_model.py'}")
     if not path.is_file():
-        beside = [each.name for each in path.parent.glob("*") if each.suffix in (".py", ".keras")]
+        beside = [file.name for file in path.parent.glob("*") if file.suffix in (".py", ".keras")]
         near = get_close_matches(path.name, beside, 1)
         raise StudyError(
             f"workload file {path}: not found" + (f"; did you mean {path.with_name(near[0])}?" if near else "")
@@ -209,9 +209,9 @@ def _with_imports(path: Path, root: Path, module: str | None) -> list[Path]:
     found = {path.absolute(): start}
     top = root / start.partition(".")[0]
     if module and top.is_dir():
-        for each in _package_files(top):
-            parts = each.relative_to(root).with_suffix("").parts
-            found[each] = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        for file in _package_files(top):
+            parts = file.relative_to(root).with_suffix("").parts
+            found[file] = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     neighbours = "site-packages" not in root.parts  # an installed package counts as a whole
     waiting = list(found.items()) if neighbours else []
     while waiting:
@@ -223,7 +223,7 @@ def _with_imports(path: Path, root: Path, module: str | None) -> list[Path]:
                 if neighbour is not None and neighbour.absolute() not in found:
                     found[neighbour.absolute()] = ".".join(names[:length])
                     waiting.append((neighbour.absolute(), ".".join(names[:length])))
-    return sorted(found, key=lambda each: each != path.absolute())
+    return sorted(found, key=lambda file: file != path.absolute())
 
 
 def _package_files(folder: Path) -> Iterator[Path]:

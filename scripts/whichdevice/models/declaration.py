@@ -62,7 +62,7 @@ TUNING = (  # how a PyTorch model is trained: models/tuning.py
     "METHOD", "LORA_RANK", "LORA_LAYERS", "LORA_DROPOUT", "GRADIENT_CHECKPOINTING", "GRADIENT_ACCUMULATION",
     "PRECISION",
 )  # fmt: skip
-CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:16]}
+CONSTANTS = {constant.name.upper(): constant.name for constant in fields(Declaration)[:16]}
 TYPES: dict[str, tuple[type, ...]] = {
     "optimizer": (str,),
     "higher_is_better": (bool,),
@@ -188,7 +188,7 @@ def _checked(name: str, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise FaultError(f"is {value!r}; it must be a whole number above 0")
     elif not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        raise FaultError(f"is {value!r}; it must be {' or '.join(each.__name__ for each in expected)}")
+        raise FaultError(f"is {value!r}; it must be {' or '.join(kind.__name__ for kind in expected)}")
     return value
 
 
@@ -197,7 +197,7 @@ def _named_by_output(value: Any, kinds: tuple[type, ...]) -> Tree:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
     for part in parts:
         if not (part is None and part is not value) and (not isinstance(part, kinds) or isinstance(part, bool)):
-            names = " or ".join(each.__name__ for each in kinds)
+            names = " or ".join(kind.__name__ for kind in kinds)
             raise FaultError(f"is {value!r}; it must be {names}, or a tuple or dict of them by output")
     return value
 
@@ -284,7 +284,7 @@ def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Tuple | ast.List):
-        return tuple(_value(each, known) for each in node.elts)
+        return tuple(_value(element, known) for element in node.elts)
     if isinstance(node, ast.Dict):
         keys = [_value(key, known) for key in node.keys if key is not None]
         if not all(isinstance(key, str) for key in keys) or len(keys) < len(node.keys):

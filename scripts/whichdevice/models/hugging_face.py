@@ -148,7 +148,8 @@ def configuration(name: str) -> Configuration:
     if path is not None:
         return _read(name, path)
     models = known_models()
-    plain = {each.casefold(): each for each in models} | {each.casefold().rpartition("/")[2]: each for each in models}
+    plain = {model.casefold(): model for model in models}
+    plain |= {model.casefold().rpartition("/")[2]: model for model in models}
     if (found := plain.get(name.casefold())) is not None:
         return models[found]
     near = get_close_matches(name.casefold(), plain, 1, 0.75)

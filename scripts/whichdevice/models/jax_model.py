@@ -96,7 +96,8 @@ class JaxModel(NativeModel):
         if total.shape:
             raise StudyError(f"{workload.address.label}: the loss has shape {total.shape}; a scalar is needed")
         counted = jaxpr_costs(lambda *given: judged(*given)[0], self.trained, self.held, inputs, target)
-        forward, training = ((each or 0.0) / workload.tried for each in (counted.forward_flops, counted.training_flops))
+        flops = counted.forward_flops, counted.training_flops
+        forward, training = ((number or 0.0) / workload.tried for number in flops)
         parameters, trained = self.sizes()
         numbers = counted.activations / workload.tried
         costs = Costs(forward, training, numbers, parameters, trained, counted.counted, counted.operations)
@@ -124,7 +125,7 @@ class JaxFile(NativeFile):
     def _adapted(self, built: Any) -> JaxModel:
         """Return it as a function of its parameters, by the package of its class."""
         first = built[0] if isinstance(built, tuple) and built else built
-        kinds = {each.__module__.partition(".")[0] for each in type(first).__mro__}
+        kinds = {kind.__module__.partition(".")[0] for kind in type(first).__mro__}
         if isinstance(built, tuple) and hasattr(built, "init") and hasattr(built, "apply"):
             return self._haiku(built)
         if "equinox" in kinds:
@@ -240,7 +241,7 @@ class JaxFile(NativeFile):
         """A batch of one example, all zeros."""
         from jax import numpy as jnp
 
-        return mapped(lambda each: jnp.zeros((1, *each.shape), each.dtype), self.inputs)
+        return mapped(lambda array: jnp.zeros((1, *array.shape), array.dtype), self.inputs)
 
     def _module(self, built: Any) -> JaxModel:
         """A module of Flax NNX as a function of its state. Keys of random numbers are kept as plain numbers."""

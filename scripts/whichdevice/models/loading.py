@@ -257,12 +257,12 @@ def _import(address: Address) -> ModuleType:
 def _look_first_in(root: Path) -> None:
     """Have imports look in this folder first, and forget modules that another workload's folder gave the same way."""
     folder = str(root.absolute())
-    for other in {str(each) for each in _imported.values()} - {folder}:
+    for other in {str(known) for known in _imported.values()} - {folder}:
         if other in sys.path and other != str(Path.cwd()):
             sys.path.remove(other)
     for name, origin in list(_imported.items()):
         if origin != root and name != "whichdevice":
-            for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+            for module in [loaded for loaded in sys.modules if loaded.partition(".")[0] == name]:
                 del sys.modules[module]
             del _imported[name]
     if folder not in sys.path:

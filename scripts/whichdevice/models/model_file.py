@@ -440,11 +440,11 @@ def _of_hub(model: Any) -> Generation:
 
     backbone = model.backbone
     heads = getattr(backbone, "num_query_heads", None) or backbone.num_heads
-    each = getattr(backbone, "head_dim", None) or backbone.hidden_dim // heads
+    width = getattr(backbone, "head_dim", None) or backbone.hidden_dim // heads
     kept = getattr(backbone, "num_key_value_heads", heads)
 
     def empty_cache(batch: int, length: int) -> Any:
-        return ops.zeros((batch, backbone.num_layers, 2, length, kept, each), model.compute_dtype)
+        return ops.zeros((batch, backbone.num_layers, 2, length, kept, width), model.compute_dtype)
 
     def call(tokens: Any, cache: Any, position: Any) -> tuple[Any, Any]:
         scores, _, filled = model.call_with_cache(tokens, cache, position)
@@ -456,9 +456,9 @@ def _of_hub(model: Any) -> Generation:
 def called_with(function: Callable[..., Any], options: Options) -> Any:
     """Return what a function of a file returns, given the options where it takes them."""
     needed = [
-        each
-        for each in inspect.signature(function).parameters.values()
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     takes = bool(needed) and (needed[0].name == "options" or needed[0].default is inspect.Parameter.empty)
     return function(options) if takes else function()
@@ -473,8 +473,8 @@ def overridden(model: Any) -> list[str]:
     """Methods of training that the model's class defines."""
     import keras
 
-    classes = [each for each in type(model).__mro__ if each.__module__.partition(".")[0] not in FRAMEWORKS]
-    return [name for name in OWN_STEP if any(name in vars(each) for each in classes) and hasattr(keras.Model, name)]
+    classes = [kind for kind in type(model).__mro__ if kind.__module__.partition(".")[0] not in FRAMEWORKS]
+    return [name for name in OWN_STEP if any(name in vars(kind) for kind in classes) and hasattr(keras.Model, name)]
 
 
 def error_line(error: BaseException, address: Address) -> str:
@@ -511,7 +511,7 @@ def own_place(error: BaseException, address: Address) -> tuple[Path, int] | None
     inner: BaseException | None = error
     while inner is not None and not frames:
         found = [
-            (Path(each.filename).resolve(), each.lineno or 0) for each in traceback.extract_tb(inner.__traceback__)
+            (Path(frame.filename).resolve(), frame.lineno or 0) for frame in traceback.extract_tb(inner.__traceback__)
         ]
         frames = [frame for frame in found if frame[0] in files]
         inner = inner.__cause__ or inner.__context__

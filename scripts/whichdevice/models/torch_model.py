@@ -50,9 +50,9 @@ class TorchModel(NativeModel):
     def sizes(self) -> tuple[int, int]:
         """Parameters with the statistics beside them; trained parameters. Shared ones count once."""
         parameters = list(self._shapes.parameters())
-        statistics = [each for each in self._shapes.buffers() if each.is_floating_point()]
-        trained = sum(each.numel() for each in parameters if each.requires_grad)
-        return sum(each.numel() for each in (*parameters, *statistics)), trained
+        statistics = [buffer for buffer in self._shapes.buffers() if buffer.is_floating_point()]
+        trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
+        return sum(tensor.numel() for tensor in (*parameters, *statistics)), trained
 
     def summary(self, print_fn: Callable[..., Any] = print) -> None:
         """Print the module as PyTorch does."""
@@ -103,10 +103,10 @@ def copied(module: Any, device: str) -> Any:
     if device == "cpu":
         return copy.deepcopy(module)
     held: dict[int, Any] = {}
-    for each in module.parameters():
-        held[id(each)] = torch.nn.Parameter(torch.empty_like(each, device=device), each.requires_grad)
-    for each in module.buffers():
-        held[id(each)] = torch.empty_like(each, device=device)
+    for parameter in module.parameters():
+        held[id(parameter)] = torch.nn.Parameter(torch.empty_like(parameter, device=device), parameter.requires_grad)
+    for buffer in module.buffers():
+        held[id(buffer)] = torch.empty_like(buffer, device=device)
     return copy.deepcopy(module, held)
 
 
@@ -186,7 +186,7 @@ class TorchFile(NativeFile):
         if self.only_on_gpu:
             raise StudyError(f"{self.address.label}: {self.only_on_gpu}")
         shapes, large = self._without_values(), True
-        if shapes is None or sum(each.numel() for each in shapes.parameters()) < LARGE:
+        if shapes is None or sum(parameter.numel() for parameter in shapes.parameters()) < LARGE:
             shapes, large = self.made_module(), False
         model = TorchModel(shapes, self, large)
         if self.own_loss:
@@ -212,10 +212,10 @@ class TorchFile(NativeFile):
     def _check_own_loss(self, module: Any) -> None:
         """Raise StudyError where the module does not take the targets by name."""
         known = inspect.signature(module.forward).parameters.values()
-        names = {each.name for each in known}
+        names = {parameter.name for parameter in known}
         _, given = self.arguments({}, packed(self.first, "targets"))
         wrong = [name for name in given if name not in names]
-        if wrong and not any(each.kind is each.VAR_KEYWORD for each in known):
+        if wrong and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
             raise StudyError(f"{self.address.label}: the model's forward takes no `{wrong[0]}`; {WITHOUT_LOSS}")
 
     def arguments(self, inputs: Any, target: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -262,7 +262,7 @@ class TorchFile(NativeFile):
                     f"{file}: OPTIMIZER {name!r} is not in torch.optim, e.g. AdamW; or write optimizer(model)"
                 )
             with self._explaining(f"OPTIMIZER {name}"):
-                made = kind([each for each in module.parameters() if each.requires_grad])
+                made = kind([parameter for parameter in module.parameters() if parameter.requires_grad])
         if not isinstance(made, optim.Optimizer):
             raise StudyError(f"{file}: optimizer() returns a {type(made).__name__}; one of torch.optim is needed")
         if isinstance(made, optim.LBFGS):
@@ -279,7 +279,7 @@ class TorchFile(NativeFile):
         import torch
 
         placed = {name: torch.from_numpy(array).to(device) for name, array in self.first.items()}
-        whole = {name: each.long() if each.dtype == torch.int32 else each for name, each in placed.items()}
+        whole = {name: tensor.long() if tensor.dtype == torch.int32 else tensor for name, tensor in placed.items()}
         return examples_of(whole)
 
     def typed(self, tensor: Any) -> Any:

@@ -207,7 +207,7 @@ class TrainingWorkload(Workload):
         """
 
     def own_step(self, model: Any) -> bool:
-        """Return whether a step is the model's own `train_step`, as `compile` set it up; else `loss` and `optimizer` make it."""
+        """Return whether a step is the model's own `train_step`, as `compile` set it up."""
         return False
 
     def check_options(self) -> None:
