@@ -603,7 +603,12 @@ def changes_words(row: Row) -> str:
 
 def notes(answer: Answer) -> list[str]:
     """Return what is below the table: how to read it, and what limits it."""
-    passing = [*_several(answer), *_spot_offer(answer), *_settling(answer), *_buying(answer)]
+    return [*notes_without_command(answer), *settling_line(answer)]
+
+
+def notes_without_command(answer: Answer) -> list[str]:
+    """Return the same notes without a command to copy, whose line is never broken."""
+    passing = [*_several(answer), *_spot_offer(answer), *_buying(answer)]
     return [*memory_words(answer), *lasting_notes(answer), *passing]
 
 
@@ -652,7 +657,8 @@ def _spot_offer(answer: Answer) -> list[str]:
     return [say("spot_offer", device=best.row.card, time=time_of(best, False), usd=usd_of(best, False))]
 
 
-def _settling(answer: Answer) -> list[str]:
+def settling_line(answer: Answer) -> list[str]:
+    """Return the command that settles the choice, where that pays."""
     settle = facts.settling(answer)
     return [] if settle is None else [say("settling", command=rent_command(answer.work, settle))]
 

@@ -19,7 +19,7 @@ from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRe
 from whichdevice.tables.base import table
 from whichdevice.tables.costs import COSTS_COLUMNS
 from whichdevice.tables.forecasts import table_of_records
-from whichdevice.tables.summary import COLUMNS
+from whichdevice.tables.summary import SUMMARY_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def answer_for(
     """Return the answer that `ask NAME --no-measuring` has on a typical host, for all devices that can take it."""
     records = [record_for(model, training, batch, target) for target in devices]
     forecasts = table_of_records([record for record in records if record is not None], sheet)
-    nothing_measured = (table([], COLUMNS), table([], COSTS_COLUMNS))
+    nothing_measured = (table([], SUMMARY_COLUMNS), table([], COSTS_COLUMNS))
     [work] = works(*nothing_measured, forecasts, {}, sheet)
     work = replace(work, tokens=model.tokens, unit=model.unit)
     wants = wants or Wants(examples=amount_of(work, Wants()).units)

@@ -220,13 +220,15 @@ class Total:
 
     def recurrent(self) -> "Total":
         """The same kernels as those of a time step."""
-        found = Total(unknown_loops=self.unknown_loops, unknown_calls=self.unknown_calls)
-        for (kind, *others), count in self.products.items():
-            found.products[kind if kind == "collective" else "recurrent", *others] += count
-        for (kind, *others), sums in self.rest.items():
-            key = kind if kind in ("collective", "transfer") else "recurrent", *others
-            found.rest[key] = [a + b for a, b in zip(found.rest[key], sums, strict=True)]
-        return found
+        total = Total(unknown_loops=self.unknown_loops, unknown_calls=self.unknown_calls)
+        for product, count in self.products.items():
+            kind: Kind = product[0] if product[0] == "collective" else "recurrent"
+            total.products[(kind, *product[1:])] += count
+        for key, sums in self.rest.items():
+            kind = key[0] if key[0] in ("collective", "transfer") else "recurrent"
+            same = (kind, *key[1:])
+            total.rest[same] = [a + b for a, b in zip(total.rest[same], sums, strict=True)]
+        return total
 
     @property
     def weight(self) -> float:
