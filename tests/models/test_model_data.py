@@ -80,7 +80,7 @@ def test_a_class_that_only_validation_has_counts():
 
 
 def test_a_generator_without_end_is_told_before_memory_ends(monkeypatch):
-    monkeypatch.setattr(data, "MOST_BYTES", 1e6)
+    monkeypatch.setattr(data, "MAX_BYTES", 1e6)
     with pytest.raises(StudyError, match=r"data\(\) yielded [\d,]+ examples, .* and goes on; say in EXAMPLES how many"):
         splits_of(((np.zeros(100), 1.0) for _ in itertools.count()), None, "mine.py: data()")
 

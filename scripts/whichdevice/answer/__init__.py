@@ -13,7 +13,7 @@ import pandas as pd
 from whichdevice.answer.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
 from whichdevice.answer.rows import Row, Work, works
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.models.data import LEAST_BATCHES
+from whichdevice.models.data import MIN_BATCHES
 from whichdevice.models.loading import Model
 from whichdevice.models.pipeline import best_and_written
 from whichdevice.models.shapes import named
@@ -65,7 +65,7 @@ def training_size(work: Work, model: Model | None) -> tuple[int | None, float | 
     stated = None if declared is None else declared.dataset_examples or declared.examples
     chosen = model.has_own_data or stated is not None
     units = stated or work.epoch_units
-    if not chosen or not units or units < LEAST_BATCHES * work.batch:
+    if not chosen or not units or units < MIN_BATCHES * work.batch:
         return recipe.epochs or None, None
     return recipe.epochs or 1, float(units)
 

@@ -1,4 +1,4 @@
-"""Where a workload lives, read from its name alone: nothing is imported and nothing runs.
+"""The address of a workload, read from its name alone: nothing is imported and nothing runs.
 
     resnet50                            a built-in workload
     models/mine.py                      a Python file (docs/reference/model-file.md); modules beside it may be imported
@@ -63,12 +63,12 @@ class Address:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is somebody's own code or file, rather than a part of this package or of a library."""
+        """Return whether it is somebody's own code or file, rather than a part of this package or of a library."""
         return self.kind in ("file", "function", "saved")
 
     @property
     def runs_code(self) -> bool:
-        """Whether making its model runs somebody's own Python code."""
+        """Return whether making its model runs somebody's own Python code."""
         return self.kind in ("file", "function")
 
     def files(self) -> list[Path]:
@@ -81,7 +81,7 @@ class Address:
 
 
 def read_address(text: str) -> Address:
-    """What a workload's name stands for; raises StudyError where there is no such thing."""
+    """Return what a workload's name stands for; raises StudyError where there is no such thing."""
     library, colon, name = text.partition(":")
     if library == "hf" and name:
         return Address(text, "hub", config_file(name) or HUB_TABLE, function=name)
@@ -92,7 +92,7 @@ def read_address(text: str) -> Address:
     if FUNCTION.fullmatch(text):
         return _function(text, library, name)
     if is_path(text):
-        return _file(text)
+        return file_address(text)
     if text not in built_in_names():
         near = get_close_matches(text, built_in_names(), 1)
         hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(built_in_names())}"
@@ -105,11 +105,11 @@ def read_address(text: str) -> Address:
 def config_file(name: str) -> Path | None:
     """The config.json that a name of a model of Hugging Face means: a folder with it, or the file."""
     path = Path(name)
-    return next((each for each in (path, path / "config.json") if each.suffix == ".json" and each.is_file()), None)
+    return next((file for file in (path, path / "config.json") if file.suffix == ".json" and file.is_file()), None)
 
 
 def is_path(text: str) -> bool:
-    """Whether a name is a path to a file rather than a built-in name or an address with a colon."""
+    """Return whether a name is a path to a file rather than a built-in name or an address with a colon."""
     text = text.partition(ARGUMENTS)[0]
     return text.endswith((".py", ".keras")) or (not text.startswith("hf:") and ("/" in text or "\\" in text))
 
@@ -130,13 +130,14 @@ def _is_workload(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name == "model"
 
 
-def _file(text: str) -> Address:
+def file_address(text: str) -> Address:
+    """Return the address of a file, perhaps with arguments; raises StudyError where there is no such file."""
     name, _, given = text.partition(ARGUMENTS)
     path = Path(name)
     if path.is_dir():
         raise StudyError(f"workload file {path}: a folder; name a file in it, e.g. {path / 'my_model.py'}")
     if not path.is_file():
-        beside = [each.name for each in path.parent.glob("*") if each.suffix in (".py", ".keras")]
+        beside = [file.name for file in path.parent.glob("*") if file.suffix in (".py", ".keras")]
         near = get_close_matches(path.name, beside, 1)
         raise StudyError(
             f"workload file {path}: not found" + (f"; did you mean {path.with_name(near[0])}?" if near else "")
@@ -208,9 +209,9 @@ def _with_imports(path: Path, root: Path, module: str | None) -> list[Path]:
     found = {path.absolute(): start}
     top = root / start.partition(".")[0]
     if module and top.is_dir():
-        for each in _package_files(top):
-            parts = each.relative_to(root).with_suffix("").parts
-            found[each] = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        for file in _package_files(top):
+            parts = file.relative_to(root).with_suffix("").parts
+            found[file] = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     neighbours = "site-packages" not in root.parts  # an installed package counts as a whole
     waiting = list(found.items()) if neighbours else []
     while waiting:
@@ -222,7 +223,7 @@ def _with_imports(path: Path, root: Path, module: str | None) -> list[Path]:
                 if neighbour is not None and neighbour.absolute() not in found:
                     found[neighbour.absolute()] = ".".join(names[:length])
                     waiting.append((neighbour.absolute(), ".".join(names[:length])))
-    return sorted(found, key=lambda each: each != path.absolute())
+    return sorted(found, key=lambda file: file != path.absolute())
 
 
 def _package_files(folder: Path) -> Iterator[Path]:

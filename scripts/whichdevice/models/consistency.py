@@ -117,8 +117,9 @@ def check_data(given: Mapping[str, np.ndarray], held_out: Mapping[str, np.ndarra
                 _check_targets(loss, array, f"{where}: its {kind}targets{place}")
 
     def array_of(key: str, array: np.ndarray) -> Array:
-        whole = [each[key] for each in (given, held_out) if array.dtype.kind != "f" and each[key].size]
-        return Array(array.shape[1:], str(array.dtype), max(int(each.max()) for each in whole) + 1 if whole else None)
+        whole = [arrays[key] for arrays in (given, held_out) if array.dtype.kind != "f" and arrays[key].size]
+        below = max(int(values.max()) for values in whole) + 1 if whole else None
+        return Array(array.shape[1:], str(array.dtype), below)
 
     described = {key: array_of(key, array) for key, array in given.items()}
     return packed(described, "inputs"), packed(described, "targets")

@@ -73,7 +73,7 @@ def jaxpr_costs(total: Callable[..., Any], trainable: Any, *others: Any) -> Cost
 
 
 def step_costs(step: Any, *arguments: Any) -> Costs:
-    """Of a whole training step, whose forward half is not known by itself."""
+    """Count a whole training step, whose forward half is not known by itself."""
     import jax
 
     whole = jax.make_jaxpr(step)(*arguments).jaxpr
@@ -118,9 +118,9 @@ def _convolution(equation: Any) -> float:
     places are those of which every pair meets.
     """
     numbers = equation.params["dimension_numbers"]
-    given, kernel, result = (each.aval for each in (*equation.invars, *equation.outvars))
+    given, kernel, result = (variable.aval for variable in (*equation.invars, *equation.outvars))
     specs = (given, numbers.lhs_spec), (kernel, numbers.rhs_spec), (result, numbers.out_spec)
-    places = [prod(each.shape[axis] for axis in spec[2:]) for each, spec in specs]
+    places = [prod(array.shape[axis] for axis in spec[2:]) for array, spec in specs]
     pairs = prod(sorted(places)[:2])
     return 2.0 * pairs * result.size / places[2] * kernel.shape[numbers.rhs_spec[1]]
 
@@ -129,20 +129,20 @@ def _inner(equation: Any) -> list[Any]:
     """The jaxprs that an equation holds."""
     found = []
     for value in equation.params.values():
-        for each in value if isinstance(value, list | tuple) else [value]:
-            each = getattr(each, "jaxpr", each)
-            if hasattr(each, "eqns"):
-                found.append(each)
+        for part in value if isinstance(value, list | tuple) else [value]:
+            part = getattr(part, "jaxpr", part)
+            if hasattr(part, "eqns"):
+                found.append(part)
     return found
 
 
 def _opaque(jaxpr: Any) -> set[str]:
-    """What holds operations that the count cannot know: loops of unknown length with products, foreign kernels."""
+    """Return what hides operations from the count: loops of unknown length with products, foreign kernels."""
     found: set[str] = set()
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         inner = _inner(equation)
-        if name == "while" and any(_flops(each) for each in inner):
+        if name == "while" and any(_flops(body) for body in inner):
             found.add("repeats of a loop")
         elif name in OPAQUE:
             found.add(name)

@@ -1,7 +1,7 @@
 """Data of a model file as arrays: what its data function gives, or random ones in the shapes that it says.
 
 A data function may give arrays, a generator of single examples, a tf.data.Dataset, a keras.utils.PyDataset or a PyTorch
-DataLoader: all are read into arrays, up to EXAMPLES or MOST_BYTES, so that every backend trains on the same.
+DataLoader: all are read into arrays, up to EXAMPLES or MAX_BYTES, so that every backend trains on the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,10 +12,10 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.models.shapes import Array, Tree, concrete, leaves, mapped, named, packed
 
-LEAST_BATCHES = 10  # of an epoch: fewer are data to try a model with
+MIN_BATCHES = 10  # of an epoch: fewer are data to try a model with
 VALIDATION_SHARE = 8  # one example in eight, where the function gives no validation data
 DRAWING_SEED = 1
-MOST_BYTES = 8e9  # that is read of what does not say when it ends, or is larger
+MAX_BYTES = 8e9  # that is read of what does not say when it ends, or is larger
 EXAMPLE_BYTES = 300  # that Python keeps of each yielded example beside its numbers
 PROJECTED = 256  # numbers of an input that a generated target follows from
 Arrays = dict[str, np.ndarray]  # by path: inputs, targets, weights and what is below them
@@ -63,7 +63,7 @@ def training_part(given: Any, input_: Tree = None) -> Any:
 
 
 def pipeline_in(given: Any, input_: Tree = None) -> Any:
-    """What gives training batches one after the other, of what a data function returned; None where nothing does."""
+    """Return what of a data function's result gives training batches one after the other; None where nothing does."""
     if isinstance(given, tuple | list) and len(given) == 2 and _is_stream(given[0]):
         given = given[0]
     if not _is_stream(given) or not (_batches(given, input_) or _has_sizes(given)):
@@ -72,9 +72,9 @@ def pipeline_in(given: Any, input_: Tree = None) -> Any:
 
 
 def _has_sizes(given: Any) -> bool:
-    """Whether a tf.data.Dataset gives batches of one known size, as with drop_remainder."""
+    """Return whether a tf.data.Dataset gives batches of one known size, as with drop_remainder."""
     parts = leaves(getattr(given, "element_spec", ()))
-    sizes = {each.shape[0] if each.shape.rank else None for each in parts}
+    sizes = {tensor.shape[0] if tensor.shape.rank else None for tensor in parts}
     return len(parts) > 1 and len(sizes) == 1 and None not in sizes
 
 
@@ -89,7 +89,7 @@ def drawn(examples: int, count: int) -> np.ndarray:
 
 
 def _are_two_splits(given: Any, input_: Tree) -> bool:
-    """Whether a pair holds training and validation data rather than inputs and targets."""
+    """Return whether a pair holds training and validation data rather than inputs and targets."""
     first, second = given
     if _is_stream(first):
         return True
@@ -100,18 +100,18 @@ def _are_two_splits(given: Any, input_: Tree) -> bool:
     if len(first) not in (2, 3):
         return False
     if isinstance(input_, tuple) or any(isinstance(part, Mapping) for part in (first[1], second[1])):
-        sizes = [{len(each) for each in leaves(part)} for part in given]
+        sizes = [{len(array) for array in leaves(part)} for part in given]
         return not (isinstance(input_, tuple) and len(input_) == len(first) and sizes[0] == sizes[1])
-    shapes = [[np.shape(each)[1:] for each in leaves(as_tree(part))] for part in given]
+    shapes = [[np.shape(array)[1:] for array in leaves(as_tree(part))] for part in given]
     return shapes[0] == shapes[1]
 
 
 def _is_pair_list(part: Any) -> bool:
-    return isinstance(part, list) and len(part) in (2, 3) and all(hasattr(each, "shape") for each in part)
+    return isinstance(part, list) and len(part) in (2, 3) and all(hasattr(array, "shape") for array in part)
 
 
 def _is_stream(given: Any) -> bool:
-    """Whether it gives examples or batches one after the other."""
+    """Return whether it gives examples or batches one after the other."""
     if isinstance(given, str | bytes | Mapping | tuple | list) or hasattr(given, "shape"):
         return False
     return isinstance(given, Iterable) or (hasattr(given, "__getitem__") and hasattr(given, "__len__"))
@@ -146,10 +146,10 @@ def arrays_of(given: Any, examples: int | None, where: str, input_: Tree = None)
 
 def as_tree(part: Any) -> Tree:
     """Lists of numbers are an array, lists of arrays several of them."""
-    if isinstance(part, list) and not any(hasattr(each, "shape") or isinstance(each, Mapping) for each in part):
+    if isinstance(part, list) and not any(hasattr(item, "shape") or isinstance(item, Mapping) for item in part):
         return np.asarray(part) if _is_regular(part) else part
     if isinstance(part, Mapping):
-        return {key: as_tree(each) for key, each in part.items()}
+        return {key: as_tree(value) for key, value in part.items()}
     return tuple(map(as_tree, part)) if isinstance(part, tuple | list) else part
 
 
@@ -179,9 +179,9 @@ def _gathered(given: Any, examples: int | None, where: str, input_: Tree) -> tup
         taken += sum(leaf.nbytes for part in held for leaf in leaves(part)) + EXAMPLE_BYTES
         if examples is not None and count >= examples:
             break
-        if taken > MOST_BYTES:
+        if taken > MAX_BYTES:
             raise StudyError(
-                f"{where} yielded {count:,} examples, over {MOST_BYTES / 1e9:g} GB, and goes on; "
+                f"{where} yielded {count:,} examples, over {MAX_BYTES / 1e9:g} GB, and goes on; "
                 "say in EXAMPLES how many it shall give"
             )
     if not items:
@@ -194,7 +194,7 @@ def _gathered(given: Any, examples: int | None, where: str, input_: Tree) -> tup
         flat = [named(part, name) for part in parts]
         together: dict[str, np.ndarray] = {}
         for key in flat[0]:
-            pieces = [each[key] for each in flat if key in each]
+            pieces = [arrays[key] for arrays in flat if key in arrays]
             shapes = {piece.shape[1:] if batches else piece.shape for piece in pieces}
             if len(shapes) > 1 or len(pieces) < len(flat):
                 found = " and ".join(map(str, sorted(shapes)[:2]))
@@ -214,7 +214,7 @@ def _items(given: Any) -> Iterator[Any]:
 
 
 def _batches(given: Any, input_: Tree) -> bool | None:
-    """Whether a stream gives batches; None: what it gives must show it."""
+    """Return whether a stream gives batches; None: what it gives must show it."""
     if hasattr(given, "batch_sampler"):  # PyTorch's DataLoader
         return given.batch_sampler is not None
     if any(base.__name__ in ("PyDataset", "Sequence") for base in type(given).__mro__):
@@ -228,7 +228,7 @@ def _batches(given: Any, input_: Tree) -> bool | None:
 
 
 def _looks_batched(parts: tuple[Tree, ...], input_: Tree) -> bool:
-    """By INPUT if there is one; else a batch has the same first size everywhere."""
+    """Decide by INPUT if there is one; else a batch has the same first size everywhere."""
     shapes = [np.shape(leaf) for part in parts for leaf in leaves(part)]
     if input_ is not None and leaves(input_):
         return len(shapes[0]) == len(leaves(input_)[0].shape) + 1
@@ -275,9 +275,9 @@ def generate(input_: Tree, target: Tree, examples: int, sequence_length: int | N
     size = sum(
         np.prod(shape, dtype=float) * np.dtype(array.dtype).itemsize for shape, array in zip(shapes, parts, strict=True)
     )
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise StudyError(
-            f"{examples:,} examples of INPUT and TARGET take {size / 1e9:.3g} GB, more than {MOST_BYTES / 1e9:g} GB. "
+            f"{examples:,} examples of INPUT and TARGET take {size / 1e9:.3g} GB, more than {MAX_BYTES / 1e9:g} GB. "
             "Both are shapes of one example, without the batch; is it in them? Else lower EXAMPLES"
         )
     random = np.random.default_rng(seed)
@@ -305,8 +305,8 @@ def _targets(inputs: list[np.ndarray], array: Array, shape: tuple[int, ...]) -> 
         for own in inputs:
             if own.shape == shape and own.dtype.kind in "iu":
                 return ((own.astype(np.int64) * 7 + 3) % below).astype(array.dtype)
-    each = max(1, PROJECTED // len(inputs))
-    first = np.concatenate([_standard(own.reshape(len(own), -1)[:, :each]) for own in inputs], axis=1)
+    taken = max(1, PROJECTED // len(inputs))
+    first = np.concatenate([_standard(own.reshape(len(own), -1)[:, :taken]) for own in inputs], axis=1)
     fixed = np.random.default_rng(0)  # the same rule for training and validation
     size = int(np.prod(shape[1:]))
     weights = fixed.standard_normal((first.shape[1], min(size, PROJECTED)), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What a model file states in constants, read from its syntax tree: planning a study runs nothing of the file.
+"""The constants of a model file, read from its syntax tree: planning a study runs nothing of the file.
 
 A mistake in the file is no error here: the study goes on, and the runs of this file fail with it as their reason.
 """
@@ -62,7 +62,7 @@ TUNING = (  # how a PyTorch model is trained: models/tuning.py
     "METHOD", "LORA_RANK", "LORA_LAYERS", "LORA_DROPOUT", "GRADIENT_CHECKPOINTING", "GRADIENT_ACCUMULATION",
     "PRECISION",
 )  # fmt: skip
-CONSTANTS = {each.name.upper(): each.name for each in fields(Declaration)[:16]}
+CONSTANTS = {constant.name.upper(): constant.name for constant in fields(Declaration)[:16]}
 TYPES: dict[str, tuple[type, ...]] = {
     "optimizer": (str,),
     "higher_is_better": (bool,),
@@ -79,7 +79,7 @@ def own_format(tuning: Mapping[str, Any]) -> str | None:
 
 
 def is_model_file(path: Path) -> bool:
-    """Whether a file is of the simple form: it has a function `model`, or no class made from one of the project's."""
+    """Return whether a file has the simple form: a function `model`, or no class made from one of the project's."""
     tree = _parsed(path)
     if isinstance(tree, str) or any("model" in _defined(node) for node in tree.body):
         return True
@@ -133,7 +133,7 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
 
 
 def _framework(tree: ast.Module, faults: list[str]) -> str:
-    """What FRAMEWORK says, else what the imports show."""
+    """Return what FRAMEWORK says, else what the imports show."""
     for name, value, line in constants(tree):
         if name == "FRAMEWORK":
             if isinstance(value, str) and value in BACKENDS:
@@ -188,7 +188,7 @@ def _checked(name: str, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise FaultError(f"is {value!r}; it must be a whole number above 0")
     elif not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        raise FaultError(f"is {value!r}; it must be {' or '.join(each.__name__ for each in expected)}")
+        raise FaultError(f"is {value!r}; it must be {' or '.join(kind.__name__ for kind in expected)}")
     return value
 
 
@@ -197,7 +197,7 @@ def _named_by_output(value: Any, kinds: tuple[type, ...]) -> Tree:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
     for part in parts:
         if not (part is None and part is not value) and (not isinstance(part, kinds) or isinstance(part, bool)):
-            names = " or ".join(each.__name__ for each in kinds)
+            names = " or ".join(kind.__name__ for kind in kinds)
             raise FaultError(f"is {value!r}; it must be {names}, or a tuple or dict of them by output")
     return value
 
@@ -243,7 +243,7 @@ def _hints(names: list[str]) -> tuple[str, ...]:
 
 
 class FaultError(ValueError):
-    """What is wrong with a constant, in words."""
+    """A constant is wrong; the words say why."""
 
 
 def constants(tree: ast.Module) -> list[tuple[str, Any, int]]:
@@ -284,7 +284,7 @@ def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Tuple | ast.List):
-        return tuple(_value(each, known) for each in node.elts)
+        return tuple(_value(element, known) for element in node.elts)
     if isinstance(node, ast.Dict):
         keys = [_value(key, known) for key in node.keys if key is not None]
         if not all(isinstance(key, str) for key in keys) or len(keys) < len(node.keys):

@@ -47,8 +47,8 @@ def framework_of(tree: ast.Module, otherwise: str = KERAS) -> str:
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     loaders = {id(node.value) for node in attributes if node.attr in ("datasets", "utils")}
     if any(
-        each.attr == "keras" and getattr(each.value, "id", "") in tensorflow and id(each) not in loaders
-        for each in attributes
+        attribute.attr == "keras" and getattr(attribute.value, "id", "") in tensorflow and id(attribute) not in loaders
+        for attribute in attributes
     ):
         imported.add("keras")
     return next((name for name, packages in PACKAGES.items() if packages & imported), otherwise)

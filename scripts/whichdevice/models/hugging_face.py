@@ -51,7 +51,7 @@ UNEQUAL = (
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a config.json says of a model: its type and its fields."""
+    """The type and the fields of a model, as its config.json has them."""
 
     name: str
     kind: str
@@ -71,18 +71,18 @@ class Configuration:
 
     @property
     def in_bfloat16(self) -> bool:
-        """Whether people train it all in bfloat16: a large decoder, or one that is published so."""
+        """Return whether people train it all in bfloat16: a large decoder, or one that is published so."""
         return self.task == "CausalLM" and (self.dtype == "bfloat16" or (self.parameters or 0) >= LARGE)
 
     @property
     def longest(self) -> int:
-        """Words that it takes."""
+        """The number of words that it takes."""
         known = next((int(self.fields[name]) for name in LENGTHS if self.fields.get(name)), SHORT)
         return min(known, SHORT) if self.kind in CLASSIFIERS else known
 
     @property
     def vocabulary(self) -> int:
-        """Its words."""
+        """The number of words that it knows."""
         return int(self.fields.get("vocab_size", 2))
 
     def model(self, layers: int | None = None) -> Any:
@@ -104,7 +104,7 @@ class Configuration:
         return self._made(transformers, config)
 
     def _made(self, transformers: Any, config: Any) -> Any:
-        """With fused attention where the model has it, and the mask left to its kernel as on real tensors."""
+        """Make it with fused attention where the model has it, and the mask left to its kernel as on real tensors."""
         maker = getattr(transformers, f"AutoModelFor{self.task}")
         try:
             made = maker.from_config(config, attn_implementation="sdpa")
@@ -115,7 +115,7 @@ class Configuration:
 
     @property
     def task(self) -> str:
-        """What it is trained for, as transformers names its classes."""
+        """Return what it is trained for, as transformers names its classes."""
         if self.kind == "whisper":
             return "SpeechSeq2Seq"
         if self.kind in CLASSIFIERS:
@@ -143,12 +143,13 @@ def known_models(path: Path = HUB_TABLE) -> Mapping[str, Configuration]:
 
 
 def configuration(name: str) -> Configuration:
-    """Of a folder with a config.json, or of a name in the table; raises StudyError that says what is needed."""
+    """Return it for a folder with a config.json or a name in the table; raises StudyError that says what is needed."""
     path = config_file(name)
     if path is not None:
         return _read(name, path)
     models = known_models()
-    plain = {each.casefold(): each for each in models} | {each.casefold().rpartition("/")[2]: each for each in models}
+    plain = {model.casefold(): model for model in models}
+    plain |= {model.casefold().rpartition("/")[2]: model for model in models}
     if (found := plain.get(name.casefold())) is not None:
         return models[found]
     near = get_close_matches(name.casefold(), plain, 1, 0.75)
@@ -211,7 +212,7 @@ class HubModel(TorchFile):
 
     @property
     def tunable(self) -> bool:
-        """Whether its options leave open how it is trained."""
+        """Return whether its options leave open how it is trained."""
         return "gradient_checkpointing" not in self._stated()
 
     @property

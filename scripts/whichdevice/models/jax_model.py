@@ -96,7 +96,8 @@ class JaxModel(NativeModel):
         if total.shape:
             raise StudyError(f"{workload.address.label}: the loss has shape {total.shape}; a scalar is needed")
         counted = jaxpr_costs(lambda *given: judged(*given)[0], self.trained, self.held, inputs, target)
-        forward, training = ((each or 0.0) / workload.tried for each in (counted.forward_flops, counted.training_flops))
+        flops = counted.forward_flops, counted.training_flops
+        forward, training = ((number or 0.0) / workload.tried for number in flops)
         parameters, trained = self.sizes()
         numbers = counted.activations / workload.tried
         costs = Costs(forward, training, numbers, parameters, trained, counted.counted, counted.operations)
@@ -104,7 +105,7 @@ class JaxModel(NativeModel):
 
 
 class JaxFile(NativeFile):
-    """What a model file of JAX gives, as a workload."""
+    """A model file of JAX as a workload."""
 
     framework = JAX
     weights_file = "model.npz"
@@ -122,9 +123,9 @@ class JaxFile(NativeFile):
         return model
 
     def _adapted(self, built: Any) -> JaxModel:
-        """As a function of its parameters, by the package of its class."""
+        """Return it as a function of its parameters, by the package of its class."""
         first = built[0] if isinstance(built, tuple) and built else built
-        kinds = {each.__module__.partition(".")[0] for each in type(first).__mro__}
+        kinds = {kind.__module__.partition(".")[0] for kind in type(first).__mro__}
         if isinstance(built, tuple) and hasattr(built, "init") and hasattr(built, "apply"):
             return self._haiku(built)
         if "equinox" in kinds:
@@ -240,7 +241,7 @@ class JaxFile(NativeFile):
         """A batch of one example, all zeros."""
         from jax import numpy as jnp
 
-        return mapped(lambda each: jnp.zeros((1, *each.shape), each.dtype), self.inputs)
+        return mapped(lambda array: jnp.zeros((1, *array.shape), array.dtype), self.inputs)
 
     def _module(self, built: Any) -> JaxModel:
         """A module of Flax NNX as a function of its state. Keys of random numbers are kept as plain numbers."""
@@ -313,7 +314,7 @@ class JaxFile(NativeFile):
         return _cast(array, "bfloat16") if self.options.precision == "bfloat16" else array
 
     def computed(self, tree: Any) -> Any:
-        """What a forward pass computes with: in mixed precision a copy of parameters and inputs in 16 bits."""
+        """Return what a forward pass computes with: in mixed precision a copy of parameters and inputs in 16 bits."""
         import jax
 
         precision = self.options.precision
@@ -361,7 +362,7 @@ def _cast(leaf: Any, kind: str) -> Any:
 
 
 def _cross_entropy(output: Any, target: Any) -> Any:
-    """Of logits [..., classes] and class numbers [...]."""
+    """Return it for logits [..., classes] and class numbers [...]."""
     import jax
     from jax import numpy as jnp
 

@@ -23,7 +23,7 @@ import numpy as np
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.consistency import check_declared
-from whichdevice.models.data import LEAST_BATCHES, arrays_of, as_tree, generate, training_part
+from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import called_with, looks_up, overridden
@@ -270,7 +270,7 @@ def _of_functions(path: Path, file: Mapping[str, Any]) -> Script:
     batch, examples = _sizes(x, declared.batch_size if first is None else first, declared.steps_per_epoch, None)
     stated = declared.dataset_examples or declared.examples  # its data may be few, to try the model with
     size = {
-        "examples": stated or (examples if (examples or 0) >= LEAST_BATCHES * batch else None),
+        "examples": stated or (examples if (examples or 0) >= MIN_BATCHES * batch else None),
         "epochs": declared.epochs or 1, "steps_per_epoch": declared.steps_per_epoch,
     }  # fmt: skip
     return _made(path, line, {"self": built} | parts | {"x": x}, batch, size)

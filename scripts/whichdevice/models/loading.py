@@ -39,7 +39,7 @@ _imported: dict[str, Path] = {}  # root folders of modules that workloads import
 
 
 class Maker(NamedTuple):
-    """What makes a model's workloads: their class, and the adapter of what is not a class of its own."""
+    """The parts that make a model's workloads: their class, and the adapter of what is not a class of its own."""
 
     kind: type[Workload]
     adapter: Adapter | None
@@ -48,7 +48,7 @@ class Maker(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """What a name stands for, at one state of its file."""
+    """The thing that a name stands for, at one state of its file."""
 
     address: Address
     state: tuple[int, int] = (0, 0)  # when its file was last written, and its size
@@ -113,7 +113,7 @@ class Model:
 
     @property
     def has_model(self) -> bool:
-        """Whether there is a model that can be trained, rather than a single operation."""
+        """Return whether there is a model that can be trained, rather than a single operation."""
         return issubclass(self.kind, TrainingWorkload)
 
     @property
@@ -137,7 +137,7 @@ class Model:
 
     @property
     def unit(self) -> str:
-        """What throughput counts."""
+        """The unit that throughput counts."""
         return self._facts.unit
 
     @property
@@ -147,12 +147,12 @@ class Model:
 
     @property
     def generates(self) -> bool:
-        """Whether it may generate tokens, as far as that shows without being made."""
+        """Return whether it may generate tokens, as far as that shows without being made."""
         return self._facts.generates
 
     @property
     def has_own_data(self) -> bool:
-        """Whether its data are not generated."""
+        """Return whether its data are not generated."""
         return self.dataset is not None or getattr(self._facts, "data_source", "") == "own"
 
     @property
@@ -163,7 +163,7 @@ class Model:
 
     @property
     def found(self) -> Found | None:
-        """What a script's training is, once it was looked at."""
+        """The training of a script, once it was looked at."""
         adapter = self._maker.adapter
         return adapter.found if isinstance(adapter, ScriptAdapter) else None
 
@@ -175,7 +175,7 @@ class Model:
 
     @property
     def tunable(self) -> bool:
-        """Whether batches and checkpointing may be chosen so that it fits, unless its options say otherwise."""
+        """Return whether batches and checkpointing may be chosen so that it fits, unless its options say otherwise."""
         return self.address.kind == "hub"
 
     def workload(self, options: Options) -> Workload:
@@ -257,12 +257,12 @@ def _import(address: Address) -> ModuleType:
 def _look_first_in(root: Path) -> None:
     """Have imports look in this folder first, and forget modules that another workload's folder gave the same way."""
     folder = str(root.absolute())
-    for other in {str(each) for each in _imported.values()} - {folder}:
+    for other in {str(known) for known in _imported.values()} - {folder}:
         if other in sys.path and other != str(Path.cwd()):
             sys.path.remove(other)
     for name, origin in list(_imported.items()):
         if origin != root and name != "whichdevice":
-            for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+            for module in [loaded for loaded in sys.modules if loaded.partition(".")[0] == name]:
                 del sys.modules[module]
             del _imported[name]
     if folder not in sys.path:

@@ -95,7 +95,7 @@ HINTS = (  # what an error's text holds, and what to do
 
 @dataclass(frozen=True)
 class Adapter:
-    """What makes a workload of a user's model: where the model is, what its constants say, what loads its functions."""
+    """The parts that make a workload of a user's model: its address, its constants, and what loads its functions."""
 
     address: Address
     declared: Declaration
@@ -120,7 +120,7 @@ class Adapter:
 
     @property
     def unit(self) -> str:
-        """What throughput counts."""
+        """The unit that throughput counts."""
         return self.declared.unit
 
     @property
@@ -131,14 +131,14 @@ class Adapter:
 
     @property
     def generates(self) -> bool:
-        """Whether the model may generate tokens, as far as the file shows without being run."""
+        """Return whether the model may generate tokens, as far as the file shows without being run."""
         if self.address.kind == "built-in" or self.declared.framework == JAX:
             return {*GENERATING} <= self.declared.functions
         return True
 
     @property
     def data_source(self) -> str:
-        """Where the data are from: the file itself, or generated."""
+        """The origin of the data: the file itself, or generated."""
         return "own" if "data" in self.declared.functions else "generated"
 
     @property
@@ -177,7 +177,7 @@ class ModelFile(TrainingWorkload):
         return self.options.sequence_length or self.recipe.sequence_length
 
     def model(self) -> Any:
-        """What the file's function returns, checked against its shapes; compiled where Keras' own step trains it."""
+        """Return the file's model, checked against its shapes; compiled where Keras' own step trains it."""
         label = self.address.label
         check_declared(self.declared, label)
         with self._explaining("model()"):
@@ -206,7 +206,7 @@ class ModelFile(TrainingWorkload):
         return self.model()
 
     def own_step(self, model: Any) -> bool:
-        """Whether the model's own `train_step` trains it, as Keras' `compile` set it up."""
+        """Return whether the model's own `train_step` trains it, as Keras' `compile` set it up."""
         return self._by_keras
 
     def _needs_own_step(self, model: Any, found: Signature) -> bool:
@@ -284,7 +284,7 @@ class ModelFile(TrainingWorkload):
         )
 
     def _shapes_of_model(self) -> tuple[Tree, Tree]:
-        """Of one input and one target, where the file does not say: as the compiled model takes and gives them."""
+        """Return shapes of one input and one target, as the compiled model takes and gives them."""
         label = self.address.label
         with self._explaining("model()"):
             built = self._called("model")
@@ -301,7 +301,7 @@ class ModelFile(TrainingWorkload):
         return self.declared.input or inputs, target
 
     def doubts(self, model: Any) -> list[str]:
-        """That a loss of probabilities gets what is none: the last layer has no activation."""
+        """Return a line where a loss of probabilities gets what is none: the last layer has no activation."""
         loss, names = self.declared.loss, getattr(model, "output_names", [])
         if loss not in OF_PROBABILITIES or not names:
             return []
@@ -351,11 +351,11 @@ class ModelFile(TrainingWorkload):
         return mapped(lambda array: replace(array, shape=concrete(array, self.length)), given)
 
     def outputs(self, model: Any) -> Tree:
-        """As found when the model was made."""
+        """Return the outputs that were seen when the model was made."""
         return super().outputs(model) if self._signature is None else self._signature.outputs
 
     def generation(self, model: Any) -> Generation:
-        """By the file's functions, else as a causal model of KerasHub offers it."""
+        """Return how the file's functions generate, else how a causal model of KerasHub does."""
         if {*GENERATING} <= self.declared.functions:
             empty, call = (partial(self._generated, name, model) for name in GENERATING)
             return Generation(empty, call)
@@ -368,7 +368,7 @@ class ModelFile(TrainingWorkload):
             return self._function(name)(*given)
 
     def pipeline(self) -> Any:
-        """What of the file gives training batches one after the other; None where its data are arrays."""
+        """Return what of the file gives training batches one after the other; None where its data are arrays."""
         if not self._has("data"):
             return None
         with self._explaining("data()"):
@@ -413,7 +413,7 @@ class ModelFile(TrainingWorkload):
 
     @contextmanager
     def _explaining(self, part: str) -> Iterator[None]:
-        """What goes wrong inside is an error of the file in one line; a lack of memory stays what it is."""
+        """Raise what goes wrong inside as an error of the file in one line; a lack of memory stays what it is."""
         try:
             yield
         except StudyError:
@@ -440,11 +440,11 @@ def _of_hub(model: Any) -> Generation:
 
     backbone = model.backbone
     heads = getattr(backbone, "num_query_heads", None) or backbone.num_heads
-    each = getattr(backbone, "head_dim", None) or backbone.hidden_dim // heads
+    width = getattr(backbone, "head_dim", None) or backbone.hidden_dim // heads
     kept = getattr(backbone, "num_key_value_heads", heads)
 
     def empty_cache(batch: int, length: int) -> Any:
-        return ops.zeros((batch, backbone.num_layers, 2, length, kept, each), model.compute_dtype)
+        return ops.zeros((batch, backbone.num_layers, 2, length, kept, width), model.compute_dtype)
 
     def call(tokens: Any, cache: Any, position: Any) -> tuple[Any, Any]:
         scores, _, filled = model.call_with_cache(tokens, cache, position)
@@ -454,18 +454,18 @@ def _of_hub(model: Any) -> Generation:
 
 
 def called_with(function: Callable[..., Any], options: Options) -> Any:
-    """What a function of a file returns, given the options where it takes them."""
+    """Return what a function of a file returns, given the options where it takes them."""
     needed = [
-        each
-        for each in inspect.signature(function).parameters.values()
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     takes = bool(needed) and (needed[0].name == "options" or needed[0].default is inspect.Parameter.empty)
     return function(options) if takes else function()
 
 
 def looks_up(layer: Any) -> bool:
-    """Whether a layer or one inside of it looks words or numbers up, which runs on the host."""
+    """Return whether a layer or one inside of it looks words or numbers up, which runs on the host."""
     return type(layer).__name__ in LOOK_UPS or any(map(looks_up, getattr(layer, "layers", ())))
 
 
@@ -473,8 +473,8 @@ def overridden(model: Any) -> list[str]:
     """Methods of training that the model's class defines."""
     import keras
 
-    classes = [each for each in type(model).__mro__ if each.__module__.partition(".")[0] not in FRAMEWORKS]
-    return [name for name in OWN_STEP if any(name in vars(each) for each in classes) and hasattr(keras.Model, name)]
+    classes = [kind for kind in type(model).__mro__ if kind.__module__.partition(".")[0] not in FRAMEWORKS]
+    return [name for name in OWN_STEP if any(name in vars(kind) for kind in classes) and hasattr(keras.Model, name)]
 
 
 def error_line(error: BaseException, address: Address) -> str:
@@ -511,7 +511,7 @@ def own_place(error: BaseException, address: Address) -> tuple[Path, int] | None
     inner: BaseException | None = error
     while inner is not None and not frames:
         found = [
-            (Path(each.filename).resolve(), each.lineno or 0) for each in traceback.extract_tb(inner.__traceback__)
+            (Path(frame.filename).resolve(), frame.lineno or 0) for frame in traceback.extract_tb(inner.__traceback__)
         ]
         frames = [frame for frame in found if frame[0] in files]
         inner = inner.__cause__ or inner.__context__
@@ -526,7 +526,7 @@ def _metric_name(declared: Declaration) -> str | None:
 
 
 def _higher_is_better(declared: Declaration) -> bool:
-    """What the file says; else not for a loss by its Keras name."""
+    """Return what the file says; else not for a loss by its Keras name."""
     if declared.higher_is_better is not None:
         return declared.higher_is_better
     return "metric" in declared.functions or _metric_name(declared) in (None, "accuracy")
@@ -582,7 +582,7 @@ def _losses_like(loss: Any, tree: Tree) -> Tree:
 
 
 class _NoLoss:
-    """Of an output that no loss is named for."""
+    """The loss of an output that no loss is named for."""
 
     __name__ = "none"
 
@@ -596,7 +596,7 @@ def _loss_words(loss: Any) -> str:
 
 
 def _target_of(output: Array, loss: Any) -> Array:
-    """What a target of this output is by its loss."""
+    """Return what a target of this output is by its loss."""
     words = _loss_words(loss)
     if "sparse" in words:
         return Array(output.shape[:-1], "int32", output.shape[-1] or 2)

@@ -91,7 +91,7 @@ def from_json(value: Any) -> Tree:
 
 
 class Signature(NamedTuple):
-    """What a model takes and gives for one example, as trees of Array; None in a shape is any size."""
+    """The inputs and outputs of a model for one example, as trees of Array; None in a shape is any size."""
 
     inputs: Tree
     outputs: Tree | None  # None: a model without a `call`, which only its own train_step uses
@@ -134,5 +134,5 @@ def _described(tensor: Any) -> Array:
 def in_mode(model: Any, training: bool) -> dict[str, bool]:
     """The argument by which a model's call knows whether it trains; none where its call takes none."""
     parameters = inspect.signature(model.call).parameters.values()
-    takes = any(each.name == "training" or each.kind is each.VAR_KEYWORD for each in parameters)
+    takes = any(parameter.name == "training" or parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     return {"training": training} if takes else {}

@@ -44,15 +44,15 @@ class TorchModel(NativeModel):
 
     @cached_property
     def module(self) -> Any:
-        """With its values."""
+        """The module with its values."""
         return self.workload.made_module() if self._large else self._shapes
 
     def sizes(self) -> tuple[int, int]:
         """Parameters with the statistics beside them; trained parameters. Shared ones count once."""
         parameters = list(self._shapes.parameters())
-        statistics = [each for each in self._shapes.buffers() if each.is_floating_point()]
-        trained = sum(each.numel() for each in parameters if each.requires_grad)
-        return sum(each.numel() for each in (*parameters, *statistics)), trained
+        statistics = [buffer for buffer in self._shapes.buffers() if buffer.is_floating_point()]
+        trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
+        return sum(tensor.numel() for tensor in (*parameters, *statistics)), trained
 
     def summary(self, print_fn: Callable[..., Any] = print) -> None:
         """Print the module as PyTorch does."""
@@ -66,7 +66,7 @@ class TorchModel(NativeModel):
         torch.save(self.module.state_dict(), path)
 
     def learning_rate(self) -> float | None:
-        """Of the first group of parameters."""
+        """Return that of the first group of parameters."""
         rate = self.optimizer.param_groups[0].get("lr")
         return None if rate is None else float(rate)
 
@@ -103,10 +103,10 @@ def copied(module: Any, device: str) -> Any:
     if device == "cpu":
         return copy.deepcopy(module)
     held: dict[int, Any] = {}
-    for each in module.parameters():
-        held[id(each)] = torch.nn.Parameter(torch.empty_like(each, device=device), each.requires_grad)
-    for each in module.buffers():
-        held[id(each)] = torch.empty_like(each, device=device)
+    for parameter in module.parameters():
+        held[id(parameter)] = torch.nn.Parameter(torch.empty_like(parameter, device=device), parameter.requires_grad)
+    for buffer in module.buffers():
+        held[id(buffer)] = torch.empty_like(buffer, device=device)
     return copy.deepcopy(module, held)
 
 
@@ -121,7 +121,7 @@ def prediction_of(output: Any) -> Any:
 
 
 class TorchFile(NativeFile):
-    """What a model file of PyTorch gives, as a workload."""
+    """A model file of PyTorch as a workload."""
 
     framework = TORCH
     weights_file = "model.pt"
@@ -129,12 +129,12 @@ class TorchFile(NativeFile):
 
     @property
     def tunable(self) -> bool:
-        """Whether batches and checkpointing may be chosen so that it fits."""
+        """Return whether batches and checkpointing may be chosen so that it fits."""
         return False
 
     @cached_property
     def compiled(self) -> bool:
-        """Whether the script or the file calls torch.compile."""
+        """Return whether the script or the file calls torch.compile."""
         path = self.address.path
         if self.adapter.compiled is not None:
             return self.adapter.compiled
@@ -157,7 +157,7 @@ class TorchFile(NativeFile):
         return "an 8-bit optimiser needs a GPU" if tuning.optimizer == EIGHT_BITS else None
 
     def traced_optimizer(self, module: Any) -> Any:
-        """As `optimizer`, or with the sizes and kernels of the 8-bit one."""
+        """Return `optimizer`'s, or one with the sizes and kernels of the 8-bit one."""
         eight = self.tuning.optimizer == EIGHT_BITS
         return self.tuning.optimizer_for(module) if eight else self.optimizer(module)
 
@@ -170,7 +170,7 @@ class TorchFile(NativeFile):
         return (own_format(vars(self.tuning)) or asked) if asked.startswith("mixed") else asked
 
     def made_module(self, *layers: int) -> Any:
-        """What the file's `model` returns, perhaps of so few `layers`; raises StudyError where that is no module."""
+        """Return the file's module, perhaps of so few `layers`; raises StudyError where it is none."""
         from torch import nn
 
         built = self._built()
@@ -186,7 +186,7 @@ class TorchFile(NativeFile):
         if self.only_on_gpu:
             raise StudyError(f"{self.address.label}: {self.only_on_gpu}")
         shapes, large = self._without_values(), True
-        if shapes is None or sum(each.numel() for each in shapes.parameters()) < LARGE:
+        if shapes is None or sum(parameter.numel() for parameter in shapes.parameters()) < LARGE:
             shapes, large = self.made_module(), False
         model = TorchModel(shapes, self, large)
         if self.own_loss:
@@ -206,20 +206,20 @@ class TorchFile(NativeFile):
 
     @property
     def own_loss(self) -> bool:
-        """Whether the module computes its loss itself, as modules of Hugging Face do when they are given labels."""
+        """Return whether the module computes its loss itself, as Hugging Face's do when they are given labels."""
         return self.declared.loss is None and not self._has("loss")
 
     def _check_own_loss(self, module: Any) -> None:
         """Raise StudyError where the module does not take the targets by name."""
         known = inspect.signature(module.forward).parameters.values()
-        names = {each.name for each in known}
+        names = {parameter.name for parameter in known}
         _, given = self.arguments({}, packed(self.first, "targets"))
         wrong = [name for name in given if name not in names]
-        if wrong and not any(each.kind is each.VAR_KEYWORD for each in known):
+        if wrong and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
             raise StudyError(f"{self.address.label}: the model's forward takes no `{wrong[0]}`; {WITHOUT_LOSS}")
 
     def arguments(self, inputs: Any, target: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What the module is called with: a dict by name, a tuple by place; with `target`, if the loss is its own."""
+        """Return the module's arguments: a dict by name, a tuple by place; with `target`, if the loss is its own."""
         args, named = call_arguments(inputs)
         if target is not None and self.own_loss:
             named |= target if isinstance(target, dict) else {"labels": target}
@@ -262,7 +262,7 @@ class TorchFile(NativeFile):
                     f"{file}: OPTIMIZER {name!r} is not in torch.optim, e.g. AdamW; or write optimizer(model)"
                 )
             with self._explaining(f"OPTIMIZER {name}"):
-                made = kind([each for each in module.parameters() if each.requires_grad])
+                made = kind([parameter for parameter in module.parameters() if parameter.requires_grad])
         if not isinstance(made, optim.Optimizer):
             raise StudyError(f"{file}: optimizer() returns a {type(made).__name__}; one of torch.optim is needed")
         if isinstance(made, optim.LBFGS):
@@ -279,7 +279,7 @@ class TorchFile(NativeFile):
         import torch
 
         placed = {name: torch.from_numpy(array).to(device) for name, array in self.first.items()}
-        whole = {name: each.long() if each.dtype == torch.int32 else each for name, each in placed.items()}
+        whole = {name: tensor.long() if tensor.dtype == torch.int32 else tensor for name, tensor in placed.items()}
         return examples_of(whole)
 
     def typed(self, tensor: Any) -> Any:
@@ -317,7 +317,7 @@ class TorchFile(NativeFile):
 
     @cached_property
     def _has_places_first(self) -> bool:
-        """Whether an input has the places of a target along its first axis after the batch."""
+        """Return whether an input has the places of a target along its first axis after the batch."""
         inputs, targets = (leaves(packed(self.first, name)) for name in ("inputs", "targets"))
         places = {target.shape[1] for target in targets if target.ndim > 1}
         return any(array.ndim > 1 and array.shape[1] in places for array in inputs)

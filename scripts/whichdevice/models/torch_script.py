@@ -20,7 +20,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.utils.data import DataLoader
 
 from whichdevice.errors import StudyError
-from whichdevice.models.address import read_address
+from whichdevice.models.address import file_address
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import Found, Run, Script, Watcher, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, sizes, steps_in
@@ -67,7 +67,7 @@ class Watching(Watcher):
         if package.__name__ != TORCH:
             self._names.replace_trainers(package)
             return
-        source = "".join(file.read_text(encoding="utf-8") for file in read_address(str(self.run.path)).files())
+        source = "".join(file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files())
         if "init_process_group(" in source and not ASKS_RANK.search(source):
             os.environ.update({**TORCHRUN, **os.environ})
         self._names.replace_torch()

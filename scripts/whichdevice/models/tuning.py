@@ -38,7 +38,7 @@ BLOCK = 64  # weights of a 4-bit layer that share a scale; 256 scales of one byt
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is trained, and how; `precision` is None where the question decides."""
+    """The way in which a model is trained; `precision` is None where the question decides."""
 
     method: str = "full"
     lora_rank: int = 16
@@ -51,7 +51,7 @@ class Tuning:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], label: str) -> Self:
-        """From a model's options; raises StudyError that names the option and what it may be."""
+        """Return it as a model's options say; raises StudyError that names the option and what it may be."""
         for name, value in given.items():
             if isinstance(value, Exception):  # of a file's constant
                 raise StudyError(f"{label}: {name.upper()} {value}")
@@ -84,7 +84,7 @@ class Tuning:
 
     def optimizer_for(self, module: nn.Module) -> torch.optim.Optimizer:
         """The optimiser over what is trained."""
-        trained = [each for each in module.parameters() if each.requires_grad]
+        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         if self.optimizer == "SGD":
             return torch.optim.SGD(trained, 1e-3)
         return FusedAdam(trained, torch.uint8 if self.optimizer == "AdamW8bit" else None)
@@ -92,8 +92,8 @@ class Tuning:
 
 def _adapt(module: nn.Module, tuning: Tuning, label: str) -> None:
     """Freeze the module, give its linear layers adapters, and hold their weights in 4 bits with `qlora`."""
-    for each in module.parameters():
-        each.requires_grad_(False)
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
     found = list(linear_layers(module))
     wanted = {name for name, _ in found}
     if tuning.lora_layers == "attention":
@@ -113,10 +113,10 @@ def _adapt(module: nn.Module, tuning: Tuning, label: str) -> None:
 
 def linear_layers(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Linear layers by name, without those that score words or classes."""
-    for name, each in module.named_modules():
-        linear = isinstance(each, nn.Linear) or type(each).__name__ == "Conv1D"  # GPT-2's, of transformers
+    for name, layer in module.named_modules():
+        linear = isinstance(layer, nn.Linear) or type(layer).__name__ == "Conv1D"  # GPT-2's, of transformers
         if linear and name.rpartition(".")[2] not in HEADS:
-            yield name, each
+            yield name, layer
 
 
 def sizes_of(layer: nn.Module) -> tuple[int, int]:
@@ -201,12 +201,12 @@ class FusedAdam(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Read gradients, weights and moments, write weights and moments, each once."""
         for group in self.param_groups:
-            held = [each for each in group["params"] if each.grad is not None]
-            for each in held:
-                if not self.state[each]:
-                    moments = (torch.zeros_like(each, dtype=self.of_state or each.dtype) for _ in range(2))
-                    self.state[each] = dict(zip(("first", "second"), moments, strict=True))
-            for each in held:
-                each.add_(each.grad)
-                for moment in self.state[each].values():
+            held = [parameter for parameter in group["params"] if parameter.grad is not None]
+            for parameter in held:
+                if not self.state[parameter]:
+                    moments = (torch.zeros_like(parameter, dtype=self.of_state or parameter.dtype) for _ in range(2))
+                    self.state[parameter] = dict(zip(("first", "second"), moments, strict=True))
+            for parameter in held:
+                parameter.add_(parameter.grad)
+                for moment in self.state[parameter].values():
                     moment.add_(1)

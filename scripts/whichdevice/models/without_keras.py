@@ -42,7 +42,7 @@ class NativeModel(ABC):
 
     @abstractmethod
     def learning_rate(self) -> float | None:
-        """Of its optimiser, or None where that does not say."""
+        """Return that of its optimiser, or None where that does not say."""
 
     @property
     @abstractmethod
@@ -51,7 +51,7 @@ class NativeModel(ABC):
 
     @property
     def costs(self) -> Costs:
-        """What one example costs, forward and backward."""
+        """The costs of one example, forward and backward."""
         return self.trial[0]
 
     @property
@@ -68,7 +68,7 @@ class NativeFile(ModelFile):
         self.tried, self._first = adapter.tried, Arrays()
 
     def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
-        """As of a Keras model; raises StudyError where there are sample weights."""
+        """Return them as for a Keras model; raises StudyError where there are sample weights."""
         train, validation = super().splits(arrays)
         if "weights" in train.arrays:
             raise StudyError(f"{self.address.label}: data() gives sample weights; only Keras models take them")
@@ -79,7 +79,7 @@ class NativeFile(ModelFile):
         raise StudyError(f"{self.address.label}: it needs INPUT and TARGET, or a function data()")
 
     def _built(self) -> Any:
-        """What the file's `model` returns."""
+        """Return what the file's `model` returns."""
         check_declared(self.declared, self.address.label)
         with self._explaining("model()"):
             return self._called("model")
@@ -132,15 +132,15 @@ class NativeFile(ModelFile):
         return mapped(lambda array: Array(array.shape[1:], str(array.dtype)), packed(self.first, "inputs"))
 
     def example(self, model: NativeModel) -> Tree:
-        """As the data have it."""
+        """Return the shapes and types of the data."""
         return self.inputs
 
     def outputs(self, model: NativeModel) -> Tree:
-        """Of the tensor that stands for the model's output."""
+        """Return the shape of the tensor that stands for the model's output."""
         return Array(tuple(model.output_shape))
 
     def own_step(self, model: Any) -> bool:
-        """Never: that is Keras'."""
+        """Return False: only Keras' models have one."""
         return False
 
     def host_inputs(self, train: Split, index: np.ndarray) -> Tree:
@@ -154,7 +154,7 @@ def examples_of(arrays: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def call_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a module is called with: a dict by name, a tuple by place."""
+    """Return what a module is called with: a dict by name, a tuple by place."""
     if isinstance(inputs, dict):
         return (), dict(inputs)
     return (inputs if isinstance(inputs, tuple) else (inputs,)), {}

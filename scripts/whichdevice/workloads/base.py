@@ -207,7 +207,7 @@ class TrainingWorkload(Workload):
         """
 
     def own_step(self, model: Any) -> bool:
-        """Whether a step is the model's own `train_step`, set up by `compile`; else of `loss` and `optimizer`."""
+        """Return whether a step is the model's own `train_step`, as `compile` set it up."""
         return False
 
     def check_options(self) -> None:
