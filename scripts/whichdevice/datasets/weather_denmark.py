@@ -94,7 +94,7 @@ def _interpolate(times: np.ndarray, known: np.ndarray, values: np.ndarray) -> np
 
 
 class Member(tarfile.TarInfo):
-    """For `tarfile.open(..., tarinfo=Member)`: raises tarfile.ReadError where a header would fill the memory."""
+    """A member whose reading raises tarfile.ReadError where a header would fill the memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "Member":
