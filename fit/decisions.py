@@ -53,12 +53,12 @@ class Pick:
 
     @property
     def toss(self) -> bool:
-        """Whether it is right only since pick and best are near twins."""
+        """Return whether it is right only since pick and best are near twins."""
         return self.regret > RIGHT and {self.device, self.best} in TWINS
 
     @property
     def right(self) -> bool:
-        """Whether one loses next to nothing."""
+        """Return whether one loses next to nothing."""
         return self.toss or self.regret <= RIGHT
 
 

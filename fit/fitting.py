@@ -114,7 +114,7 @@ class Row:
 
     @property
     def chip(self) -> str:
-        """What is left out together when a device is left out."""
+        """The chip that is left out when a device is left out."""
         return self.peaks.chip
 
     @cached_property
@@ -129,7 +129,7 @@ class Row:
 
     @property
     def host_bound(self) -> bool:
-        """Whether the host may have taken longer than the device."""
+        """Return whether the host may have taken longer than the device."""
         return self.seconds < HOST_BOUND[self.software] * self.work.kernels
 
     @cached_property
@@ -197,7 +197,7 @@ class Design:
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Design":
-        """Of rows of one software."""
+        """The rows of one software."""
         prior = PRIOR[rows[0].software]
         classes = {
             pace_of(row.chip, name): pace_of(row.peaks.chip_class, name)
@@ -230,7 +230,7 @@ class Design:
         return self.at_peaks * factors * factors[self.pace]
 
     def paces(self, chosen: np.ndarray) -> np.ndarray:
-        """Whether the chosen rows have work at each of the names' clocks and bandwidths [names]."""
+        """Return whether the chosen rows have work at each of the names' clocks and bandwidths [names]."""
         return (self.classes != "") & np.isin(np.arange(len(self.names)), self.pace[chosen][self.at_peaks[chosen] > 0])
 
 
@@ -305,7 +305,7 @@ def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray) -> dict
 
 
 def low_power(classes: np.ndarray) -> np.ndarray:
-    """Whether each of some classes of clocks is of cards of low power."""
+    """Return for some classes of clocks whether they are of cards of low power."""
     return np.char.endswith(classes, "clock of low power")
 
 
@@ -417,7 +417,7 @@ def host_times(published: Published, logs: np.ndarray, chosen: np.ndarray) -> di
 
 
 def constants_of(published: Published, found: Fitted, widths: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """What scripts/whichdevice/forecast/constants.json holds; `widths` are those that validation.py finds."""
+    """Return what forecast/constants.json holds; `widths` are those that validation.py finds."""
     constants: dict[str, Any] = {
         "how": "Fitted by `make forecasts` to published times. factors: time over time at the sheet's peaks by class "
         "of work; launch: seconds a kernel. fitted: classes that published times have. families, chips: offset and "

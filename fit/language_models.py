@@ -59,7 +59,7 @@ class Published:
 
     @property
     def program(self) -> str:
-        """What is traced: rows of one program differ in devices, in how they share, and in the software."""
+        """The name of what is traced: rows of one program differ in devices, in how they share, and in the software."""
         tuning = self.tuning
         light = ", checkpointing" if tuning.gradient_checkpointing else ""
         optimizer = "" if tuning.optimizer == "AdamW" else f", {tuning.optimizer}"
@@ -79,14 +79,14 @@ class Published:
 
     @property
     def seconds(self) -> float | None:
-        """Of one optimiser's step."""
+        """The time of one optimiser's step."""
         if not self.tokens_per_s or not self.length or "differ" in self.notes:
             return None
         return self.accumulation * self.batch * self.length / self.tokens_per_s
 
     @property
     def master(self) -> bool:
-        """Whether weights are kept in float32, and multiplied in 16 bits."""
+        """Return whether weights are kept in float32, and multiplied in 16 bits."""
         return self.method == "full" and self.weights in ("float32 masters", "")
 
     @property

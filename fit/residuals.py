@@ -21,7 +21,7 @@ TURNS = 60  # of EM
 
 
 class Columns:
-    """What each of some published times belongs to, as a matrix of the levels that questions share."""
+    """The groups that published times belong to, as a matrix of the levels that questions share."""
 
     def __init__(
         self,

@@ -123,7 +123,7 @@ class Pairs:
 
     @property
     def decided(self) -> np.ndarray:
-        """Whether the chance of either to be faster is SURE at least."""
+        """Return whether the chance of either to be faster is SURE at least."""
         return np.asarray(ndtr(np.abs(self.forecast) / self.sd) >= SURE)
 
     @property
@@ -161,7 +161,7 @@ def pairs(found: Forecasts) -> Pairs:
 
 
 def widths(found: Forecasts, chosen: np.ndarray | None = None) -> dict[str, dict[str, float]]:
-    """By software and family: how much wider the spread is than variances say, from models that were left out.
+    """Return by software and family how much wider the spread is than variances say, from models that were left out.
 
     The root of the mean square of misses over spreads, 1 at least, so that a family of many rows vouches for no other.
     "other" is the mean of the families; a family with few models is drawn to it.

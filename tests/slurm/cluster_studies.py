@@ -53,7 +53,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def variables(slurm: ThrowawaySlurm) -> dict[str, str]:
-    """For Snakemake and, through sbatch, for its jobs."""
+    """Variables for Snakemake and, through sbatch, for its jobs."""
     python = f"{Path(sys.executable).parent}:{slurm.folder}/bin:{slurm.environment['PATH']}"
     return {**slurm.environment, "PATH": python, "PYTHONPATH": str(PLUGIN), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -105,7 +105,7 @@ class Whole:
             self.refused = self._ask_for_too_much(project, slurm)
 
     def _ask_for_too_much(self, project: Project, slurm: ThrowawaySlurm) -> str:
-        """What a call prints within a minute whose run asks for more cores than any node has; it is then ended."""
+        """Return what a call prints in a minute whose run asks for more cores than a node has; it is then ended."""
         greedy = {"at_cpu": {"kind": "cpu", "resources": {"slurm_partition": "cpu", "cpus_per_task": 999}}}
         write(project, "greedy", devices=greedy)
         process = subprocess.Popen(

@@ -115,11 +115,11 @@ class ThrowawaySlurm:
         return [Job(*line.split("|", 4)) for line in lines]
 
     def cancel(self, job: Job) -> None:
-        """As a person or an administrator would."""
+        """Cancel a job as a person or an administrator would."""
         self.ask("scancel", job.id)
 
     def ask(self, *command: str) -> str:
-        """What a command of this Slurm prints."""
+        """Return what a command of this Slurm prints."""
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=PATIENCE)
         if done.returncode:
             raise RuntimeError(f"{command}: {done.stderr or done.stdout}")
@@ -143,7 +143,7 @@ class ThrowawaySlurm:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def processes(self, node: str | None = None) -> list[psutil.Process]:
-        """What runs for this Slurm: its variables tell; of one node, if named. Those that watch jobs come first."""
+        """Return what runs for this Slurm, or for one node of it; processes that watch jobs come first."""
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):

@@ -47,7 +47,7 @@ class OfRequest(Emitter):
         super().part(self._place, {place: values})
 
     def end(self, status: str, reason: str | None = None) -> None:
-        """Of this request, not of the process."""
+        """Report the end of this request, not of the process."""
         super().part(self._place, {"status": status, "reason": reason})
 
 
@@ -117,7 +117,7 @@ def try_workload(backend: Backend, model: Model, request: Request, memory_limit:
 
 
 def _shapes(tree: Tree) -> list[str]:
-    """Of each array of a tree, in words: `token_ids int32 (128,)`."""
+    """Return each array of a tree in words: `token_ids int32 (128,)`."""
     return [
         " ".join([*([key.strip("/").replace("#", "")] if key else []), array.dtype, shown(array.shape)])
         for key, array in named(tree, "").items()

@@ -26,7 +26,7 @@ Step = Callable[[str], None]
 
 @dataclass
 class Tried:
-    """What one workload came to on one backend."""
+    """The outcome of one workload on one backend."""
 
     status: str = "failed"
     reason: str | None = None
@@ -34,7 +34,7 @@ class Tried:
 
 
 def installed_backends() -> list[str]:
-    """Backends whose framework is there."""
+    """Return the backends whose framework is installed."""
     return [name for name in BACKENDS[KERAS] if find_spec(backend_class(name).package) is not None]
 
 
@@ -82,7 +82,7 @@ def try_on(
     `seconds` is the time limit of each step; `on_step` is called with what is going on.
     """
     requests = [request_for(model, backend, precision, options) for model in models]
-    found = [Tried() for _ in models]
+    outcomes = [Tried() for _ in models]
     phase = [f"starting {backend}"]
 
     def on_message(message: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ def try_on(
             phase.append(message["phase"])
             on_step(message["phase"])
         elif message["event"] == "part":
-            tried = found[int(message["place"])]
+            tried = outcomes[int(message["place"])]
             for name, value in message["value"].items():
                 if name in ("status", "reason"):
                     setattr(tried, name, value)
@@ -99,10 +99,10 @@ def try_on(
 
     on_step(phase[0])
     finish = _supervised(requests, seconds, log, on_message)
-    for tried in found:
+    for tried in outcomes:
         if tried.status == "failed" and tried.reason is None:
             tried.status, tried.reason = finish.status, _why(finish, phase[-1], seconds, log)
-    return found
+    return outcomes
 
 
 def show_trial(model: Model, backend: str, options: Mapping[str, Any]) -> int:
@@ -196,13 +196,13 @@ def _facts(parts: Mapping[str, Any]) -> list[str]:
     work = facts["flops_counted"]
     if forward is not None and training is not None:
         work = f"{forward / 1e9:.4g} GFLOP an example forward, {training / 1e9:.4g} to train on it ({work})"
-    takes, gives = (_joined(model.get(name) or []) for name in ("inputs", "outputs"))
-    own = [f"{name}()" for name in model.get("step") or [] if name != "compile"]
+    inputs, outputs = (_joined(model.get(name) or []) for name in ("inputs", "outputs"))
+    methods = [f"{name}()" for name in model.get("step") or [] if name != "compile"]
     shown = [
-        _line("model", f"{model.get('kind', 'model')} with {facts['parameters']:,} parameters: {takes} to {gives}"),
+        _line("model", f"{model.get('kind', 'model')} with {facts['parameters']:,} parameters: {inputs} to {outputs}"),
     ]
-    if own:
-        shown.append(_line("step", f"its own {' and '.join(own)}, as `fit` calls it"))
+    if methods:
+        shown.append(_line("step", f"its own {' and '.join(methods)}, as `fit` calls it"))
     if model.get("precision"):
         shown.append(_line("precision", model["precision"]))
     return [
