@@ -70,14 +70,21 @@ class Stream(IterableDataset):
         return iter(data)
 
 pipeline.SECONDS = 0.05
+
+def begin(worker):
+    begun.value += 1
+
+begun = torch.multiprocessing.Value("i", 0)
 data = TensorDataset(torch.zeros(64, 3))
 groups = BatchSampler(SequentialSampler(data), 8, False)
 for loader in (
     DataLoader(data, 8), DataLoader(Stream(), 8), DataLoader(data, batch_sampler=groups),
     DataLoader(data, sampler=groups, batch_size=None),
+    DataLoader(data, 8, num_workers=1, worker_init_fn=begin, prefetch_factor=3, persistent_workers=True),
 ):
     found = pipeline.rates(loader, 8)
     print([(rate.workers, rate.written) for rate in found if rate.examples_per_second > 0])
+print(begun.value)
 """
 
 
@@ -86,7 +93,10 @@ def test_a_loader_is_tried_with_several_workers_and_as_it_is_written() -> None:
     """In a process of its own: workers are forks. What gives a stream would give it twice to two workers."""
     done = subprocess.run([sys.executable, "-c", LOADER], capture_output=True, text=True, check=True)
     several = str([(each, each == 0) for each in sorted({0, 1, CORES})])
-    assert done.stdout.splitlines() == [several, "[(0, True)]", several, several]
+    counts = sorted({0, 1, CORES})
+    begun = sum(counts)  # by workers that go on from pass to pass, as the loader's settings are kept
+    one = str([(count, count == 1) for count in counts])
+    assert done.stdout.splitlines() == [several, "[(0, True)]", several, several, one, str(begun)]
 
 
 def test_a_pipeline_that_ends_is_timed_by_its_whole_passes(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,15 +261,15 @@ def _of_functions(path: Path, file: Mapping[str, Any]) -> Script:
     if "data" in file:
         given = training_part(called(file["data"]), declared.input)
     else:
-        examples = 2 * declared.batch_size
-        arrays = generate(declared.input, declared.target, examples, declared.sequence_length, 0)
+        few = 2 * declared.batch_size
+        arrays = generate(declared.input, declared.target, few, declared.sequence_length, 0)
         given = tuple(packed(arrays, name) for name in PARTS[:2])
     _check_trainable(built, f"{path.name}, line {line}")
     parts = dict(zip(("x", "y", "sample_weight"), given if isinstance(given, tuple) else (given,), strict=False))
     x, first = _with_first(parts["x"])
     batch, examples = _sizes(x, declared.batch_size if first is None else first, declared.steps_per_epoch, None)
     stated = declared.dataset_examples or declared.examples  # its data may be few, to try the model with
-    size = {
+    size: dict[str, int | None] = {
         "examples": stated or (examples if (examples or 0) >= MIN_BATCHES * batch else None),
         "epochs": declared.epochs or 1, "steps_per_epoch": declared.steps_per_epoch,
     }  # fmt: skip

@@ -78,7 +78,11 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
 def _loader(given: Any, workers: int) -> Any:
     from torch.utils.data import DataLoader
 
-    kept = {"collate_fn": given.collate_fn, "num_workers": workers, "pin_memory": False}
+    kept = {"num_workers": workers, "pin_memory": False}
+    kept |= {name: getattr(given, name) for name in ("collate_fn", "worker_init_fn", "generator")}
+    if workers:
+        names = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
+        kept |= {name: getattr(given, name) for name in names}
     own = {} if _streams(given) else {"sampler": given.sampler}
     if given.batch_sampler is None:  # the dataset gives batches itself
         return DataLoader(given.dataset, batch_size=None, **own, **kept)

@@ -34,7 +34,9 @@ COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
-REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)  # how a loop's end, or its test, compares
+REACHED: tuple[type[ast.cmpop], ...]  # how a loop's end compares a count
+BELOW: tuple[type[ast.cmpop], ...]  # how its test does
+REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)
 ENDLESS = ("cycle", "count", "repeat")
 MAX_TURNS = 10**12  # of a slice without an end
 
@@ -346,8 +348,9 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
         for node in _statements_of(loop.node.body, loop.line):
             if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == count:
                 return level, _value(node.value, loop.variables)
-            longer = isinstance(node, ast.Assign) and ast.unparse(node).startswith(f"{count} = {count} +")
-            if longer and isinstance(node.value, ast.BinOp):
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.BinOp):
+                continue
+            if ast.unparse(node).startswith(f"{count} = {count} +"):
                 return level, _value(node.value.right, loop.variables)
     stored = (node for node in ast.walk(loops[place].node) if isinstance(getattr(node, "ctx", None), ast.Store))
     if by_name and count not in map(ast.unparse, stored):

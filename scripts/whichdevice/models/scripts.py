@@ -205,8 +205,11 @@ def _look(address: Address) -> None:
     sys.addaudithook(run.audit)
     script = run.result(address.arguments)
     found = script.found
-    with suppress(Exception):  # it may give batches once, and the script has had them
+    try:
         found = replace(found, pipeline=tuple(rates(script.batches, found.batch_size)))
+    except Exception as error:  # of the script's own data set
+        note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
+        found = replace(found, notes=(*found.notes, note))
     if found.framework == KERAS:
         from whichdevice.models.keras_script import keep_keras
 
