@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from whichdevice.files import package_first
+from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
+from whichdevice.forecast.torch.records import step_of
 from whichdevice.models.address import read_address
+from whichdevice.models.loading import workload_class
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import known, probe
+from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
 SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."
@@ -71,3 +75,21 @@ def test_a_step_beyond_this_machines_memory_is_traced(name, peak):
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | package_first(), check=True)
     needed, taken = map(float, done.stdout.split()[-2:])
     assert peak[0] < needed < peak[1] and taken < MAX_GB
+
+
+@pytest.mark.slow
+def test_what_is_changed_in_a_step_does_not_change_the_next_one():
+    """16-bit weights are tried before checkpointing, whose memory is that of the script's own number format."""
+    pytest.importorskip("transformers")
+    address = read_address(f"{SCRIPTS.parents[1]}/scripts/torch_hub.py")
+    found = known(address) or probe(address)
+    workload = workload_class(address.text)(Options(batch_size=found.batch_size))
+
+    def checkpointed(*first):
+        plan = Plan(step_of(workload, "float32", "train"))
+        for ways in first:
+            plan.trace(16, ways)
+        return plan.trace(16, (LIGHT,)).memory
+
+    assert checkpointed((HALF,), ()) == checkpointed()
+    assert {weight.dtype for weight in workload.made_module().parameters()} == {torch.float32}

@@ -260,7 +260,7 @@ def _functions(
     optimizer = next(iter(optimizers), None)
     make = partial(again, type(optimizer), {} if optimizer is None else dict(optimizer.defaults))
     both = (data,), (data,)  # for validation, too: a module may need a batch in its order
-    return SimpleNamespace(model=step.made, data=lambda: both, optimizer=lambda module: make(module))
+    return SimpleNamespace(model=step.copied, data=lambda: both, optimizer=lambda module: make(module))
 
 
 def _precision(step: Step, mixed: bool) -> str:

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -236,12 +237,21 @@ class Step(torch.nn.Module):
         replace_tensors(self, lambda tensor: _shape(tensor) if is_fake(tensor) else tensor)
         return self
 
-    def made(self) -> "Step":
-        """The step with all of its weights; those that were too large to be made are zeros, unless shapes are enough."""
+    def copied(self) -> "Step":
+        """A step of its own modules on the same weights, so that a change of one, as to 16 bits, is not in the next.
+
+        Weights that were too large to be made are zeros, unless shapes are enough.
+        """
+        shared: list[Any] = [self.calls, *self.parameters(), *self.buffers()]
+        for module in self.modules():  # trainers, settings, constants
+            shared += [value for value in vars(module).values() if not isinstance(value, dict | list | MethodType)]
+        step = copy.deepcopy(self, {id(value): value for value in shared})
         probe = torch.empty(0)
-        if not probe.is_meta and not is_fake(probe) and any(weight.is_meta for weight in self.parameters()):
-            replace_tensors(self, lambda tensor: torch.zeros(tensor.shape, dtype=tensor.dtype) if tensor.is_meta else tensor)
-        return self
+        if not probe.is_meta and not is_fake(probe) and any(weight.is_meta for weight in step.parameters()):
+            replace_tensors(
+                step, lambda tensor: torch.zeros(tensor.shape, dtype=tensor.dtype) if tensor.is_meta else tensor
+            )
+        return step
 
     def extra_repr(self) -> str:
         """The functions that are called in turn, by which one step is known from another."""
