@@ -88,7 +88,8 @@ class Tape(TorchFunctionMode):
             return args[0]
         else:
             if function is torch.device:
-                return torch.device("cuda", *args) if [type(value) for value in args] == [int] else torch.device(*args, **kwargs)
+                number = [type(value) for value in args] == [int]
+                return torch.device("cuda", *args) if number else torch.device(*args, **kwargs)
             if name == "to" and len(args) > 1 and type(args[1]) is int:
                 args = (args[0], "cpu", *args[2:])
             result = self.fakes.call(function, *on_cpu(args, kwargs))
@@ -188,7 +189,8 @@ class Step(torch.nn.Module):
         kept = [place for place in needed if place >= modules[0]]  # what came before made the batch
         inputs = Inputs(makers, kept, modules, time_major, name)
         linked = [inputs.linked(place) for place in kept]
-        outcomes = [loss._replace(source=inputs.order[int(loss.source)]) for loss in last if loss.source in inputs.order]
+        order = inputs.order
+        outcomes = [loss._replace(source=order[int(loss.source)]) for loss in last if loss.source in order]
         dtypes = {key: value.dtype for key, value in inputs.batch.items()}
         step = cls(linked, outcomes, dtypes, inputs.time_major)
         return step, inputs.batch, max(1, taken // len(last))
