@@ -27,6 +27,7 @@ MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
     ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", notes=(SEVERAL.format(4, 4, 4, 16),)),
     ("torch_entry.py", ""): Found("torch", 16, 640, 3, precision="float32"),
+    ("torch_graph.py", "torch_geometric"): Found("torch", 200, 40000, 1, precision="float32"),
     ("torch_large.py", "transformers"): Found("torch", 2, 1000, 1, precision="float32"),
     ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED,)),
     ("torch_lightning.py", "lightning"): Found(

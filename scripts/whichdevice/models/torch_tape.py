@@ -206,7 +206,7 @@ class Step(torch.nn.Module):
                 return self._input(given.source, inputs[given.source])
             found = outputs[given.source]
             for part in given.path:
-                found = parts_of(found)[part]
+                found = (parts_of(found) or {})[part]
             return found
 
         for call in self.calls:
