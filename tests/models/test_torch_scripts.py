@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
-from whichdevice.files import package_first
-from whichdevice.models.address import read_address
-from whichdevice.models.script_run import Found
-from whichdevice.models.scripts import known, probe
+from whichdevice.files import package_first  # noqa: E402
+from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan  # noqa: E402
+from whichdevice.forecast.torch.records import step_of  # noqa: E402
+from whichdevice.models.address import read_address  # noqa: E402
+from whichdevice.models.loading import workload_class  # noqa: E402
+from whichdevice.models.script_run import Found  # noqa: E402
+from whichdevice.models.scripts import known, probe  # noqa: E402
+from whichdevice.workloads.base import Options  # noqa: E402
 
 SCRIPTS = Path(__file__).parent / "scripts"
 SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."
@@ -23,6 +27,7 @@ MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
     ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", notes=(SEVERAL.format(4, 4, 4, 16),)),
     ("torch_entry.py", ""): Found("torch", 16, 640, 3, precision="float32"),
+    ("torch_graph.py", "torch_geometric"): Found("torch", 200, 40000, 1, precision="float32"),
     ("torch_large.py", "transformers"): Found("torch", 2, 1000, 1, precision="float32"),
     ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED,)),
     ("torch_lightning.py", "lightning"): Found(
@@ -71,3 +76,21 @@ def test_a_step_beyond_this_machines_memory_is_traced(name, peak):
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | package_first(), check=True)
     needed, taken = map(float, done.stdout.split()[-2:])
     assert peak[0] < needed < peak[1] and taken < MAX_GB
+
+
+@pytest.mark.slow
+def test_what_is_changed_in_a_step_does_not_change_the_next_one():
+    """16-bit weights are tried before checkpointing, whose memory is that of the script's own number format."""
+    pytest.importorskip("transformers")
+    address = read_address(f"{SCRIPTS.parents[1]}/scripts/torch_hub.py")
+    found = known(address) or probe(address)
+    workload = workload_class(address.text)(Options(batch_size=found.batch_size))
+
+    def checkpointed(*first):
+        plan = Plan(step_of(workload, "float32", "train"))
+        for ways in first:
+            plan.trace(16, ways)
+        return plan.trace(16, (LIGHT,)).memory
+
+    assert checkpointed((HALF,), ()) == checkpointed()
+    assert {weight.dtype for weight in workload.made_module().parameters()} == {torch.float32}

@@ -23,8 +23,8 @@ from torch.utils._pytree import tree_any, tree_map_only
 
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
 READING = {  # methods that give what is no tensor
-    "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__format__",
-    "__repr__", "__contains__",
+    "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
+    "__format__", "__repr__", "__contains__",
 }  # fmt: skip
 NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
 

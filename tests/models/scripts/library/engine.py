@@ -19,7 +19,7 @@ class Detector(torch.nn.Module):
 def train(epochs):
     net = Detector()
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    for epoch in range(epochs):
+    for _ in range(epochs):
         for _ in range(40):
             optimizer.zero_grad()
             net(torch.zeros(16, 8)).square().mean().backward()
