@@ -135,9 +135,7 @@ const sentences = (() => {
   // From which price of an hour of waiting on the fastest is the pick, and others on the way to it.
   function turningWords(turning, fastest, words) {
     const points = turning.map(({ hour_usd, device }) => ({ usd: hourWords(hour_usd), device })), last = points.at(-1);
-    if (!last) return "";
-    if (last.device !== fastest.row.device)
-      return say(words.waiting, { devices: points.map((point) => say(words.turning_first, point)).join(", ") });
+    if (last?.device !== fastest.row.device) return "";
     return say(words.more, last) + points.slice(0, -1).map((point) => say(words.turning, point)).join("");
   }
   const hourWords = (usd) =>
