@@ -71,7 +71,8 @@ def test_these_answers_are_those_of_python(opened: Any, models: dict[str, KnownM
             deadline=chance.choice([6, 24, 240]) * 3600.0, budget=chance.choice([None, 20.0]),
         )  # fmt: skip
         expected = answer_for(models[name], how, batch, devices, sheet, wants)
-        asked = {"units": wants.examples, "words": words.amount_words(expected), "by": wants.by, "deadline": wants.deadline,
+        amount = words.amount_words(expected)
+        asked = {"units": wants.examples, "words": amount, "by": wants.by, "deadline": wants.deadline,
                  "budget": wants.budget, "only_free": False, "spot": False, "hour_usd": 0}  # fmt: skip
         page = opened.evaluate(
             """async ([name, how, batch, asked]) => {
@@ -156,6 +157,16 @@ def test_a_kept_program_is_the_one_that_ask_compiles(
     assert kept.facts.memory_needed == pytest.approx(asked.facts.memory_needed, rel=1e-4)
     of_kept, of_compiled = (forecast_step(Work.from_dict(record.work), target.row) for record in (kept, asked))
     assert of_kept.device_time == pytest.approx(of_compiled.device_time, rel=1e-4)
+
+
+def test_tpus_are_among_the_devices(models: dict[str, KnownModel]) -> None:
+    """Whatever the sheet has and one can have alone, wherever a step of it was kept."""
+    assert {"GTX 1080 Ti", "MI300X", "TPU v5e", "TPU v6e"} <= {target.device for target in targets()}
+    for name, batch in ((GPT2, 8), ("mnist_official", 128)):
+        record = record_for(models[name], MIXED, batch, find_target("TPU v5e"))
+        assert record is not None and record.status == "ok" and record.work["platform"] == "tpu", name
+    qlora = "QLoRA (4-bit weights)"  # has no TPU form
+    assert record_for(models[GPT2], qlora, 8, find_target("TPU v5e")) is None
 
 
 def test_it_has_eighty_models_and_stays_small(models: dict[str, KnownModel], page_file: Path) -> None:

@@ -47,7 +47,8 @@ def random_row(chance: random.Random, card: str) -> Row:
     step = None if fits < 0.15 else 10 ** chance.uniform(-3, -0.5)
     row = Row(
         card, "gpu", FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN, rented=True, chip=card,
-        software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step, price=Price("on_demand", "Cloud"),
+        software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step,
+        price=Price("on_demand", "Cloud"),
         device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
         log_sd_own=chance.uniform(0.01, 0.4), fits=fits >= 0.12, rough=chance.random() < 0.15,
         memory_needed=chance.uniform(1e9, 80e9), memory_available=chance.uniform(10e9, 80e9),

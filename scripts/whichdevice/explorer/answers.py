@@ -32,9 +32,9 @@ class KeptTrace:
 
 
 def targets() -> list[Target]:
-    """Return every device of the sheet that any software has forecasts for, GPUs and TPUs."""
+    """Return every device of the sheet, GPU or TPU, that can be had alone: steps are kept for one device."""
     by_device = {target.device: target for software in ("eager", "xla") for target in all_targets(1, software)}
-    return list(by_device.values())
+    return [target for target in by_device.values() if target.devices == 1]
 
 
 def answer_for(

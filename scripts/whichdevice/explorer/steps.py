@@ -4,7 +4,8 @@
     model.steps["mixed 16 bits"]["128"]       # what a step of 128 images does, on any device
 
 A step of PyTorch is a trace, of a pass of `4` examples, or `4c` with checkpointing where a step may be several passes.
-A step of Keras is the program of each architecture. What a TPU makes of a step is kept next to it. A forecast is a sum over the kinds of work, so sums are kept.
+A step of Keras is the program of each architecture. What a TPU makes of a step is kept next to it. A forecast is a sum
+over the kinds of work, so sums are kept.
 """
 
 import gzip

@@ -226,7 +226,7 @@ def cell_table(study: StudyResults) -> dict[str, Any]:
             continue  # a device that was not measured: no row for each of its cells
         key = cell_key(row)
         rows.append(_row(row, roofs.get(key), ratios.get(key), unrelated.get(key)))
-    shown = [each for each in HEADINGS if each.key == "again" or any(row.get(each.key) is not None for row in rows)]
+    shown = [head for head in HEADINGS if head.key == "again" or any(row.get(head.key) is not None for row in rows)]
     return {"rows": rows, "headings": shown, "reference": reference or "another device"}
 
 

@@ -46,11 +46,11 @@ SIZES = {  # for report/chart.js, which draws the same picture anew
 
 def chart(answer: Answer) -> str:
     """An SVG element with a point for each choice and bars for intervals; empty for fewer than two choices."""
-    shown = [each for each in answer.options if each.ruled_out is None and each.seconds and each.usd is not None]
+    shown = [option for option in answer.choices if option.seconds and option.usd is not None]
     if len(shown) < 2:
         return ""
-    times = [end for each in shown for end in (each.seconds_low, each.seconds_high) if end]
-    costs = [max(end or 0.0, MIN_USD) for each in shown for end in (each.usd_low, each.usd_high)]
+    times = [end for option in shown for end in (option.seconds_low, option.seconds_high) if end]
+    costs = [max(end or 0.0, MIN_USD) for option in shown for end in (option.usd_low, option.usd_high)]
     across, up = _scale(times, LEFT, WIDE - RIGHT), _scale(costs, HIGH - BELOW, MARGIN)
     label = escape(f"Cost against time of {len(shown)} devices for {amount_words(answer)}")
     parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{label}">']
@@ -74,12 +74,12 @@ def chart(answer: Answer) -> str:
 
 def _ticks(names: Sequence[float], values: Sequence[float], place: "Scale", apart: float) -> list[float]:
     """What an axis names: of these what is among the values, not too near to the one before or to the axis' unit."""
-    found: list[float] = []
-    for each in names:
-        inside = min(values) / 1.1 <= each <= max(values) * 1.1 and place(each) > MARGIN + 12
-        if inside and (not found or abs(place(each) - place(found[-1])) >= apart):
-            found.append(each)
-    return found
+    named: list[float] = []
+    for name in names:
+        inside = min(values) / 1.1 <= name <= max(values) * 1.1 and place(name) > MARGIN + 12
+        if inside and (not named or abs(place(name) - place(named[-1])) >= apart):
+            named.append(name)
+    return named
 
 
 def _kind(option: Option, pick: bool) -> str:
