@@ -57,7 +57,7 @@ def test_a_file_that_declares_nothing_is_no_plug_in(tmp_path, monkeypatch):
     (tmp_path / "empty.py").write_text("", encoding="utf-8")
     assert not [*decorated(tmp_path, "makes"), *decorated(tmp_path, "backend"), *defining(tmp_path, "RECIPE")]
     monkeypatch.setattr(address, "BUILT_IN", tmp_path)
-    monkeypatch.setattr(datasets, "FOLDER", tmp_path)
+    monkeypatch.setattr(datasets, "DATASETS_FOLDER", tmp_path)
     monkeypatch.setattr("whichdevice.backends.BACKENDS_FOLDER", tmp_path)
     monkeypatch.setattr("whichdevice.__main__.COMMANDS_FOLDER", tmp_path)
     assert (address.built_in_names(), datasets.dataset_names(), backend_names(), command_names()) == ([], [], [], [])

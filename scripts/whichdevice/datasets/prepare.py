@@ -52,8 +52,8 @@ def standin_notes(data: Data, sources: Mapping[str, Source]) -> list[str]:
     plain = [f"{', '.join(whole)}: stand-in data of the same shapes; {real}"] if whole else []
     return plain + [
         f"data.dir: no {missing} in {data.dir}/{name}: {name} is stand-in data; {real}"
-        for name in unasked
-        if (missing := _missing(name, data)) is not None
+        for name, missing in {name: _missing(name, data) for name in unasked}.items()
+        if missing is not None
     ]
 
 

@@ -281,7 +281,7 @@ class NoiseWatch:
             *(self._findings(*timed, STEAL_BOUND_TIMED, "of the timed windows") if timed else []),
             *_device_findings(clocks),
         ]
-        reasons = [reason for finding in findings if (reason := finding.reason)]
+        reasons = [reason for reason in (finding.reason for finding in findings) if reason]
         return Noise(
             calibration_before=min(calibration.all_cores),
             calibration_after=min(again.all_cores),

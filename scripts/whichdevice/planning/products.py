@@ -84,7 +84,8 @@ def other_learned(plan: "StudyPlan", workload: str) -> dict[str, int]:
 
 def learned_records(study: Study, workload: str) -> list[Path]:
     """Existing records of the workload's learning runs."""
-    return [path for run in learning_runs(study, workload) if (path := Path(planned_record(study, run))).is_file()]
+    paths = (Path(planned_record(study, run)) for run in learning_runs(study, workload))
+    return [path for path in paths if path.is_file()]
 
 
 def drawing_code(study: Study) -> dict[str, str]:

@@ -142,7 +142,8 @@ class StudyProgress(logging.Handler):
         if not every:
             return None
         mean = sum(every) / len(every)
-        guesses = [sum(took) / len(took) if (took := self._took.get(_place(run))) else mean for run in self._runs]
+        times = (self._took.get(_place(run)) for run in self._runs)
+        guesses = [sum(took) / len(took) if took else mean for took in times]
         runs = (self.total - self.done) * (sum(guesses) / len(guesses) if guesses else mean)
         return max(runs - passed["measure"], mean / 2) + rest
 

@@ -131,7 +131,8 @@ class StudyPlan:
     def other_records(self) -> list[str]:
         """Existing records that count though this call does not bring them about: of other devices, and merged."""
         wanted = set(self.wanted())
-        own_paths = [path for run in self.runs if run not in wanted and Path(path := self.record(run)).is_file()]
+        paths = (self.record(run) for run in self.runs if run not in wanted)
+        own_paths = [path for path in paths if Path(path).is_file()]
         return own_paths + [path.as_posix() for path in self.merged_records.values()]
 
     def other_times(self) -> list[int]:
@@ -275,7 +276,8 @@ def plan_study(config: dict[str, Any]) -> StudyPlan:
     check_only(call, runs)
     absent = absent_devices(study, merged.absent)
     check_cells(study, runs, absent)
-    names = sorted({name for workload in study.workloads if (name := dataset_of(study, workload)) is not None})
+    datasets = (dataset_of(study, workload) for workload in study.workloads)
+    names = sorted({name for name in datasets if name is not None})
     data = study.data.model_copy(update={"sources": data_sources(call, names)})
     study = study.model_copy(update={"data": data})
     missing = {} if study.run_on == "all" else missing_packages(study)

@@ -101,7 +101,8 @@ def publish(root: Path, bucket: Place) -> str:
     place = bucket.below(root.name)
     listing = place.listing()
     records, artefacts = _records(root)
-    kept = {name: why for name, path in records.items() if (why := _why_kept(place, name, path, listing))}
+    reasons = {name: _why_kept(place, name, path, listing) for name, path in records.items()}
+    kept = {name: why for name, why in reasons.items() if why is not None}
     newer = [name for name, why in kept.items() if why == NEWER]
     folders = tuple(name.removesuffix(RECORD) for name in kept)
     compiled = _files(root, COMPILED_FILES)

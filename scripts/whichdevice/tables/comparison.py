@@ -17,8 +17,7 @@ from whichdevice.records.store import read_record
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, table
 from whichdevice.tables.decision_rule import DECISION_COLUMNS, decided, welch
 from whichdevice.tables.measured import SETTING, measured_values, settings, timed
-from whichdevice.tables.runs import RUN_COLUMNS
-from whichdevice.tables.runs import run_row
+from whichdevice.tables.runs import RUN_COLUMNS, run_row
 
 CONTROL_CELL = ["device", "module", "backend", "precision", "batch_size", "fraction"]
 SINGLE = {
