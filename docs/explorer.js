@@ -34,14 +34,14 @@ const explorer = (() => {
       cache[device] ??= (() => {
         const mark = all.marks.indexOf(text[1]) % 3, rough = all.marks.indexOf(text[1]) > 2;
         const needed = whichdevice.digits(needs[number(text[0])] / 1e9, 2), has = whichdevice.digits(known.memory, 2);
-        const needs = `${needed} of ${has}`, tight = mark === 1, fits = `${["", "tight: ", "no: "][mark]}${needs}`;
+        const amount = `${needed} of ${has}`, tight = mark === 1, fits = `${["", "tight: ", "no: "][mark]}${amount}`;
         const no = text.length > 2 ? null : [null, all.common.sentences.no_tight, all.common.sentences.no_fits][mark];
-        if (text.length === 2) return { fits, needs, tight, no, rough: false, steps: null, step: "–", known: "" };
+        if (text.length === 2) return { fits, needs: amount, tight, no, rough: false, steps: null, step: "–", known: "" };
         const read = (from, to) => number(text.slice(from, to)) / all.scale;
         const [time, step] = [read(2, 6), read(6, 10)].map((value) => value - Math.log(1e9));
         const [host, sdHost] = hosts[number(text[16])];
         return {
-          fits, needs, tight, no, rough, steps: steps(model.software, device, time, read(10, 13), read(13, 16), Math.log(host), sdHost),
+          fits, needs: amount, tight, no, rough, steps: steps(model.software, device, time, read(10, 13), read(13, 16), Math.log(host), sdHost),
           step: whichdevice.timeWords(Math.exp(step), rough), known: rough ? "forecast, rough" : "forecast",
         };
       })();
