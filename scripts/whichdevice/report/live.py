@@ -1,4 +1,4 @@
-"""What a live page carries of an answer: its rows with their joint draws, limits, and the sentences of its words.
+"""The data of an answer on a live page: its rows with their joint draws, limits, and the sentences of its words.
 
 report/live.js makes the decision anew from it for what the reader types. Draws are whole numbers: the logarithm of a
 step's seconds, as decide.py rounds it.
