@@ -91,7 +91,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Device:
-    """One device for the whole training; seconds, hours, USD and the ends of their 80 % intervals; None: not known."""
+    """A device for the whole training; seconds, hours, USD and the ends of their 80 % intervals; None: not known."""
 
     device: str
     fits: bool | None
@@ -138,7 +138,7 @@ class Asked:
         return pd.DataFrame([asdict(_known(option)) for option in self.answer.options]).set_index("device")
 
     def __getitem__(self, device: str) -> Device:
-        """One device by its name."""
+        """Return the device of this name."""
         names = [option.device for option in self.answer.options]
         if device not in names:
             raise KeyError(f"{device}: not asked about; there are {', '.join(names)}")
@@ -300,7 +300,7 @@ def _write(
 
 
 def _pickled(value: Any) -> bytes:
-    """By value what a notebook or a script defines; raises StudyError where that needs a package that is missing."""
+    """Pickle by value what a notebook or script defines; raises StudyError where that needs a missing package."""
     plain = find_spec("cloudpickle") is None
     writer = pickle if plain else import_module("cloudpickle")
     try:

@@ -8,17 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from needs import require
 
-torch = pytest.importorskip("torch")
+require("torch")
+import torch
 
-from whichdevice.files import package_first  # noqa: E402
-from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan  # noqa: E402
-from whichdevice.forecast.torch.records import step_of  # noqa: E402
-from whichdevice.models.address import read_address  # noqa: E402
-from whichdevice.models.loading import workload_class  # noqa: E402
-from whichdevice.models.script_run import Found  # noqa: E402
-from whichdevice.models.scripts import known, probe  # noqa: E402
-from whichdevice.workloads.base import Options  # noqa: E402
+from whichdevice.files import package_first
+from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
+from whichdevice.forecast.torch.records import step_of
+from whichdevice.models.address import read_address
+from whichdevice.models.loading import workload_class
+from whichdevice.models.script_run import Found
+from whichdevice.models.scripts import known, probe
+from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
 SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."

@@ -1,4 +1,4 @@
-"""One answer from the tables of a study: rows of devices, their costs, a decision and its words. Pure functions.
+"""The answer from the tables of a study: rows of devices, their costs, a decision and its words. Pure functions.
 
 `answers` is what terminal, report, page, JSON and notebook show. Nothing else compares devices, prices a training or
 words a decision.

@@ -37,7 +37,7 @@ By = Literal["cost", "time"]
 
 @dataclass(frozen=True)
 class Wants:
-    """What the user wants. Of the size of the training as much as is known; USD and seconds."""
+    """Wishes of the user, and the size of the training as far as it is known; USD and seconds."""
 
     examples: float | None = None
     epochs: float | None = None
@@ -135,7 +135,7 @@ class Option:
 
     @property
     def timely(self) -> bool:
-        """Whether it is likely to end within the deadline."""
+        """Return whether it is likely to end within the deadline."""
         return (self.in_time or 0.0) >= IN_TIME
 
 
@@ -164,7 +164,7 @@ class Answer:
 
     @property
     def late(self) -> bool:
-        """Whether no choice ends within the deadline, so that time decides."""
+        """Return whether no choice ends within the deadline, so that time decides."""
         return self.wants.by == "cost" and self.work.mode != "operation" and self.pick is not None and not any(
             option.timely for option in self.choices
         )
@@ -192,8 +192,8 @@ class Answer:
 
     @property
     def fits_nowhere(self) -> bool:
-        """Whether every device is known to be too small, and by how much; that it has no time here is no matter."""
-        rows = [each.row for each in self.options if not (each.row.is_here and each.row.evidence == UNKNOWN)]
+        """Return whether every device is known to be too small; that this machine has no time is no matter."""
+        rows = [option.row for option in self.options if not (option.row.is_here and option.row.evidence == UNKNOWN)]
         return all(row.evidence == DOES_NOT_FIT for row in rows) and any(row.memory_needed for row in rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -328,7 +328,7 @@ def _judged(options: Sequence[Option], wants: Wants) -> list[Option]:
 def _turning(
     pool: list[int], rows: Sequence[Row], usd: np.ndarray, seconds: np.ndarray, hour_usd: float
 ) -> tuple[Turning, ...]:
-    """Where the pick changes as an hour of waiting costs more than `hour_usd`."""
+    """Points where the pick changes as an hour of waiting costs more than `hour_usd`."""
 
     def at(price: float) -> int:
         return _pick(pool, rows, usd + price * seconds / HOUR, seconds, "cost")
@@ -351,7 +351,7 @@ def _turning(
 
 
 def _is_worse(option: Option, best: Option) -> bool:
-    """Whether it takes noticeably longer or costs noticeably more."""
+    """Return whether it takes noticeably longer or costs noticeably more."""
     longer = (option.seconds or 0.0) > max((best.seconds or 0.0) * (1 + NEAR), (best.seconds or 0.0) + NEAR_SECONDS)
     dearer = (option.usd or 0.0) > max((best.usd or 0.0) * (1 + NEAR), (best.usd or 0.0) + NEAR_USD)
     return longer or dearer
@@ -415,7 +415,7 @@ def _ruled_out(option: Option, wants: Wants) -> RuledOut | None:
 
 
 def _pick(pool: list[int], rows: Sequence[Row], value: np.ndarray, seconds: np.ndarray, by: By) -> int:
-    """Of the least expected cost; of several that are nearly the same the fastest, then the one here or the cheapest.
+    """Return the one of the least expected cost; of nearly equal ones the fastest, then the one here or the cheapest.
 
     Where time decides, time comes before cost.
     """
@@ -433,7 +433,7 @@ def _pick(pool: list[int], rows: Sequence[Row], value: np.ndarray, seconds: np.n
 def _chances(
     chosen: list[int], value: np.ndarray, seconds: np.ndarray, late: np.ndarray, by: By
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each choice and draw: whether nothing is better by more than 5 %, and what the best would save.
+    """Return for each choice and draw whether nothing is better by more than 5 %, and what the best would save.
 
     A choice that ends too late is worse than any that does not.
     """
@@ -448,7 +448,7 @@ def _chances(
 
 
 def _on_front(option: Option, options: Sequence[Option]) -> bool:
-    """Whether no choice is both cheaper and faster."""
+    """Return whether no choice is both cheaper and faster."""
     if option.ruled_out or option.seconds is None or option.usd is None:
         return option.ruled_out is None
     return not any(

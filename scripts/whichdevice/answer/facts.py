@@ -1,4 +1,4 @@
-"""What limits an answer, what to change, what settles it: facts beside the decision, from which words are made."""
+"""Facts beside the decision: what limits an answer, what to change, what settles it; words are made from them."""
 
 import math
 from collections.abc import Mapping
@@ -128,7 +128,7 @@ def settling(answer: Answer) -> Settling | None:
 
 @dataclass(frozen=True)
 class Buying:
-    """What a card costs, and from how many hours of use on that is cheaper than renting."""
+    """The price of a card, and from how many hours of use on that is cheaper than renting."""
 
     usd: float
     hours: float

@@ -1,4 +1,4 @@
-"""What is known of one piece of work: a row for each device, measured or forecast, from the tables of a study.
+"""Facts of one piece of work: a row for each device, measured or forecast, from the tables of a study.
 
 A piece of work is a workload in one mode, sequence length and batch size. Times are in seconds, memory in bytes. Every
 interval of an answer holds 80 % of true values: a forecast's as it is, a measured one's from its 95 % t-interval.
@@ -46,7 +46,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Row:
-    """One device: what is known of a step there, and what an hour costs. None: not known."""
+    """A device: what is known of a step there, and what an hour costs. None: not known."""
 
     card: str  # the device, however it is offered; its name in tables
     kind: str  # cpu, gpu or tpu
@@ -92,7 +92,7 @@ class Row:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is this machine, or one whose records were merged, rather than one to rent."""
+        """Return whether it is this machine, or one whose records were merged, rather than one to rent."""
         return not self.rented
 
     @property
@@ -107,7 +107,7 @@ class Row:
 
     @property
     def spot(self) -> bool:
-        """Whether the cloud may take it away at any moment."""
+        """Return whether the cloud may take it away at any moment."""
         return self.price.kind == "spot"
 
     @property
@@ -117,13 +117,13 @@ class Row:
 
     @property
     def is_several(self) -> bool:
-        """Whether several GPUs share the batch."""
+        """Return whether several GPUs share the batch."""
         return self.devices > 1 and self.kind == "gpu"
 
 
 @dataclass(frozen=True)
 class Work:
-    """One piece of work and its rows, measured devices first."""
+    """A piece of work and its rows, measured devices first."""
 
     workload: str
     module: str
@@ -451,7 +451,7 @@ def _forecast(expected: Expected) -> Row:
 
 
 def _with_card(row: Row, known: HardwareRow | None) -> Row:
-    """What one card costs that people buy."""
+    """The row with the price of a card that people buy."""
     if known is None or known.card is None or row.card != known.device:
         return row
     return replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)

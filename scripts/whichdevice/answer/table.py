@@ -108,12 +108,12 @@ def shown(answer: Answer, everything: bool = False) -> list[Option]:
 
 
 def _without_answer(option: Option) -> bool:
-    """Whether nothing is known but why: neither a time nor that it does not fit."""
+    """Return whether nothing is known but why: neither a time nor that it does not fit."""
     return option.seconds is None and option.row.evidence != DOES_NOT_FIT and not option.row.is_here
 
 
 def _is_folded(answer: Answer, option: Option) -> bool:
-    """Whether it is a spot machine that nobody asked for, or one of several numbers of devices that is too few."""
+    """Return whether it is a spot machine that nobody asked for, or a number of devices that is too few."""
     several = answer.pick is not None and any(other.row.is_several for other in answer.options)
     return option.why == Reason.SPOT or (several and option.row.evidence == DOES_NOT_FIT)
 
@@ -195,7 +195,7 @@ def _trained(answers: Sequence[Answer]) -> list[Answer]:
 
 
 def _same_elsewhere(answer: Answer) -> bool:
-    """Whether all machines elsewhere end within a quarter of an hour and a dollar of each other."""
+    """Return whether all machines elsewhere end within a quarter of an hour and a dollar of each other."""
     others = [option for option in answer.choices if not option.row.is_here and option.usd is not None]
     times, costs = [option.seconds or 0.0 for option in others], [option.usd or 0.0 for option in others]
     return len(others) > 2 and max(times) - min(times) <= NEAR_SECONDS and max(costs) - min(costs) <= LITTLE_USD
@@ -227,7 +227,7 @@ def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
 
 
 def _stake_words(answer: Answer) -> str:
-    """What the worst choice costs more than the pick."""
+    """The amount that the worst choice costs more than the pick."""
     usd, seconds = _at_stake(answer)
     stakes = [say("usd", usd=usd_words(usd))] if usd >= LITTLE_USD else []
     stakes += [time_words(seconds)] if seconds > NEAR_SECONDS else []

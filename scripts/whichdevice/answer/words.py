@@ -483,7 +483,7 @@ def _workers(count: int) -> str:
 
 
 def _tight(answer: Answer) -> list[str]:
-    """Where the pick may turn out to be too small, the best choice that is not."""
+    """The best choice with room, in case the pick turns out to be too small."""
     if answer.pick is None or not answer.pick.row.memory_tight:
         return []
     other = facts.with_room(answer)
@@ -580,11 +580,11 @@ def parts_words(row: Row) -> str:
     parts = [say(f"part_{name}", gb=two(nbytes / 1e9)) for name, nbytes in facts.parts(row).items()]
     if not parts:
         return ""
-    each = say("of_each") if row.devices > 1 else ""
+    of_each = say("of_each") if row.devices > 1 else ""
     nbytes = row.memory_parts.get("context")
     context = say("context", gb=two(nbytes / 1e9)) if nbytes else ""
     way = say("way", way=row.way) if row.way else ""
-    return say("parts", each=each, parts=", ".join(parts), context=context, way=way)
+    return say("parts", each=of_each, parts=", ".join(parts), context=context, way=way)
 
 
 def changes_words(row: Row) -> str:

@@ -42,7 +42,7 @@ LONG_SECONDS = 120.0  # of one process, after which two are enough: the interval
 
 @dataclass(frozen=True)
 class Question:
-    """What a person asks about one model, on the command line or in Python."""
+    """The question that a person asks about one model, on the command line or in Python."""
 
     model: Model
     wants: Wants = field(default_factory=Wants)
