@@ -1,11 +1,13 @@
 """`whichdevice.ask` in Python: files and objects of Keras and PyTorch, in a script and in a notebook."""
 
-import argparse
+import functools
 import os
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,20 +16,22 @@ from answer.test_answer import CHEAP, FAST, FREE, answer, here
 
 import whichdevice as wd
 from whichdevice import api
+from whichdevice.answer import Wants
 from whichdevice.errors import StudyError
 from whichdevice.models.loading import workload_class
+from whichdevice.planning.one_model import Question
 from whichdevice.workloads.base import Options
 
 X, Y = np.random.default_rng(0).random((40, 6), np.float32), np.arange(40) % 3
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> argparse.Namespace:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """What the command is asked; nothing is measured or forecast."""
-    seen = argparse.Namespace()
+    seen = SimpleNamespace()
 
-    def answered(args: argparse.Namespace) -> Any:
-        vars(seen).update(vars(args))
+    def answered(question: Question) -> Any:
+        vars(seen).update(vars(question))
         return None, [answer(here(), FAST, CHEAP, FREE)]
 
     monkeypatch.setattr("whichdevice.commands.ask.answered", answered)
@@ -43,13 +47,13 @@ def test_importing_the_package_prints_nothing_and_imports_no_library() -> None:
         assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
-def test_a_file_is_asked_as_by_the_command(asked: argparse.Namespace) -> None:
+def test_a_file_is_asked_as_by_the_command(asked: SimpleNamespace) -> None:
     wd.ask("train.py -- --lr 1", devices=["T4", "L4"], budget_usd=20, deadline_h=12, examples=9, measure=False)
-    assert (asked.model, asked.passed_on, asked.devices) == ("train.py", ["--lr", "1"], "T4,L4")
-    assert (asked.budget, asked.deadline, asked.examples, asked.no_measuring) == (20, "12h", 9, True)
+    assert (asked.model, asked.script_arguments, asked.devices) == ("train.py", ("--lr", "1"), ("T4", "L4"))
+    assert asked.wants == Wants(examples=9, deadline=12 * 3600, budget=20) and not asked.measuring
 
 
-def test_the_answer_has_devices_a_table_a_page_and_a_text(asked: argparse.Namespace) -> None:
+def test_the_answer_has_devices_a_table_a_page_and_a_text(asked: SimpleNamespace) -> None:
     found = wd.ask("resnet50")
     assert found.best == found["T4, free"] == found.cheapest
     assert found.fastest is not None and found.fastest.device == "H100" and found["H100"].fits
@@ -62,7 +66,7 @@ def test_the_answer_has_devices_a_table_a_page_and_a_text(asked: argparse.Namesp
 
 
 @pytest.mark.slow
-def test_a_loop_that_is_watched_trains_on_and_its_step_is_asked(asked: argparse.Namespace) -> None:
+def test_a_loop_that_is_watched_trains_on_and_its_step_is_asked(asked: SimpleNamespace) -> None:
     torch = pytest.importorskip("torch")
     net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
     optimizer, other = (torch.optim.SGD(net.parameters(), lr=0.1, momentum=each) for each in (0.9, 0.0))
@@ -82,7 +86,7 @@ def test_a_loop_that_is_watched_trains_on_and_its_step_is_asked(asked: argparse.
     module = workload.model().module
     inputs, target = workload.batch({name: torch.from_numpy(each) for name, each in train.arrays.items()}, slice(0, 8))
     assert workload.loss(target, workload.forward(module, inputs, target)).ndim == 0
-    assert workload.optimizer(module).defaults["momentum"] == 0.9 and asked.examples == 900
+    assert workload.optimizer(module).defaults["momentum"] == 0.9 and asked.wants.examples == 900
     with pytest.raises(StudyError, match="watch: the optimiser did not step"), wd.watch(net, optimizer):
         pass
     with pytest.raises(StudyError, match=r"watch: a torch.nn.Module and a torch.optim.Optimizer are needed"):
@@ -91,7 +95,7 @@ def test_a_loop_that_is_watched_trains_on_and_its_step_is_asked(asked: argparse.
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", ["keras", "torch"])
-def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: argparse.Namespace) -> None:
+def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: SimpleNamespace) -> None:
     files = set()
     for _ in range(2):  # weights differ, the model does not
         if framework == "keras":
@@ -105,7 +109,7 @@ def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: 
             wd.ask(model, torch.from_numpy(X), torch.from_numpy(Y), loss=torch.nn.CrossEntropyLoss(), batch_size=4)
         files.add(asked.model)
     (file,) = files
-    assert asked.examples == 40
+    assert asked.wants.examples == 40
     chosen = workload_class(file)
     assert (chosen.framework, chosen.recipe.batch_size) == (framework, 4)
     workload = chosen(Options(batch_size=4))
@@ -114,7 +118,82 @@ def test_an_object_becomes_a_model_file_of_the_same_step(framework: str, asked: 
     assert workload.model().count_params() == 21
 
 
-def test_a_model_that_nobody_asked_about_for_a_month_is_removed(asked: argparse.Namespace) -> None:
+LR, OTHER_LR = 0.1, 0.2
+
+
+def scaled(by: float) -> Any:
+    """A loss that holds a number."""
+    return lambda output, target: by * torch_mse(output, target)
+
+
+def torch_mse(output: Any, target: Any) -> Any:
+    return ((output - target) ** 2).mean()
+
+
+def frozen(module: Any) -> Any:
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    return module
+
+
+def with_buffer(module: Any, kept: list[int]) -> Any:
+    torch = pytest.importorskip("torch")
+    module.register_buffer("mask", torch.tensor(kept), persistent=False)
+    return module
+
+
+def with_attribute(module: Any) -> Any:
+    module.steps = 5
+    return module
+
+
+CHANGED = {  # of the step of a linear layer: module, loss, optimizer
+    "frozen weights": (frozen, None, None),
+    "evaluation mode": (lambda module: module.eval(), None, None),
+    "a buffer": (lambda module: with_buffer(module, [1]), None, None),
+    "another mask": (lambda module: with_buffer(module, [0]), None, None),
+    "an attribute": (with_attribute, None, None),
+    "what a loss holds": (None, scaled(2.0), None),
+    "another number in it": (None, scaled(3.0), None),
+    "a partial": (None, functools.partial(torch_mse), None),
+    "an optimiser's rate": (None, None, lambda module: ("SGD", LR)),
+    "another rate": (None, None, lambda module: ("SGD", OTHER_LR)),
+    "a partial's rate": (None, None, functools.partial(dict, lr=0.1)),
+    "another partial's rate": (None, None, functools.partial(dict, lr=0.2)),
+}
+
+
+def test_whatever_changes_the_step_is_another_file_and_weights_are_not(asked: SimpleNamespace) -> None:
+    """A frozen layer, asked about again, had the answer of the whole model."""
+    torch = pytest.importorskip("torch")
+    files = {}
+    for name, (change, loss, optimizer) in (CHANGED | {"nothing": (None, None, None)}).items():
+        for _ in range(2):  # with other weights
+            module = torch.nn.Linear(6, 3)
+            module = change(module) if change else module
+            wd.ask(module, torch.from_numpy(X), loss=loss or torch_mse, optimizer=optimizer)
+            files.setdefault(name, set()).add(asked.model)
+    assert all(len(each) == 1 for each in files.values()), files
+    assert len(set.union(*files.values())) == len(files)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"deadline_h": float("inf")}, "ask: deadline_h inf: a number above 0 is needed"),
+        ({"deadline_h": 0}, "ask: deadline_h 0: a number above 0 is needed"),
+        ({"budget_usd": -1}, "ask: budget_usd -1: a number above 0 is needed"),
+        ({"examples": float("nan")}, "ask: examples nan: a number above 0 is needed"),
+        ({"batch_size": 0}, "ask: batch_size 0: a number of at least 1 is needed"),
+        ({"by": "luck"}, "ask: by is 'luck'; it must be one of cost, time"),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_names_it(given: dict[str, Any], text: str, asked: SimpleNamespace) -> None:
+    with pytest.raises(StudyError, match=re.escape(text)):
+        wd.ask("resnet50", **given)
+
+
+def test_a_model_that_nobody_asked_about_for_a_month_is_removed(asked: SimpleNamespace) -> None:
     torch = pytest.importorskip("torch")
     module, old, young = torch.nn.Linear(6, 3), api.CACHE / "old", api.CACHE / "young"
     for folder, days in ((old, 31), (young, 29)):
@@ -126,7 +205,7 @@ def test_a_model_that_nobody_asked_about_for_a_month_is_removed(asked: argparse.
     assert {*api.CACHE.iterdir()} == {young, file} and time.time() - file.stat().st_mtime < 86400
 
 
-def test_what_cannot_be_asked_is_one_line(asked: argparse.Namespace) -> None:
+def test_what_cannot_be_asked_is_one_line(asked: SimpleNamespace) -> None:
     torch, keras = pytest.importorskip("torch"), pytest.importorskip("keras")
     for model, text in (
         (torch.nn.Linear(2, 1), "ask: a torch.nn.Module needs a batch of examples"),

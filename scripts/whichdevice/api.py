@@ -6,7 +6,6 @@ folder of the user's cache with a small model file that reads them; from there i
 after the last question about it it is removed.
 """
 
-import argparse
 import hashlib
 import html
 import inspect
@@ -22,18 +21,22 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from whichdevice.answer import Answer, Option
-from whichdevice.answer.decide import HOUR
+from whichdevice.answer import Answer, Option, Wants
+from whichdevice.answer.decide import HOUR, By
+from whichdevice.answer.words import why_words
 from whichdevice.commands import ask as command
+from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
+from whichdevice.fingerprint import fingerprint
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.models.model_file import FRAMEWORKS
+from whichdevice.planning.one_model import Question
 
 if TYPE_CHECKING:
     from whichdevice.models.torch_script import Watch
@@ -42,6 +45,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whic
 KEPT_SECONDS = 30 * 86400.0  # of a model that is no longer asked about
 MOST_EXAMPLES = 4096  # of the given data that processes read
 BATCH = 32
+FULL_BATCHES = 10  # of the given data, from which on they are the whole data rather than a sample
 WITHOUT_CLOUDPICKLE = "ask: classes and functions of your own need cloudpickle: pip install cloudpickle"
 MODEL_FILE = '''"""A model that whichdevice.ask was given. It writes this file; {identity}."""
 
@@ -99,7 +103,7 @@ class Device:
     usd_low: float | None
     usd_high: float | None
     sure: float | None  # chance that no choice is better
-    ruled_out: str | None  # why it is no choice
+    ruled_out: str | None  # why it is no choice, in words
 
 
 class Asked:
@@ -164,8 +168,8 @@ def ask(
     examples: float | None = None,
     epochs: float | None = None,
     devices: Sequence[str] | None = None,
-    by: str = "cost",
-    deadline_h: float = 24.0,
+    by: By = "cost",
+    deadline_h: float = DEADLINE_HOURS,
     budget_usd: float | None = None,
     measure: bool = True,
 ) -> Asked:
@@ -176,24 +180,38 @@ def ask(
     own; `optimizer(module)` is AdamW unless given. `examples` is how many an epoch has; unless given, x is counted.
     Raises StudyError in one line.
     """
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    args = parser.parse_args([""])
-    args.examples, args.epochs, args.by, args.budget, args.deadline = examples, epochs, by, budget_usd, f"{deadline_h}h"
-    args.devices, args.no_measuring = None if devices is None else ",".join(devices), not measure
+    script_arguments: tuple[str, ...] = ()
     if isinstance(model, str | Path):
-        args.batch, (args.model, _, given) = batch_size, str(model).partition(ARGUMENTS)
-        args.passed_on = shlex.split(given)
+        name, _, after = str(model).partition(ARGUMENTS)
+        script_arguments = tuple(shlex.split(after))
     else:
         if x is not None and y is None and not hasattr(x, "shape") and not isinstance(x, Mapping | list | tuple):
             x, y = next(iter(x))[:2]  # a Dataset or a DataLoader: its first batch
             batch_size = batch_size or len(next(_arrays(x)))
         batch = batch_size or BATCH
-        args.model = str(_written(model, x, y, loss, optimizer, batch))
-        if examples is None and x is not None and (given_examples := len(next(_arrays(x)))) >= 10 * batch:
-            args.examples = given_examples
-    _, found = command.answered(args)
-    return Asked(found[0])
+        name = str(_written(model, x, y, loss, optimizer, batch))
+        given = 0 if x is None else len(next(_arrays(x)))
+        examples = given if examples is None and given >= FULL_BATCHES * batch else examples
+        batch_size = None  # the file has it
+    if by not in get_args(By):
+        raise StudyError(f"ask: by is {by!r}; it must be one of {', '.join(get_args(By))}")
+    wants = Wants(
+        examples=command.positive("ask: examples", examples),
+        epochs=command.positive("ask: epochs", epochs),
+        by=by,
+        deadline=(command.positive("ask: deadline_h", deadline_h) or DEADLINE_HOURS) * HOUR,
+        budget=command.positive("ask: budget_usd", budget_usd),
+    )
+    question = Question(
+        model=name,
+        wants=wants,
+        devices=None if devices is None else tuple(devices),
+        batch=command.at_least_one("ask: batch_size", batch_size),
+        measuring=measure,
+        script_arguments=script_arguments,
+    )
+    _, answers = command.answered(question)
+    return Asked(answers[0])
 
 
 def watch(model: Any, optimizer: Any) -> "Watch":
@@ -228,9 +246,7 @@ def _written(model: Any, x: Any, y: Any, loss: Any, optimizer: Any, batch: int) 
         raise StudyError("ask: a torch.nn.Module needs a batch of examples: ask(module, x, y, loss=...)")
     held = {"model": model, "data": _data(x, y, batch)}
     held |= {name: each for name, each in (("loss", loss), ("optimizer", optimizer)) if each is not None}
-    shapes = [f"{name} {tuple(each.shape)} {each.dtype}" for name, each in model.state_dict().items()]
-    identity = [repr(model), *shapes, *map(_source, {type(each) for each in model.modules()})]
-    identity += [_source(each) for each in (loss, optimizer)]
+    identity = [fingerprint([model, loss, optimizer])]
     return _write(type(model).__name__, "torch", "torch", identity, held, list(held), batch)
 
 
@@ -251,7 +267,7 @@ def _write_keras(model: Any, x: Any, y: Any, batch: int) -> Path:
     held = {"own": own} | ({} if x is None else {"data": _data(x, y, batch)})
     config = model.to_json() + repr(model.get_compile_config())
     config = re.sub(r"_\d+(?=['\"])", "", config)  # Keras numbers the models, layers and optimizers of a session
-    identity = [config, *map(_source, own.values())]
+    identity = [config, fingerprint(list(own.values())), fingerprint([one for one in losses if callable(one)])]
     imported = f"keras\nimport {keras.backend.backend()}"
     return _write(
         model.name, "keras", imported, identity, held, ["keras", *(["data"] * (x is not None))], batch, model.save
@@ -295,13 +311,6 @@ def _pickled(value: Any) -> bytes:
     return found
 
 
-def _source(own: Any) -> str:
-    try:
-        return inspect.getsource(own)
-    except (OSError, TypeError):
-        return repr(type(own)) if own is not None else ""
-
-
 def _data(x: Any, y: Any, batch: int) -> tuple[Any, ...]:
     """Arrays of at most MOST_EXAMPLES, at least two batches: as many as there are, again and again."""
     given = _plain(x) if y is None else (_plain(x), _plain(y))
@@ -338,5 +347,5 @@ def _known(option: Option) -> Device:
     hours = [each and each / HOUR for each in (option.seconds, option.seconds_low, option.seconds_high)]
     return Device(
         option.device, row.fits, row.evidence, row.step_time, hours[0], hours[1], hours[2], option.usd, option.usd_low,
-        option.usd_high, option.sure, option.ruled_out,
+        option.usd_high, option.sure, None if option.ruled_out is None else why_words(option.ruled_out),
     )  # fmt: skip

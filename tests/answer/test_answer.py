@@ -48,7 +48,8 @@ def here(step: float = 0.1, **more: Any) -> Row:
 
 
 def device(name: str, step: float, usd: float | None, spread: float = 0.3, own: float = 0.05, **more: Any) -> Row:
-    known = {"precision": "mixed_float16", "price": CLOUD if usd is not None else NOBODY, "rented": True, "fits": True, "chip": name}
+    price = CLOUD if usd is not None else NOBODY
+    known = {"precision": "mixed_float16", "price": price, "rented": True, "fits": True, "chip": name}
     return Row(
         name, "gpu", FORECAST, step_time=step, usd_per_hour=usd, log_sd_shared=spread, log_sd_own=own, **(known | more)
     )  # fmt: skip
@@ -73,7 +74,7 @@ def pick(*rows: Row, **wants: Any) -> str | None:
 FAST, MIDDLE, CHEAP = device("H100", 0.003, 3.0), device("L40S", 0.01, 0.8), device("T4", 0.04, 0.15)
 FREE = replace(CHEAP, usd_per_hour=0.0, price=Price("free", "Colab"), session_hours=12.0)
 SPOT = replace(FAST, usd_per_hour=0.8, price=Price("spot", "Cloud"))
-UNPRICED = device("A", 0.0031, None)
+UNPRICED, UNRENTED = device("A", 0.0031, None), device("RTX 2080 Ti", 0.01, None)
 # Hours of the whole: H100 0.08, L40S 0.28, T4 1.1, here 2.8. USD: 0.25, 0.22, 0.17, 0.08.
 HEAVY = {"examples": STEPS * 3000.0}  # 30 times as much: hours 2.5, 8.3, 33, 83; USD 7.5, 6.7, 5.0, 2.5
 DECISIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], str | None]] = [
@@ -95,8 +96,8 @@ DECISIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], str | None]] = [
     ("a spot machine", {**HEAVY, "spot": True}, (here(), FAST, MIDDLE, SPOT), "H100, spot"),
     ("moving it is not worth a quarter of an hour", {"examples": 5e5}, (here(), FAST, FREE), "this machine"),
     ("what does not fit is no choice", HEAVY, (FAST, replace(MIDDLE, evidence="does not fit", step_time=None)), "H100"),
-    ("without a price it cannot be the cheapest", HEAVY, (FAST, replace(MIDDLE, usd_per_hour=None, price=NOBODY)), "H100"),
-    ("without a price it is the fastest", {**HEAVY, "by": "time"}, (replace(FAST, usd_per_hour=None, price=NOBODY), CHEAP), "H100"),
+    ("without a price it cannot be the cheapest", HEAVY, (FAST, UNRENTED), "H100"),
+    ("without a price it is the fastest", {**HEAVY, "by": "time"}, (UNPRICED, CHEAP), "A"),
     ("without any price, too", {**HEAVY, "by": "time"}, (UNPRICED, device("B", 0.003, None)), "B"),
     ("overlapping intervals block nothing", HEAVY, (MIDDLE, device("A10G", 0.0101, 0.8, own=0.6)), "L40S"),
     ("a likely cheaper one with a heavy tail", HEAVY, (MIDDLE, device("A10G", 0.0099, 0.8, own=0.9)), "L40S"),

@@ -2,6 +2,7 @@
 
 import html
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +10,12 @@ from typing import Any
 
 import pytest
 import synthetic
-from answer.test_answer import FAST, MIDDLE, SMALL, answer
+from answer.test_answer import FAST, MIDDLE, SMALL, SPOT, UNRENTED, answer
+from answer.test_facts import SETTLE
 
 from whichdevice.__main__ import main
 from whichdevice.answer import Row, Wants
-from whichdevice.answer.words import lines
+from whichdevice.answer.words import lines, notes
 from whichdevice.commands.ask import gpus_needed, targets_of
 from whichdevice.config.load import read_study
 from whichdevice.errors import StudyError
@@ -99,6 +101,14 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
         ([MODEL, "--pyt", "python3"], "ask: '--pyt' is not known; did you mean --python?"),
         ([MODEL, "--here-usd", "-1"], "--here-usd -1: a price of 0 or more is needed"),
         ([MODEL, "--deadline", "soon"], "--deadline soon: a time is needed, e.g. 8h, 30min or 3d"),
+        ([MODEL, "--deadline", "."], "--deadline .: a time is needed, e.g. 8h, 30min or 3d"),
+        ([MODEL, "--deadline", "²h"], "--deadline ²h: a time is needed, e.g. 8h, 30min or 3d"),
+        ([MODEL, "--deadline", "0h"], "--deadline 0h: a time is needed, e.g. 8h, 30min or 3d"),
+        ([MODEL, "--gpus", "²"], "--gpus ²: 1, 2, 4, 8, 16, "),
+        ([MODEL, "--gpus", "2,x"], "--gpus 2,x: 1, 2, 4, 8, 16, "),
+        ([MODEL, "--gpus", ","], "--gpus ,: 1, 2, 4, 8, 16, "),
+        ([MODEL, "--gpus", "3"], "--gpus 3: 1, 2, 4, 8, 16, "),
+        ([MODEL, "--budget", "nan"], "--budget nan: a number above 0 is needed"),
         ([MODEL, "--epochs", "0"], "--epochs 0: a number above 0 is needed"),
         (["mnist_cn"], "no built-in workload 'mnist_cn'"),
         ([MODEL, "--devices", "L4,XX9"], "unknown device 'XX9'"),
@@ -276,6 +286,9 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
 
     enough, late, small = Wants(examples=1e5), Wants(examples=1e10), replace(SMALL, card="T4")
     assert needed("net.py", enough, FAST, MIDDLE, small) == []
+    assert needed("net.py", enough, UNRENTED) == []  # nobody rents it: it is not late
+    spot = replace(SPOT, card="L40S")
+    assert needed("net.py", enough, FAST, SPOT, spot, small, MIDDLE, replace(small, card="V100")) == [1, 2, 4]
     assert needed("net.py", enough, FAST, small) == [1, 2, 4]  # half of them are too small: a large model
     assert needed("net.py", enough, small) == needed("net.py", late, FAST) == [1, 2, 4]  # of a batch of 100
     assert needed("hf:gpt2", late, FAST) == [1, 2, 4, 8, 16, 32, 64]
@@ -331,22 +344,67 @@ def test_a_wrong_mode_has_one_line_in_python_too() -> None:
         OneModel(Question("matmul", mode="predict"), [])
 
 
-def test_the_command_that_settles_it_is_one_that_rent_takes(capsys: pytest.CaptureFixture[str]) -> None:
+PRINTED: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    # the work that is asked about, its device, and the workload that is measured on the rented machine
+    ({"module": MODEL, "batch": 48}, {"card": "RTX 4090"}, {"batch_size": 48, "mode": "train"}),
+    ({"module": MODEL, "mode": "predict", "options": {"width": 64}}, {"card": "T4", "precision": "float32"},
+     {"mode": "predict", "options": {"width": 64}, "precision": ["float32"]}),
+    ({"module": "decoder", "mode": "generate", "batch": 4, "sequence_length": 32}, {"card": "A100 SXM 80GB"},
+     {"mode": "generate", "batch_size": 4, "sequence_length": 32, "backend": "jax"}),
+    ({"module": "shakespeare_lstm", "sequence_length": 50}, {"card": "TPU v5e (v5e-2x2)", "target": "v5e-2x2",
+     "precision": "mixed_bfloat16", "usd_per_hour": 4.8}, {"sequence_length": 50, "precision": ["mixed_bfloat16"]}),
+    ({"module": "my train.py -- --name 'a b'", "batch": 8}, {"card": "L4"},
+     {"module": "my train.py -- --name 'a b'", "batch_size": 8}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "row", "measured"), PRINTED)
+def test_the_command_that_settles_it_measures_the_same_step(
+    step: dict[str, Any], row: dict[str, Any], measured: dict[str, Any], capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, project_root: Path, tmp_path: Path,
+) -> None:  # fmt: skip
+    """The printed line goes through the shell's rules and the real parser, up to SkyPilot's task."""
+    work = tmp_path / "checkout"
+    (work / "envs").mkdir(parents=True)
+    for name in ("envs/rented.sh", MODEL):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text((project_root / name).read_text())
+    (work / "my train.py").write_text("import keras\nkeras.Model().fit()\n")
+    monkeypatch.chdir(work)
+    monkeypatch.setattr("whichdevice.models.scripts.probe", lambda address: keep(address, Found("keras", 8, 40, 3)))
+    rows = replace(SETTLE[0], **row), replace(SETTLE[1], usd_per_hour=row.get("usd_per_hour", 1.0))
+    found = answer(*rows, wants=Wants(examples=3e9, deadline=9e9), **step)
+    [line] = [line for line in notes(found) if "whichdevice rent" in line]
+    command = shlex.split(line[line.index("whichdevice rent") :])
+    assert main(["rent", "--dry-run", *command[2:]]) == 0, capsys.readouterr().err
+    script = json.loads(capsys.readouterr().out)["run"]
+    study = json.loads(shlex.split(script.splitlines()[0].partition(" >")[0])[2])
+    [workload] = study["workloads"].values()
+    assert {name: workload[name] for name in measured} == measured
+    assert workload["precision"] == [rows[0].precision] and workload["module"] == step["module"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([MODEL], f'rent: {MODEL} on which device? --on "RTX 4090"'),
+        ([MODEL, "--on", "RTX 4090", "--max-usd", "0.01"], "rent: --max-usd 0.01 is 2 min; 0.09 USD are the least"),
+        ([MODEL, "--on", "XX9"], "unknown device 'XX9'"),
+        ([MODEL, "--on", "T4", "--batch", "0"], "--batch 0: a number of at least 1 is needed"),
+        ([MODEL, "--on", "T4", "--", "--lr", "1"], f"{MODEL}: takes nothing after --: it is no training script"),
+        ([], 'rent: name the device: --on "RTX 4090", or --device gpu or tpu'),
+    ],
+)
+def test_rent_refuses_in_one_line(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rent", "--dry-run", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(line)
+
+
+def test_rent_takes_a_device_by_its_name_and_people_use_sixteen_bits(capsys: pytest.CaptureFixture[str]) -> None:
     for name, accelerator in (("RTX 4090", "RTX4090:1"), ("v5e-2x2", "tpu-v5litepod-4"), ("A100", "A100-80GB-SXM:1")):
         assert main(["rent", MODEL, "--on", name, "--max-usd", "40", "--dry-run"]) == 0
         task = json.loads(capsys.readouterr().out)
         assert task["resources"]["accelerators"] == accelerator and "mixed_bfloat16" in task["run"]
-    for arguments, line in (
-        ([MODEL], f'rent: {MODEL} on which device? --on "RTX 4090"'),
-        (
-            [MODEL, "--on", "RTX 4090", "--max-usd", "0.01"],
-            "rent: --max-usd 0.01 is 2 min; 0.09 USD are the least",
-        ),
-        ([MODEL, "--on", "XX9"], "unknown device 'XX9'"),
-        ([], 'rent: name the device: --on "RTX 4090", or --device gpu or tpu'),
-    ):
-        assert main(["rent", *arguments, "--dry-run"]) == 2
-        assert capsys.readouterr().err.startswith(line)
 
 
 def test_a_script_is_answered_as_its_whole_training_in_its_own_precision(

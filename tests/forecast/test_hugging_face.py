@@ -17,7 +17,7 @@ from whichdevice.forecast.torch.trace import Step, trace_step  # noqa: E402
 from whichdevice.models.hugging_face import configuration, known_models  # noqa: E402
 from whichdevice.models.loading import read_address, workload_class  # noqa: E402
 from whichdevice.models.tuning import Tuning  # noqa: E402
-from whichdevice.planning.one_model import OneModel  # noqa: E402
+from whichdevice.planning.one_model import OneModel, Question  # noqa: E402
 from whichdevice.records.products import ProgramRequest  # noqa: E402
 from whichdevice.workloads.base import Options  # noqa: E402
 

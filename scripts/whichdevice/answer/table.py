@@ -17,8 +17,9 @@ from whichdevice.answer.words import (
     known_words,
     lines,
     name_words,
-    notes,
+    notes_without_command,
     say,
+    settling_line,
     time_of,
     title,
     turning_words,
@@ -38,7 +39,8 @@ def text(answer: Answer, width: int = 100, everything: bool = False) -> list[str
     """Return the whole answer for a terminal of this width."""
     width = max(width, MIN_WIDTH)
     above = [part for line in [title(answer), "", *lines(answer)] for part in (wrap(line, width) or [""])]
-    below = [part for line in filter(None, [folded(answer, everything), *notes(answer)]) for part in wrap(line, width)]
+    under = [folded(answer, everything), *notes_without_command(answer)]
+    below = [part for line in filter(None, under) for part in wrap(line, width)] + settling_line(answer)
     rows, brief = (cells(answer, everything, intervals) for intervals in (True, False))
     return [*above, "", *_table(head(answer), rows, brief, width, (2, INTERVALS, 1)), "", *below]
 

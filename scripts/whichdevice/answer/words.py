@@ -76,8 +76,6 @@ SENTENCES = {
     "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "turning": ", {device} from USD {usd}",
-    "waiting": "; if an hour of waiting costs you more: {devices}",
-    "turning_first": "{device} from USD {usd}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
@@ -439,11 +437,8 @@ def _fastest(answer: Answer) -> list[str]:
 def turning_words(answer: Answer, fastest: Option) -> str:
     """Return from which price of an hour of waiting on the fastest is the pick, and others on the way to it."""
     points = [(point.device, hour_words(point.hour_usd)) for point in answer.turning]
-    if not points:
+    if not points or points[-1][0] != fastest.device:
         return ""
-    if points[-1][0] != fastest.device:
-        named = ", ".join(say("turning_first", device=device, usd=usd) for device, usd in points)
-        return say("waiting", devices=named)
     *between_them, (_, usd) = points
     return say("more", usd=usd) + "".join(say("turning", device=name, usd=price) for name, price in between_them)
 
@@ -464,7 +459,7 @@ def _with_more_time(answer: Answer) -> list[str]:
 
 
 def waiting(answer: Answer) -> str:
-    """Return how long the pick, or else the fastest device, waits for the input pipeline; empty where it hardly does."""
+    """Return how long the pick, or else the fastest device, waits for the pipeline; empty where it hardly does."""
     work, limit = answer.work, facts.pipeline(answer)
     if limit is None:
         return ""
@@ -608,7 +603,12 @@ def changes_words(row: Row) -> str:
 
 def notes(answer: Answer) -> list[str]:
     """Return what is below the table: how to read it, and what limits it."""
-    passing = [*_several(answer), *_spot_offer(answer), *_settling(answer), *_buying(answer)]
+    return [*notes_without_command(answer), *settling_line(answer)]
+
+
+def notes_without_command(answer: Answer) -> list[str]:
+    """Return the same notes without a command to copy, whose line is never broken."""
+    passing = [*_several(answer), *_spot_offer(answer), *_buying(answer)]
     return [*memory_words(answer), *lasting_notes(answer), *passing]
 
 
@@ -657,7 +657,8 @@ def _spot_offer(answer: Answer) -> list[str]:
     return [say("spot_offer", device=best.row.card, time=time_of(best, False), usd=usd_of(best, False))]
 
 
-def _settling(answer: Answer) -> list[str]:
+def settling_line(answer: Answer) -> list[str]:
+    """Return the command that settles the choice, where that pays."""
     settle = facts.settling(answer)
     return [] if settle is None else [say("settling", command=rent_command(answer.work, settle))]
 

@@ -110,7 +110,7 @@ def try_on(
 
 def forecasts(
     module: str, devices: Sequence[str], precision: str, options: Mapping[str, Any], seconds: float
-) -> list[dict[str, Any]]:
+) -> list[Forecast]:
     """The forecast of the workload's training step at its own batch size on each of these devices."""
     targets = [find_target(name) for name in devices]
     requests = [

@@ -131,7 +131,8 @@ def show(question: "Question", page: Path | None, as_json: bool, everything: boo
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
-    screen.show(answers, list(filter(None, [kept, page and f"Page: {page}"])), asked.left.rows)
+    below = [*([kept] if kept else []), *([f"Page: {page}"] if page else [])]
+    screen.show(answers, below, asked.left.rows)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""One forecast: what is known of a step on a device that nobody here ran, from its record to the table and the answer."""
+"""One forecast, from its record to the table and the answer: what is known of a step on a device that nobody ran."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,7 +40,9 @@ class Forecast:
     )
     reason: str | None = column("why, for every status but ok")
     evidence: str | None = column("forecast: may name candidates, decides nothing")
-    step_time: float | None = column("s, forecast of one step: median of the larger of the device's and the host's time")
+    step_time: float | None = column(
+        "s, forecast of one step: median of the larger of the device's and the host's time"
+    )
     step_time_low: float | None = column("s, lower end of its 80 % interval")
     step_time_high: float | None = column("s, upper end of its 80 % interval")
     throughput: float | None = column("units per s at the forecast step time")

@@ -258,9 +258,7 @@ const whichdevice = (() => {
   function turningWords({ turning }, fastest, words) {
     const hour = (usd) => (usd < 10 ? (Math.ceil(usd * 100 - 1e-6) / 100).toFixed(2) : Math.ceil(usd).toLocaleString("en-US"));
     const points = turning.map(([usd, device]) => ({ usd: hour(usd), device }));
-    if (!points.length) return "";
-    if (points.at(-1).device !== fastest.row.device)
-      return say(words.waiting, { devices: points.map((each) => say(words.turning_first, each)).join(", ") });
+    if (points.at(-1)?.device !== fastest.row.device) return "";
     return say(words.more, points.at(-1)) + points.slice(0, -1).map((each) => say(words.turning, each)).join("");
   }
   const joined = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);

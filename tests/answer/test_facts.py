@@ -1,0 +1,471 @@
+"""Facts before words: what limits an answer and what to do, in tables; sentences that nothing reads."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from answer.test_answer import (
+    CHEAP,
+    FAST,
+    FREE,
+    HEAVY,
+    MIDDLE,
+    NOBODY,
+    PARTS,
+    SIZE,
+    SMALL,
+    SPOT,
+    UNRENTED,
+    answer,
+    device,
+    here,
+    work,
+)
+
+from whichdevice.answer import Answer, Reason, RuledOut, Wants, facts
+from whichdevice.answer.decide import Turning, amount_of, decide
+from whichdevice.answer.rows import Price, Row, estimated, without_time
+from whichdevice.answer.table import cells, folded, head, shown, study_lines, study_rows, text
+from whichdevice.answer.words import (
+    SENTENCES,
+    article,
+    as_json,
+    count_words,
+    formats,
+    hour_words,
+    joined,
+    known_words,
+    lines,
+    memory_words,
+    name_words,
+    notes,
+    rent_command,
+    title,
+    why_words,
+)
+
+TIGHT = replace(CHEAP, memory_tight=True, memory_needed=14.6e9, memory_available=15e9)
+NOTED = replace(FAST, notes=("channels last: as channels first",))
+PIPELINE = {"pipeline_rate": 22_000.0, "pipeline_workers": 2, "written_rate": 400.0}
+HOST = replace(device("L4", 0.03, 0.7), host_time=0.04, host_log_sd=0.1, start_time=420.0)
+WRONG = replace(here(), contradicts=True, forecast_time=0.01, disturbed=True)
+BAD = Price("unknown")
+SETTLE = device("A100", 0.01, 1.0, own=0.4), device("L40S", 0.0105, 1.0, own=0.4)
+CARD = replace(CHEAP, card="RTX 3090", card_usd=1500.0, card_watts=350.0)
+SITUATIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], dict[str, Any]]] = [
+    ("a day", HEAVY, (here(), FAST, MIDDLE, CHEAP, FREE, SPOT), {}),
+    ("an hour", {**HEAVY, "deadline": 3600.0}, (WRONG, FAST, HOST), {}),
+    ("a spot machine", {**HEAVY, "spot": True}, (here(), FAST, MIDDLE, SPOT), {}),
+    ("a budget that nothing keeps", {"budget": 1e-9}, (FAST, FREE, SPOT), {}),
+    ("tight", {}, (TIGHT, FAST, MIDDLE), {}),
+    ("too small", {}, (SMALL, replace(FAST, memory_parts=PARTS, memory_needed=1e9, memory_available=2e11)), {}),
+    ("nowhere", {}, (SMALL,), {}),
+    ("too small here", {}, (estimated("this machine", 9.0, 30e9, 25e9), FAST), {}),
+    ("estimated here", {}, (estimated("this machine", 900.0, 1e9, 25e9), FAST), {}),
+    ("not here", {}, (without_time("this machine", "4-bit weights need a GPU"), FAST), {}),
+    ("nobody rents it", {}, (UNRENTED,), {}),
+    ("a pipeline", {"by": "time"}, (here(0.5), FAST, MIDDLE, CHEAP), PIPELINE),
+    ("notes", {}, (NOTED, MIDDLE), {"remarks": ("Lengths vary.",)}),
+    ("generation", {}, (here(), FAST), {"mode": "generate", "sequence_length": 8, "prompt": 4}),
+    ("predictions", {}, (here(), replace(FAST, software="torch.compile")), {"mode": "predict"}),
+    ("an operation", {}, (here(), FAST), {"mode": "operation", "unit": "product"}),
+    ("several", {**HEAVY}, (replace(FAST, card="8 × H100", devices=8), replace(SMALL, card="H100")), {}),
+    ("what settles it", {"examples": 3e9, "deadline": 9e9}, SETTLE, {}),
+    ("buying", {"examples": 3e10, "deadline": 9e9}, (CARD,), {}),
+]  # fmt: skip
+MARK = "§"
+
+
+def asked(wants: dict[str, Any], rows: tuple[Row, ...], more: dict[str, Any]) -> Answer:
+    return answer(*rows, wants=replace(SIZE, **wants), **more)
+
+
+def decisions(found: Answer) -> Any:
+    """What the decision, the table's choice of rows and the JSON's facts are."""
+    plain = as_json(found)
+    rows = [{name: value for name, value in row.items() if name != "why_not"} for row in plain["rows"]]
+    facts_alone = {name: value for name, value in plain.items() if name not in ("words", "notes", "rows", "amount")}
+    chosen = [(option.device, option is found.pick) for option in shown(found)]
+    return json.loads(json.dumps([facts_alone, rows, chosen, [option.why for option in found.options]]))
+
+
+@pytest.mark.parametrize(("name", "wants", "rows", "more"), SITUATIONS, ids=[one[0] for one in SITUATIONS])
+def test_other_words_change_no_decision(
+    name: str, wants: dict[str, Any], rows: tuple[Row, ...], more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every sentence gets a mark in front: no decision reads one, and every line is made of them."""
+    before = decisions(asked(wants, rows, more))
+    for sentence, template in SENTENCES.items():
+        monkeypatch.setitem(SENTENCES, sentence, f"{MARK}{template}")
+    found = asked(wants, rows, more)
+    assert decisions(found) == before
+    made = [*lines(found), *notes(found), *study_lines([found]), *filter(None, [folded(found)])]
+    assert [line for line in made if MARK not in line and line not in found.work.remarks] == []
+    assert all(MARK in line for line in (title(found), *head(found)[:4], study_rows([found])[0][1]))
+    assert len(text(found)) > 4 and len(cells(found)) == len(shown(found))
+
+
+RULED: list[tuple[str, dict[str, Any], Row, RuledOut | None]] = [
+    ("too small", {}, replace(FAST, evidence="does not fit", step_time=None), RuledOut(Reason.FITS)),
+    ("perhaps too small", {}, replace(FAST, evidence="does not fit", step_time=None, memory_tight=True),
+     RuledOut(Reason.TIGHT)),
+    ("no time", {}, replace(FAST, step_time=None), RuledOut(Reason.TIME)),
+    ("no time, and why", {}, replace(FAST, step_time=None, reason="Connection refused: out of memory"),
+     RuledOut(Reason.TIME, detail="Connection refused: out of memory")),
+    ("no price", {}, UNRENTED, RuledOut(Reason.PRICE)),
+    ("no price, by time", {"by": "time"}, UNRENTED, None),
+    ("no price, by time in a budget", {"by": "time", "budget": 9.0}, UNRENTED, RuledOut(Reason.PRICE)),
+    ("spot", {}, SPOT, RuledOut(Reason.SPOT)),
+    ("spot, asked for", {"spot": True}, SPOT, None),
+    ("dear", {"budget": 0.01}, FAST, RuledOut(Reason.BUDGET, usd=0.01)),
+    ("not free", {"only_free": True}, FAST, RuledOut(Reason.FREE)),
+    ("this machine is as good as free", {"only_free": True}, here(), None),
+    ("a short session", HEAVY, FREE, RuledOut(Reason.SESSION, hours=12.0)),
+    ("several sessions", {**HEAVY, "only_free": True}, FREE, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "wants", "row", "expected"), RULED, ids=[one[0] for one in RULED])
+def test_why_a_device_is_no_choice(rule: str, wants: dict[str, Any], row: Row, expected: RuledOut | None) -> None:
+    found = asked(wants, (row, here()), {})
+    assert next(option for option in found.options if option.row.card == row.card).ruled_out == expected
+
+
+WHY = [
+    (RuledOut(Reason.FITS), "does not fit"), (RuledOut(Reason.TIGHT), "may not fit"),
+    (RuledOut(Reason.TIME), "no time is known"), (RuledOut(Reason.TIME, detail="no compiler"), "no compiler"),
+    (RuledOut(Reason.PRICE), "no price known"), (RuledOut(Reason.SPOT), "may be taken away"),
+    (RuledOut(Reason.FREE), "is not free"), (RuledOut(Reason.BUDGET, usd=4.5), "costs more than 4.5 USD"),
+    (RuledOut(Reason.SESSION, hours=12.0), "a session ends after 12 h"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ruled_out", "words"), WHY)
+def test_a_reason_has_its_words(ruled_out: RuledOut, words: str) -> None:
+    assert why_words(ruled_out) == words
+
+
+def test_a_device_that_nobody_rents_out_is_answered_by_its_time_where_it_is_alone() -> None:
+    """It was refused, after two, four and eight of it were tried."""
+    found = answer(UNRENTED)
+    assert found.pick is not None and (found.by, found.late, found.pick.usd) == ("time", False, None)
+    assert lines(found)[:2] == ["Use an RTX 2080 Ti: 17 min [11–25 min], no price known.", "It is the only choice."]
+    assert facts.several_in_time(found) == []
+
+
+def test_a_device_that_nobody_rents_out_has_a_row_with_its_time_and_is_no_candidate_by_cost() -> None:
+    found = answer(replace(UNRENTED, memory_needed=2e9, memory_available=11e9), FAST)
+    assert found.pick is not None and found.pick.device == "H100"
+    [row] = [row for pick, row in cells(found) if not pick]
+    assert row == ["RTX 2080 Ti", "2 of 11", "10 ms", "17 min [11–25 min]", "–", "no price known"]
+    [plain] = [row for row in as_json(found)["rows"] if row["device"] == "RTX 2080 Ti"]
+    assert plain["ruled_out"]["reason"] == "price" and plain["seconds"] > 0 and plain["memory_needed"] == 2e9
+
+
+def test_a_free_or_cheap_one_is_taken_before_what_nobody_rents_out() -> None:
+    assert [option.why for option in answer(UNRENTED, CHEAP).options] == [None, Reason.PRICE]
+    within = answer(UNRENTED, wants=replace(SIZE, budget=1.0))
+    assert within.pick is None and within.options[0].why == Reason.PRICE
+
+
+LADDER = (  # seconds and USD of a step: each is faster and dearer an hour than the one before
+    device("A", 0.04, 0.2, own=0.0, spread=0.0), device("B", 0.02, 0.6, own=0.0, spread=0.0),
+    device("C", 0.01, 1.8, own=0.0, spread=0.0), device("D", 0.005, 6.0, own=0.0, spread=0.0),
+)  # fmt: skip
+LONG = replace(SIZE, examples=3e8, deadline=9e9)
+
+
+def test_turning_points_are_what_an_hour_of_waiting_picks() -> None:
+    """From the printed price on the device is the pick, and just below it is not."""
+    found = answer(*LADDER, wants=LONG)
+    assert [point.device for point in found.turning] == ["B", "C", "D"] and found.pick.device == "A"
+    before = found.pick.device
+    for point in found.turning:
+        printed = float(hour_words(point.hour_usd))
+        at, below = (
+            answer(*LADDER, wants=replace(LONG, hour_usd=price)) for price in (printed, point.hour_usd * 0.97)
+        )
+        assert (at.pick.device, below.pick.device) == (point.device, before)
+        before = point.device
+    [line] = [line for line in lines(found) if line.startswith("Fastest: ")]
+    prices = [hour_words(point.hour_usd) for point in found.turning]
+    assert line.endswith(
+        f"worth it if an hour of waiting costs you USD {prices[2]} or more, B from USD {prices[0]}, C from USD "
+        f"{prices[1]}."
+    )
+
+
+def test_the_price_of_an_hour_that_is_given_is_where_turning_points_begin() -> None:
+    found = answer(*LADDER, wants=replace(LONG, hour_usd=1e3))
+    assert found.pick is not None and found.pick.device == "D" and found.turning == ()
+    assert answer(*LADDER, wants=replace(LONG, by="time")).turning == ()
+
+
+EQUAL = tuple(device(name, step, 1.0, own=0.5) for name, step in (("A100", 0.01), ("L40S", 0.0107), ("A10G", 0.0111)))
+
+
+def test_where_no_device_has_an_even_chance_it_is_too_near_to_call() -> None:
+    """It said: probably cheapest, 43 % sure."""
+    found = answer(*EQUAL, wants=replace(LONG, deadline=9e9))
+    assert found.pick is not None and (found.pick.sure or 1.0) < 0.5
+    assert {option.device for option in found.toss_up} == {"A100", "L40S", "A10G"} and found.toss_up[0] is found.pick
+    assert lines(found)[1].startswith("Too near to call of 3 that end within years: ")
+    sure = answer(FAST, CHEAP)
+    assert sure.toss_up == () and not any("Too near" in line for line in lines(sure))
+    assert set(as_json(found)["toss_up"]) == {"A100", "L40S", "A10G"}
+
+
+COUNTS = [
+    (60_000, "60,000"), (1e6, "1 million"), (1.5e6, "1.5 million"), (1.1e9, "1.1 billion"), (1.23e9, "1.23 billion"),
+    (1_281_167, "1,281,167"), (2.3e9, "2.3 billion"), (1_000_001, "1,000,001"), (7e9, "7 billion"), (0.5, "0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "words"), COUNTS)
+def test_counts(value: float, words: str) -> None:
+    assert count_words(value) == words
+
+
+NAMES = {
+    "an": ["A100 SXM 80GB", "H100", "L4", "RTX 4090", "RX 7900 XTX", "MI300X", "Arc B580", "A10G"],
+    "a": ["T4", "V100 SXM2", "GTX 1080 Ti", "Titan RTX", "TPU v5e", "Radeon PRO W7900", "P100", "GH200", "B200"],
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), [(name, which) for which, names in NAMES.items() for name in names])
+def test_the_article_is_that_of_the_spoken_name(name: str, expected: str) -> None:
+    assert article(name) == expected
+
+
+USES = [
+    (FAST, "Rent an H100"), (FREE, "Use a free T4 (Colab)"), (SPOT, "Rent a spot H100 (Cloud)"),
+    (here(), "Use this machine"), (UNRENTED, "Use an RTX 2080 Ti"),
+    (replace(FAST, card="8 × H100", devices=8), "Rent 8 × H100"),
+    (replace(SPOT, card="8 × H100", devices=8), "Rent 8 × H100 as spot machines (Cloud)"),
+    (replace(FREE, card="2 × T4", devices=2), "Use free 2 × T4 (Colab)"),
+    (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "words"), USES)
+def test_what_to_do_with_a_device(row: Row, words: str) -> None:
+    assert name_words(answer(row).options[0]) == words
+
+
+def test_rows_are_named_by_card_and_offer() -> None:
+    assert [row.device for row in (FAST, SPOT, FREE, UNRENTED)] == ["H100", "H100, spot", "T4, free", "RTX 2080 Ti"]
+
+
+SOURCES = [
+    (FAST, "forecast"), (here(), "measured"), (replace(FAST, rough=True), "forecast, rough"),
+    (here(rough=True, disturbed=True), "measured, rough, disturbed"),
+    (estimated("this machine", 900.0, 1e9, 25e9), "estimated, rough"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "words"), SOURCES)
+def test_how_a_row_is_known(row: Row, words: str) -> None:
+    assert known_words(answer(row).options[0]) == words
+
+
+PIPELINES: list[tuple[str, dict[str, Any], tuple[str, bool] | None]] = [
+    ("none", {}, None),
+    ("faster than any device", {"pipeline_rate": 1e6}, None),
+    ("slower than the fastest", {"pipeline_rate": 20_000.0}, ("H100", False)),
+    ("slower than all", {"pipeline_rate": 500.0}, ("T4", False)),
+    ("fast enough, but not as written", {"pipeline_rate": 1e6, "written_rate": 500.0}, ("T4", True)),
+    ("as written is best", {"pipeline_rate": 500.0, "written_rate": 499.0}, ("T4", False)),
+]
+
+
+@pytest.mark.parametrize(("rule", "known", "expected"), PIPELINES, ids=[one[0] for one in PIPELINES])
+def test_a_pipeline_limits_the_pick_or_the_fastest(
+    rule: str, known: dict[str, Any], expected: tuple[str, bool] | None
+) -> None:
+    limit = facts.pipeline(answer(FAST, CHEAP, **known))
+    assert (limit and (limit.card, limit.as_written)) == expected
+    if limit is not None:
+        assert 0 < limit.waits < 1 and limit.takes > limit.rate and limit.feed >= 1
+
+
+def test_a_pipeline_without_a_time_limits_nothing() -> None:
+    assert facts.pipeline(answer(replace(FAST, step_time=None), pipeline_rate=9.0)) is None
+
+
+def test_what_is_faster_is_named_where_it_ends_noticeably_earlier() -> None:
+    assert facts.hurry(answer(FAST, CHEAP, wants=replace(SIZE, **HEAVY, deadline=9e9))).device == "H100"
+    assert facts.hurry(answer(FAST, replace(CHEAP, step_time=0.0031))) is None
+
+
+def test_more_time_is_worth_a_sentence_within_a_year() -> None:
+    heavy = replace(SIZE, **HEAVY)
+    option, days = facts.more_time(answer(FAST, MIDDLE, CHEAP, wants=heavy))
+    assert (option.device, days) == ("T4", 3)
+    assert facts.more_time(answer(FAST, CHEAP, wants=replace(heavy, by="time"))) is None
+    assert facts.more_time(answer(FAST, CHEAP, wants=replace(heavy, examples=1e12))) is None  # years
+    assert facts.more_time(answer(CHEAP, wants=SIZE)) is None
+
+
+def test_a_spot_machine_is_offered_where_it_saves_much() -> None:
+    heavy = replace(SIZE, **HEAVY)
+    assert facts.spot_offer(answer(FAST, SPOT, wants=heavy)).device == "H100, spot"
+    assert facts.spot_offer(answer(FAST, replace(SPOT, usd_per_hour=2.9), wants=heavy)) is None
+    assert facts.spot_offer(answer(FAST, SPOT, wants=replace(heavy, by="time"))) is None
+    assert facts.spot_offer(answer(here(), SPOT, wants=replace(heavy, only_free=True))) is None
+
+
+def test_several_gpus_are_named_where_one_is_late_and_share_the_batch_evenly() -> None:
+    late = replace(SIZE, deadline=60.0)
+    assert facts.several_in_time(answer(FAST, wants=late)) == [2, 4]
+    assert facts.several_in_time(answer(FAST, wants=late, batch=7)) == []
+    assert facts.several_in_time(answer(FAST, wants=late, mode="predict")) == []
+    assert facts.several_in_time(answer(FAST)) == []
+
+
+STEP = {"mode": "train", "sequence_length": None, "options": {}, "batch": 100}
+COMMANDS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {}, "whichdevice rent net.py --on A100 --max-usd 1 --batch 100 --precision mixed_float16"),
+    ({"module": "my nets/a b.py"}, {}, "whichdevice rent 'my nets/a b.py' --on A100"),
+    ({"module": "train.py -- --lr 0.1 --name 'a b'"}, {}, "mixed_float16 -- --lr 0.1 --name 'a b'"),
+    ({"mode": "predict"}, {}, "--mode predict"),
+    ({"sequence_length": 512}, {}, "--sequence-length 512"),
+    ({"options": {"method": "lora", "layers": 2}}, {}, "--option 'method=\"lora\"' --option layers=2"),
+    ({}, {"card": "RTX 4090"}, "--on 'RTX 4090' --max-usd"),
+    ({}, {"card": "TPU v5e (v5e-2x2)", "target": "v5e-2x2"}, "--on v5e-2x2"),
+    ({}, {"price": Price("spot", "Cloud")}, "--on A100 --spot --max-usd 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "row", "part"), COMMANDS)
+def test_the_command_that_settles_it_asks_for_the_same_step(
+    step: dict[str, Any], row: dict[str, Any], part: str
+) -> None:
+    rows = replace(SETTLE[0], **row), replace(SETTLE[1], step_time=0.0107)
+    found = answer(*rows, wants=Wants(examples=3e9, deadline=9e9, spot=True), **step)
+    settle = facts.settling(found)
+    assert settle is not None and part in rent_command(found.work, settle)
+    assert any(part in line for line in notes(found))
+
+
+def test_nothing_is_measured_where_the_choice_is_sure_cheap_or_here() -> None:
+    dear = Wants(examples=3e9, deadline=9e9)
+    assert facts.settling(answer(*SETTLE, wants=replace(dear, examples=1e6))) is None
+    assert facts.settling(answer(*SETTLE, wants=replace(dear, by="time"))) is None
+    assert facts.settling(answer(FAST, wants=dear)) is None
+    assert facts.settling(answer(here(), wants=dear)) is None
+    assert facts.settling(answer(*(replace(row, devices=8) for row in SETTLE), wants=dear)) is None
+
+
+def test_a_card_is_bought_where_it_is_used_long_enough() -> None:
+    buy = facts.buying(answer(CARD, wants=Wants(examples=3e10, deadline=9e9)))
+    assert buy is not None and buy.usd == 1500.0 and buy.hours == pytest.approx(1500 / (0.15 - 0.35 * 0.18), rel=0.01)
+    assert facts.buying(answer(CARD)) is None and facts.buying(answer(FAST)) is None
+    assert facts.buying(answer(replace(CARD, usd_per_hour=0.01), wants=Wants(examples=3e10, deadline=9e9))) is None
+
+
+def test_notes_on_a_step_are_shown_with_the_devices_that_they_are_about() -> None:
+    note = "channels last: as channels first"
+    assert facts.step_notes(answer(NOTED, MIDDLE)) == {note: ["H100"]}
+    assert f"Note on H100: {note}." in notes(answer(NOTED, MIDDLE))
+    both = answer(NOTED, replace(MIDDLE, notes=NOTED.notes))
+    assert f"Note: {note}." in notes(both) and as_json(both)["step_notes"] == {note: []}
+    assert as_json(both)["rows"][0]["notes"] == [note] and facts.step_notes(answer(here())) == {}
+
+
+def test_what_contradicts_its_forecast_is_a_fact_and_a_line_of_the_study() -> None:
+    found = answer(WRONG, FAST)
+    assert [row.device for row in facts.contradictions(found)] == ["this machine"]
+    line = "this machine contradicts its forecast: measured is 10 times as long; trust that."
+    assert line in study_lines([found]) and line in notes(found)
+    assert facts.contradictions(answer(here(), FAST)) == []
+
+
+def test_the_host_limits_some_or_all() -> None:
+    assert facts.host_bound(answer(HOST, FAST)) == (["L4"], False)
+    assert facts.host_bound(answer(HOST, replace(HOST, card="T4"))) == (["L4", "T4"], True)
+    assert facts.host_bound(answer(here(), FAST)) == ([], False)
+
+
+def test_what_no_published_times_tested_is_named() -> None:
+    unknown = replace(FAST, known=False)
+    assert facts.untested(answer(unknown, MIDDLE, replace(FREE, known=False))) == ["H100"]
+    assert "Untested by published times, so with a wider range: H100." in notes(answer(unknown, MIDDLE))
+
+
+GPUS = [(80e9, 4), (160e9, 2), (20e9, None), (1e12, 2)]
+
+
+@pytest.mark.parametrize(("available", "count"), GPUS)
+def test_how_many_gpus_hold_a_step(available: float, count: int | None) -> None:
+    assert facts.gpus_that_hold(replace(SMALL, memory_available=available)) == count
+    assert facts.gpus_that_hold(replace(SMALL, memory_available=available, devices=2)) is None
+
+
+def test_changes_that_fit_come_first_and_else_the_smallest() -> None:
+    assert [change["name"] for change in facts.changes(SMALL)] == ["LoRA", "QLoRA"]
+    assert [change["name"] for change in facts.changes(replace(SMALL, memory_available=16e9))] == ["QLoRA"]
+    assert facts.changes(replace(SMALL, changes=())) == []
+
+
+def test_parts_of_the_memory_add_up_without_the_context() -> None:
+    known = facts.parts(SMALL)
+    assert math.isclose(sum(known.values()), SMALL.memory_needed or 0) and "context" not in known
+    assert facts.parts(FAST) == {}
+
+
+def test_who_generates_is_not_told_to_tune() -> None:
+    """The advice was --option method=lora, which serves nothing."""
+    fits = replace(FAST, memory_parts=PARTS, memory_needed=140e9, memory_available=150e9)
+    for mode, advised in (("train", True), ("generate", False), ("predict", False)):
+        found = memory_words(answer(fits, SMALL, mode=mode, tunable=True, sequence_length=8))
+        assert any("method=lora" in line for line in found) == advised, mode
+    unchanged = memory_words(answer(fits, replace(SMALL, changes=()), tunable=True))
+    assert any("4 GPUs" in line for line in unchanged) and not any("lora" in line for line in unchanged)
+
+
+def test_a_pick_on_demand_has_no_paid_one_beside_it() -> None:
+    assert facts.on_demand(answer(FAST)) is None
+    assert facts.on_demand(answer(CHEAP, FREE)).device == "T4"
+    assert facts.on_demand(answer(FREE)) is None
+
+
+def test_a_tight_pick_has_the_cheapest_with_room() -> None:
+    assert facts.with_room(answer(TIGHT, FAST, MIDDLE)).device == "L40S"
+    assert facts.with_room(answer(TIGHT)) is None
+
+
+def test_number_formats_of_a_compiled_module_say_so() -> None:
+    assert formats([replace(FAST, software="torch.compile")]) == "mixed 16 bits by torch.compile"
+    assert formats([replace(FAST, precision="int8")]) == "int8"
+
+
+LISTS = [(["A"], 9, "A"), (["A", "B", "A"], 9, "A and B"), (["A", "B", "C", "D"], 3, "A, B and 2 more")]
+
+
+@pytest.mark.parametrize(("names", "most", "words"), LISTS)
+def test_names_are_joined(names: list[str], most: int, words: str) -> None:
+    assert joined(names, most) == words
+
+
+def test_a_long_reason_is_cut_in_its_cell_and_whole_in_json() -> None:
+    reason = "4-bit weights need a GPU, and this machine has none that anybody could use"
+    found = answer(without_time("this machine", reason), FAST)
+    [row] = [row for pick, row in cells(found) if not pick]
+    assert row[-1].endswith(" …") and len(row[-1]) <= 40
+    assert as_json(found)["rows"][-1]["why_not"] == reason
+
+
+def test_the_size_is_a_fact() -> None:
+    asked_for = work(FAST, sequence_length=1000)
+    amount = amount_of(asked_for, Wants(tokens=1e9))
+    assert (amount.units, amount.counted, amount.number) == (1e6, "tokens", 1e9)
+    assert amount_of(replace(asked_for, sequence_length=None, tokens=500), Wants(tokens=1e9)).units == 2e6
+    assert as_json(decide(asked_for, Wants(tokens=1e9), amount))["amount"]["words"] == "1 billion tokens"
+
+
+def test_json_has_turning_points_and_prices_with_who_asks_them() -> None:
+    plain = json.loads(json.dumps(as_json(answer(*LADDER, wants=LONG)), allow_nan=False))
+    assert plain["turning"][0].keys() == {"hour_usd", "device"} == vars(Turning(1.0, "A")).keys()
+    assert plain["rows"][0]["price"]["provider"] == "Cloud" and NOBODY.kind == "unknown"

@@ -1,0 +1,178 @@
+"""Rows of an answer from the tables: which forecast stands for a device, what is measured, who asks what price."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from whichdevice.answer.rows import Price, Row, Work, works
+from whichdevice.config.hardware import HardwareRow
+from whichdevice.config.prices import Card, Offer
+from whichdevice.forecast.answer import Forecast
+from whichdevice.tables.base import table
+from whichdevice.tables.costs import COSTS_COLUMNS
+from whichdevice.tables.forecasts import COLUMNS, read_forecasts, write_forecasts
+from whichdevice.tables.summary import COLUMNS as SUMMARY
+
+T4 = Forecast(
+    device="T4", devices=1, kind="gpu", workload="net", module="net.py", precision="mixed_float16", batch_size=100,
+    mode="train", status="ok", evidence="forecast", step_time=0.04, step_time_low=0.03, step_time_high=0.05,
+    throughput=2500.0, unit="image", known_device=True, known_family=True, software="eager", family="convolutions",
+    chip="T4", device_time=0.04, log_sd_shared=0.2, log_sd_own=0.1, host_time=0.01, host_log_sd=0.1, fits=True,
+    memory_needed=2e9, memory_available=15e9, usd_per_hour=0.35, provider="GCP", price="GCP n1, 2026-01-01",
+)  # fmt: skip
+L4 = replace(T4, device="L4", chip="L4", step_time=0.03, usd_per_hour=0.7)
+SMALL = replace(
+    T4, status="does_not_fit", reason="needs 20 GB", fits=False, memory_needed=20e9, weights=8e9, gradients=4e9,
+    changes=({"name": "LoRA", "memory_needed": 9e9, "time": 0.5},), context=1e9,
+)  # fmt: skip
+FAILED = Forecast(device="L4", devices=1, kind="gpu", workload="net", module="net.py", precision="float32",
+                  batch_size=100, mode="train", status="unavailable", reason="no compiler")  # fmt: skip
+MEASURED = {
+    "device": "this_machine", "workload": "net", "module": "net.py", "backend": "torch", "precision": "float32",
+    "batch_size": 100, "fraction": 1.0, "loop": "fit", "kind": "cpu", "replicas": 1, "mode": "train", "status": "ok",
+    "n_recorded": 3, "n_timed": 3, "n_disturbed": 0, "n_too_large": 0, "step_time": 0.5, "step_time_low": 0.48,
+    "step_time_high": 0.52, "throughput": 200.0, "unit": "image", "evidence": "measured",
+}  # fmt: skip
+
+
+def answered(*forecasts: Forecast, cells: Sequence[dict[str, Any]] = (), **more: Any) -> list[Work]:
+    measured = [MEASURED | cell for cell in cells]
+    return works(table(measured, SUMMARY), table(measured, COSTS_COLUMNS), write_forecasts(forecasts), **more)
+
+
+def rows(*forecasts: Forecast, **more: Any) -> dict[str, Row]:
+    [work] = answered(*forecasts, **more)
+    return {row.device: row for row in work.rows}
+
+
+@pytest.mark.parametrize("forecast", [T4, SMALL, FAILED, replace(T4, step_notes=("all in bfloat16",))])
+def test_a_forecast_is_the_same_after_the_table(forecast: Forecast) -> None:
+    frame = write_forecasts([forecast])
+    assert list(frame) == list(COLUMNS) and read_forecasts(frame) == [forecast]
+
+
+CHOSEN: list[tuple[str, tuple[Forecast, ...], str, dict[str, Any]]] = [
+    ("the fastest of a device", (T4, replace(T4, precision="float32", step_time=0.02)), "T4",
+     {"precision": "float32", "step_time": 0.02}),
+    ("one that fits before a faster one", (replace(SMALL, step_time=0.01), T4), "T4",
+     {"fits": True, "step_time": 0.04}),
+    ("one that does not fit has no time", (SMALL,), "T4", {"evidence": "does not fit", "step_time": None,
+     "reason": "needs 20 GB", "memory_needed": 20e9}),
+    ("one without an answer says why", (FAILED,), "L4", {"evidence": "no time", "reason": "no compiler"}),
+    ("several are another device", (replace(T4, devices=8),), "8 × T4", {"devices": 8, "target": "T4"}),
+    ("one chip of a TPU is the TPU", (replace(T4, device="TPU v5e", kind="tpu", slice="v5e-1x1"),), "TPU v5e",
+     {"target": "v5e-1x1"}),
+    ("a slice is named", (replace(T4, device="TPU v5e", kind="tpu", slice="v5e-2x2", devices=4),), "TPU v5e (v5e-2x2)",
+     {"target": "v5e-2x2", "devices": 4}),
+    ("a wide interval is rough", (replace(T4, step_time_high=0.1),), "T4", {"rough": True}),
+    ("parts of the memory", (SMALL,), "T4", {"memory_parts": {"weights": 8e9, "gradients": 4e9, "context": 1e9}}),
+    ("what to change", (SMALL,), "T4", {"changes": SMALL.changes}),
+    ("notes", (replace(T4, step_notes=("all in bfloat16",)),), "T4", {"notes": ("all in bfloat16",)}),
+    ("untested", (replace(T4, known_family=False),), "T4", {"known": False}),
+    ("a price", (T4,), "T4", {"usd_per_hour": 0.35, "price": Price("on_demand", "GCP", "GCP n1, 2026-01-01")}),
+    ("no price", (replace(T4, usd_per_hour=None, provider=None, price="nobody"),), "T4",
+     {"usd_per_hour": None, "price": Price("unknown", "", "nobody")}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "forecasts", "device", "known"), CHOSEN, ids=[one[0] for one in CHOSEN])
+def test_the_row_of_a_device(rule: str, forecasts: tuple[Forecast, ...], device: str, known: dict[str, Any]) -> None:
+    row = rows(*forecasts)[device]
+    assert {name: getattr(row, name) for name in known} == known and row.rented
+
+
+def test_generation_has_the_time_of_its_prompts_and_both_have_to_fit() -> None:
+    decode, prefill = (replace(T4, mode=mode, sequence_length=64) for mode in ("decode", "prefill"))
+    [work] = answered(decode, replace(prefill, step_time=2.0, memory_needed=9e9))
+    assert (work.mode, work.prompt, work.rows[0].prefill_time, work.rows[0].memory_needed) == ("generate", 32, 2.0, 9e9)
+    [unfit] = answered(decode, replace(prefill, fits=False, memory_needed=20e9))
+    assert unfit.rows[0].evidence == "does not fit"
+    [alone] = answered(decode)
+    assert alone.rows[0].prefill_time is None
+
+
+def test_a_piece_of_work_is_of_the_batch_that_most_devices_have_or_of_each() -> None:
+    forecasts = (T4, L4, replace(T4, batch_size=400), replace(T4, workload="other"))
+    assert [(work.workload, work.batch) for work in answered(*forecasts)] == [("net", 100), ("other", 100)]
+    every = answered(*forecasts, every_batch=True)
+    assert [(work.workload, work.batch) for work in every] == [("net", 100), ("net", 400), ("other", 100)]
+    lengths = answered(replace(T4, sequence_length=8), T4)
+    assert [work.sequence_length for work in lengths] == [8, None]
+
+
+def test_a_record_that_cannot_be_read_is_no_piece_of_work() -> None:
+    assert answered(Forecast(device="L4", reason="unreadable")) == []
+
+
+SHEET_ROW = HardwareRow(
+    device="T4", kind="gpu", power_w=70,
+    offers=(
+        Offer(provider="GCP", instance="n1", device="T4", count=1, offer="spot", instance_usd_per_hour=0.12,
+              date=date(2026, 1, 1), source="gcp"),
+        Offer(provider="Colab", instance="notebook", device="T4", count=1, offer="free", instance_usd_per_hour=0.0,
+              session_hours=12, date=date(2026, 1, 1), source="colab"),
+        Offer(provider="Kaggle", instance="notebook", device="T4", count=1, offer="free", instance_usd_per_hour=0.0,
+              session_hours=12, week_hours=30, date=date(2026, 1, 1), source="kaggle"),
+    ),
+    card=Card(device="T4", usd=900, date=date(2026, 1, 1), source="shop"),
+)  # fmt: skip
+
+
+def test_a_device_has_a_row_for_each_way_it_is_offered() -> None:
+    found = rows(T4, sheet={"T4": SHEET_ROW})
+    assert list(found) == ["T4", "T4, spot", "T4, free"]
+    assert found["T4"].card_usd == 900 and found["T4"].card_watts == 70
+    assert (found["T4, spot"].usd_per_hour, found["T4, spot"].provider, found["T4, spot"].spot) == (0.12, "GCP", True)
+    free = found["T4, free"]
+    assert (free.usd_per_hour, free.provider, free.week_hours) == (0.0, "Colab or Kaggle", 30)
+    assert free.start_time < found["T4"].start_time and free.card == "T4"
+    assert list(rows(replace(T4, devices=2), sheet={"T4": SHEET_ROW})) == ["2 × T4", "2 × T4, spot"]
+    assert list(rows(SMALL, sheet={"T4": SHEET_ROW})) == ["T4"]  # no offers of what is too small
+    dear = SHEET_ROW.model_copy(update={"offers": SHEET_ROW.offers[:1]})
+    assert list(rows(replace(T4, usd_per_hour=0.1), sheet={"T4": dear})) == ["T4"]
+
+
+ENDED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("measured", {}, {"evidence": "measured", "step_time": 0.5, "processes": 3, "fits": True, "rough": False}),
+    ("disturbed", {"n_disturbed": 2}, {"disturbed": True, "rough": True}),
+    ("one process", {"n_timed": 1, "step_time_low": None, "step_time_high": None}, {"rough": True}),
+    ("too large", {"step_time": None, "n_timed": 0, "n_too_large": 1, "status": "1 refused: it needs 90 GB"},
+     {"evidence": "does not fit", "fits": False}),
+    ("a refused connection is no refusal for memory",
+     {"step_time": None, "n_timed": 0, "status": "1 failed: Connection refused, out of memory of ideas"},
+     {"evidence": "no time", "fits": None, "reason": "1 failed: Connection refused, out of memory of ideas"}),
+    ("electricity", {}, {"price": Price("electricity", watts=100.0)}),
+    ("a meter", {"watts": 40.0}, {"price": Price("electricity", watts=40.0, metered=True)}),
+    ("a price of the study", {"usd_per_hour": 2.0, "price": "config: devices.gpu.usd_per_hour"},
+     {"usd_per_hour": 2.0, "price": Price("study", source="config: devices.gpu.usd_per_hour")}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "cell", "known"), ENDED, ids=[one[0] for one in ENDED])
+def test_the_row_of_a_measured_machine(rule: str, cell: dict[str, Any], known: dict[str, Any]) -> None:
+    row = rows(cells=[cell])["this machine"]
+    assert {name: getattr(row, name) for name in known} == known and row.is_here
+
+
+def test_a_measured_device_has_its_forecast_beside_it() -> None:
+    cell = {"device": "mine", "precision": "mixed_float16", "kind": "gpu", "step_time": 0.4,
+            "step_time_low": 0.39, "step_time_high": 0.41}  # fmt: skip
+    found = rows(T4, cells=[cell], hardware={"mine": "T4"})
+    assert list(found) == ["mine"] and found["mine"].forecast_time == 0.04 and found["mine"].contradicts
+    other = rows(T4, cells=[cell | {"precision": "float32"}], hardware={"mine": "T4"})
+    assert list(other) == ["mine", "T4"] and not other["mine"].contradicts
+
+
+def test_measured_devices_come_first_and_the_fastest_cell_is_taken() -> None:
+    [work] = answered(T4, cells=[{}, {"precision": "bfloat16", "step_time": 0.4}])
+    assert [row.device for row in work.rows] == ["this machine", "T4"] and work.rows[0].precision == "bfloat16"
+    assert work.here is work.rows[0] and (work.units_per_step, work.unit) == (pytest.approx(80.0), "image")
+
+
+def test_tables_without_rows_are_no_work() -> None:
+    empty = pd.DataFrame()
+    assert answered() == [] and works(*(table(empty, one) for one in (SUMMARY, COSTS_COLUMNS, COLUMNS))) == []
