@@ -221,10 +221,10 @@ class Total:
     def recurrent(self) -> "Total":
         """The same kernels as those of a time step."""
         found = Total(unknown_loops=self.unknown_loops, unknown_calls=self.unknown_calls)
-        for (kind, *others), count in self.products.items():
-            found.products[kind if kind == "collective" else "recurrent", *others] += count
-        for (kind, *others), sums in self.rest.items():
-            key = kind if kind in ("collective", "transfer") else "recurrent", *others
+        for (_, precision, operations, nbytes, cycles, devices), count in self.products.items():
+            found.products["recurrent", precision, operations, nbytes, cycles, devices] += count
+        for (kind, precision, devices), sums in self.rest.items():
+            key: Rest = (kind if kind in ("collective", "transfer") else "recurrent", precision, devices)
             found.rest[key] = [a + b for a, b in zip(found.rest[key], sums, strict=True)]
         return found
 
