@@ -148,7 +148,7 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
 
     software, counts = software_of(question.model), question.gpus or (1,)
     targets = targets_of(question.devices, counts, software)
-    require(question.model, {target.kind for target in targets})
+    require(question.model, {target.kind for target in targets}, question.exact)
     question = replace(question, model=looked_at(question.model, question.script_arguments))
     asked = OneModel(question, targets, counts)
 
