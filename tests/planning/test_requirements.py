@@ -54,21 +54,22 @@ def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
 
 
 @pytest.mark.parametrize(
-    ("lacks", "devices", "words"),
+    ("lacks", "devices", "exact", "words"),
     [
-        ("libtpu", ["T4", "L4"], None),
-        ("libtpu", ["T4", "TPU v5e"], r"resnet50 needs jax, .*'jax\[tpu\]==0.10"),
-        ("libtpu", ["V100"], None),
-        ("jax-cuda12-pjrt", ["TPU v5e", "v6e-2x2"], None),
-        ("jax-cuda12-pjrt", ["TPU v5e", "T4"], "resnet50 needs jax-cuda12-pjrt"),
-        ("jax-cuda12-pjrt", ["V100"], "resnet50 needs jax-cuda12-pjrt"),
+        ("libtpu", ["T4", "L4"], True, None),
+        ("libtpu", ["T4", "TPU v5e"], True, r"resnet50 needs jax, .*'jax\[tpu\]==0.10"),
+        ("libtpu", ["T4", "TPU v5e"], False, None),
+        ("jax-cuda12-pjrt", ["TPU v5e", "v6e-2x2"], True, None),
+        ("jax-cuda12-pjrt", ["TPU v5e"], False, "resnet50 needs jax-cuda12-pjrt"),
+        ("jax-cuda12-pjrt", ["TPU v5e", "T4"], True, "resnet50 needs jax-cuda12-pjrt"),
+        ("jax-cuda12-pjrt", ["V100"], False, "resnet50 needs jax-cuda12-pjrt"),
     ],
 )
-def test_compilers_are_needed_for_the_devices_that_are_asked_about(lacks, devices, words, monkeypatch):
+def test_compilers_are_needed_for_the_devices_that_are_asked_about(lacks, devices, exact, words, monkeypatch):
     monkeypatch.setattr(requirements, "_installed", lambda package: package != lacks)
     monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
     with nullcontext() if words is None else pytest.raises(StudyError, match=words):
-        requirements.require(read_address("resnet50"), {find_target(name).kind for name in devices})
+        requirements.require(read_address("resnet50"), {find_target(name).kind for name in devices}, exact)
 
 
 def test_requirements_named_here_are_those_of_the_environments(project_root):

@@ -164,7 +164,7 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
 
     software, counts = software_of(question.model.text), question.gpus or (1,)
     targets = targets_of(question.devices, counts, software)
-    require(question.model.address, {target.kind for target in targets})
+    require(question.model.address, {target.kind for target in targets}, question.exact)
     question = replace(question, model=looked_at(question.model, question.script_arguments))
     check_size(question)
     asked = OneModel(question, targets, counts)

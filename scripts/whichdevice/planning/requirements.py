@@ -44,14 +44,16 @@ LOADED = re.compile(r"from_pretrained\(\s*['\"]([\w./-]+)['\"]")
 HOW = "whichdevice ask --python PATH uses the packages of another environment"
 
 
-def require(address: Address, kinds: Iterable[str] = ("gpu",)) -> None:
+def require(address: Address, kinds: Iterable[str] = ("gpu",), exact: bool = False) -> None:
     """Raise StudyError where the answer for this model needs packages that this environment lacks; it names them all.
 
-    `kinds` are those of the devices for which it has forecasts, by the sheet.
+    `kinds` are those of the devices for which it has forecasts, by the sheet. A TPU's own compiler is needed where they
+    are `exact`, else a GPU's.
     """
     _refuse_bitsandbytes(address)
     framework, missing = needed_framework(address), []
-    compilers = [*(GPU if "gpu" in kinds else ()), *([TPU] if "tpu" in kinds else [])] if framework != TORCH else []
+    own = {"tpu"} if exact else set()  # kinds that their own compiler makes programs for
+    compilers = [*(GPU if set(kinds) - own else ()), *([TPU] if own & set(kinds) else [])] if framework != TORCH else []
     for requirement in (*FORECASTS[framework], *compilers):
         if not _installed("libtpu" if requirement == TPU else requirement.partition("=")[0]) and _exists(requirement):
             missing.append(requirement)
