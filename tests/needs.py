@@ -50,10 +50,19 @@ class Need:
     is_here: Callable[[], bool]
 
 
+def with_pip(title: str, module: str, distribution: str = "") -> Need:
+    """Return the need of a package that no lock holds."""
+    return Need(title, f".venv/bin/python -m pip install {distribution or module}", lambda: package(module))
+
+
 SLURM_PLUGIN = "sh envs/extra.sh slurm --apart"
 NEEDS = {
     "torch": Need("PyTorch", "make torch-cpu", lambda: package("torch")),
-    "equinox": Need("Equinox", ".venv/bin/python -m pip install equinox", lambda: package("equinox")),
+    "equinox": with_pip("Equinox", "equinox"),
+    "accelerate": with_pip("Accelerate", "accelerate"),
+    "lightning": with_pip("Lightning", "lightning"),
+    "scikit-learn": with_pip("scikit-learn", "sklearn", "scikit-learn"),
+    "torch geometric": with_pip("PyTorch Geometric", "torch_geometric"),
     "gpu compiler": Need(
         "XLA's compiler for GPUs",
         "make test-environment on Linux, x86-64",

@@ -1,6 +1,5 @@
 """PyTorch scripts written for GPUs: run here to their first step, of any size, and traced; nothing trains."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from whichdevice.files import package_first
 from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
 from whichdevice.models.address import read_address
-from whichdevice.models.loading import workload_class
+from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import known, probe
 from whichdevice.workloads.base import Options
@@ -29,8 +28,8 @@ MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
     ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", notes=(SEVERAL.format(4, 4, 4, 16),)),
     ("torch_entry.py", ""): Found("torch", 16, 640, 3, precision="float32"),
-    ("torch_graph.py", "torch_geometric"): Found("torch", 200, 40000, 1, precision="float32"),
-    ("torch_large.py", "transformers"): Found("torch", 2, 1000, 1, precision="float32"),
+    ("torch_graph.py", "torch geometric"): Found("torch", 200, 40000, 1, precision="float32"),
+    ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32"),
     ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED,)),
     ("torch_lightning.py", "lightning"): Found(
         "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(4, 64, 4, 256),)
@@ -61,8 +60,8 @@ def in_one_folder(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name, needs", FOUND)
 def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs):
-    if needs and importlib.util.find_spec(needs) is None:
-        pytest.skip(f"needs {needs}")
+    if needs:
+        require(needs)
     found = probe(read_address(f"{SCRIPTS}/{name}"))
     assert replace(found, line=None, pipeline=()) == FOUND[name, needs]
     assert not Path("written").exists()
@@ -83,10 +82,9 @@ def test_a_step_beyond_this_machines_memory_is_traced(name, peak):
 @pytest.mark.slow
 def test_what_is_changed_in_a_step_does_not_change_the_next_one():
     """16-bit weights are tried before checkpointing, whose memory is that of the script's own number format."""
-    pytest.importorskip("transformers")
     address = read_address(f"{SCRIPTS.parents[1]}/scripts/torch_hub.py")
     found = known(address) or probe(address)
-    workload = workload_class(address.text)(Options(batch_size=found.batch_size))
+    workload = Model.read(address.text).workload(Options(batch_size=found.batch_size))
 
     def checkpointed(*first):
         plan = Plan(step_of(workload, "float32", "train"))

@@ -2,12 +2,12 @@
 
 import json
 import random
-import shutil
 import subprocess
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from needs import program
 
 from whichdevice.answer import Answer, Wants, table
 from whichdevice.answer.decide import Amount, decide
@@ -16,8 +16,8 @@ from whichdevice.answer.words import amount_words, lines
 from whichdevice.report.live import live_data
 from whichdevice.report.page import live_script
 
-NODE = shutil.which("node") or shutil.which("nodejs")
-pytestmark = pytest.mark.skipif(NODE is None, reason="no JavaScript: install Debian's nodejs")
+NODE = program("node")
+pytestmark = pytest.mark.needs("node")
 WORKS = 200
 CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
 NUMBERS = ("seconds", "seconds_low", "seconds_high", "usd", "usd_low", "usd_high", "in_time", "sure", "regret")
