@@ -386,18 +386,6 @@ step({"first": {"w": jnp.ones((8, 8))}, "last": {"w": jnp.zeros((8, 8))}}, jnp.o
 
 
 @pytest.mark.slow
-@pytest.mark.needs("torch")
-def test_frames_of_the_frameworks_show_what_a_call_is_given(tmp_path, monkeypatch):
-    """No public way does. Where this fails after an update, `Tape.enter` or `jax_script._called` needs another one."""
-    from whichdevice.models import torch_script
-
-    assert len(started(JAX_STEP, tmp_path).functions.data()) == 2, "JAX: local variables `args`, `kwargs`"
-    monkeypatch.setattr(torch_script, "MOST_PARAMETERS", 1)
-    (data,), _ = started(TORCH_NET + "for it in range(3):\n" + TWO, tmp_path).functions.data()
-    assert [*data] == ["input"], "PyTorch: a local variable `kwargs` of a module's call"
-
-
-@pytest.mark.slow
 def test_a_script_that_leaves_its_folder_is_kept_in_the_one_of_the_question(tmp_path, monkeypatch):
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path)
