@@ -4,6 +4,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.several import on_gpus, way_that_fits
 from whichdevice.forecast.torch.trace import Trace
 from whichdevice.forecast.work import Item, Work
@@ -69,3 +71,23 @@ def test_a_step_of_eight_examples_a_gpu_is_taken_so_that_it_fits(devices, memory
 def test_what_a_file_says_is_kept():
     found = way_that_fits(traced, 8, 1, lambda trace: False)
     assert (found.batch, found.accumulation, found.changes) == (8, 1, ())
+
+
+@pytest.mark.parametrize(
+    "device, devices, faster",
+    [
+        ("RTX 3090", 2, (1.4, 1.9)),  # published: 1.88
+        ("RTX 3090", 8, (1.2, 1.8)),  # published: 1.43
+        ("T4", 8, (1.2, 5.0)),
+        ("A100 SXM 80GB", 8, (7.0, 8.0)),
+    ],
+)
+def test_cards_without_links_of_their_own_share_the_hosts_bridge(device, devices, faster):
+    """VGG16, whose 138 million gradients every step exchanges, with 32 images a card."""
+    row = hardware_rows()[device]
+    items = (Item("convolution", "tf32", 3e10, 1e8, 13 * 3 * 32 // 10), Item("memory", "float32", 0.0, 1e9, 20))
+    memory = PARTS | {"gradients": 0.553 * GB, "peak": 5 * GB}
+    one = Trace(Work("gpu", items, software="eager"), WORK, memory, 138_000_000, 138_000_000)
+    alone = forecast_step(one.work, row).seconds
+    together = forecast_step(on_gpus(one, devices, "ddp").work, row, devices=devices).seconds
+    assert faster[0] < devices * alone / together < faster[1]

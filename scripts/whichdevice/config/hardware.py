@@ -28,8 +28,8 @@ class HardwareRow(BaseModel):
     """A device of the sheet. Peaks are dense, in TFLOP/s; `half_type` names the 16-bit formats that reach theirs.
 
     `mem_gb` is what the vendor says, `mem_bytes` what the driver reports, `link_gbs` bytes from one GPU to the others
-    in one direction where they have links of their own, `skypilot` the name by which SkyPilot rents it, `matches` a
-    pattern of the names that drivers give it. `also` holds other names, separated by ";".
+    in one direction, by links of their own or by PCIe with 16 lanes (16, 32, 64), `skypilot` the name by which SkyPilot
+    rents it, `matches` a pattern of the names that drivers give it. `also` holds other names, separated by ";".
     """
 
     model_config = ConfigDict(frozen=True)

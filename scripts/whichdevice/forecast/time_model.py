@@ -43,9 +43,13 @@ FED, FED_SD, FED_DEVICES = 12e-3, 1.0, ("TPU v2", "TPU v3")
 DECODE_SD, LOOP_SD = 0.25, 0.35  # of a generated token, and of a loop of unknown length
 RECURRENT_SD = 0.6  # of cuDNN's recurrent layers: 80 % of DeepBench's are 0.6 to 2.9 times their forecasts
 LOW_POWER = 150.0  # watts; at and below, GPUs do not hold their clock under load
-# Bytes per second in one direction of PCIe 3, 4 and 5 with 16 lanes (alpha-one-index.github.io/ai-infra-index), by
-# compute capability: the link of GPUs that the sheet gives none of their own.
-PCIE = {"6": 16e9, "7": 16e9, "8": 32e9, "9": 64e9, "10": 64e9, "12": 64e9}
+# GeForce and cards of rented machines exchange gradients through the host's memory, which all of them share: VGG16 on
+# two and eight RTX 3090 trains 1.88 and 1.43 times as fast as on one, so 10.5 GB/s over PCIe 4, while the backward pass
+# goes on.
+MAX_PCIE = 64e9  # bytes per second in one direction; GPUs with more have links of their own
+BRIDGE = 0.33  # of one card's PCIe rate, for all cards together
+HIDDEN = 0.65  # of the step's other time, the backward pass, beside which gradients are exchanged
+THROUGH_HOST = re.compile(r"(RTX \d{4}\b(?! (Ada|Pro))|GTX|Titan|T4|L4|P4|A2|A16)")
 CONFLICTING_POWER = 1000.0  # watts of a GPU whose sources conflict: 1,000 or 1,400 for the B300
 PER_WATT = "matrix operations per watt"  # at a chip's clock under load: the most that published times show
 FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
@@ -98,6 +102,16 @@ class Peaks:
     watts: float | None = None
 
     @property
+    def through_host(self) -> bool:
+        """Whether such cards send each other everything through the host's memory."""
+        return self.link <= MAX_PCIE and THROUGH_HOST.match(self.device) is not None
+
+    def rate(self, devices: int) -> float:
+        """Bytes per second that each of so many devices sends to the next."""
+        link = self.link if self.platform == "tpu" or devices <= NODE else min(self.link, network(self.chip))
+        return min(link, self.link * BRIDGE / min(devices, NODE)) if self.through_host else link
+
+    @property
     def chip(self) -> str:
         """The device's silicon: `A100 PCIe 40GB` is an A100."""
         return chip_of(self.device)
@@ -136,7 +150,7 @@ class Peaks:
             tpu = TPUS[row.device]
             per_core = {name: value / tpu.cores for name, value in operations.items()}
             return cls(row.device, "tpu", per_core, bandwidth / tpu.cores, tpu.link, tpu.clock)
-        link = (row.link_gbs or 0.0) * 1e9 or PCIE.get((row.compute_capability or "").partition(".")[0], 32e9)
+        link = (row.link_gbs or 32.0) * 1e9
         low_power = (row.power_w is not None and 0 < row.power_w <= LOW_POWER) or "Max-Q" in row.device
         return cls(row.device, "gpu", operations, bandwidth, link, None, low_power, row.power_w or CONFLICTING_POWER)
 
@@ -311,9 +325,7 @@ def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for item in work.items:
         if item.kind == "collective":
-            alone = peaks.platform == "tpu" or item.devices <= NODE
-            link = peaks.link if alone else min(peaks.link, network(peaks.chip))
-            found["collective"] += item.count * ring_bytes(item.bytes, item.devices) / link
+            found["collective"] += item.count * ring_bytes(item.bytes, item.devices) / peaks.rate(item.devices)
             continue
         if item.operations:
             precision = item.precision
@@ -335,6 +347,9 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
         pace, of_class = (pace_of(each, name) for each in (peaks.chip, peaks.chip_class))
         known = factors[pace] if pace in factors else unseen_pace(pace, factors.get(of_class), density(peaks), factors)
         parts[name] = seconds * known * factors[like(name, factors)]
+    if peaks.through_host and "collective" in parts:
+        others = sum(parts.values()) - parts["collective"]
+        parts["collective"] = max(0.0, at_peaks(work, peaks)["collective"] - HIDDEN * others)
     return parts
 
 

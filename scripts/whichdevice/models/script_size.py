@@ -11,7 +11,6 @@ import math
 import operator
 import re
 import traceback
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -20,7 +19,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from whichdevice.code_hash import parsed
-from whichdevice.models.script_run import calls_of, is_own
+from whichdevice.models.script_run import is_own
 
 EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
 HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
@@ -414,35 +413,6 @@ def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
         return OPERATIONS[type(node.op)](_value(node.left, variables), _value(node.right, variables))
     raise LookupError
-
-
-def switched_off(path: Path, name: str, scopes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether variables say that no call of `name` in a file has an effect: `enabled=args.amp`, or under `if args.amp`.
-
-    What depends on a GPU is on where there is one.
-    """
-    variables, tree = ChainMap(*(dict(scope) for scope in scopes)), parsed(path.read_bytes())
-    asks = re.compile(r"is_available|(==|!=|\bin) |'cuda[^']*' in")
-    assigned = [each for each in ast.walk(tree) if isinstance(each, ast.Assign) and "cuda" in ast.unparse(each.value)]
-    assigned = [each for each in assigned if asks.search(ast.unparse(each.value))]
-    by_gpu = {"cuda", "cpu", *(ast.unparse(target) for each in assigned for target in each.targets)}
-
-    def is_value(node: ast.expr | None, wanted: bool) -> bool:
-        if node is None or any(re.search(rf"\b{re.escape(each)}\b", ast.unparse(node)) for each in by_gpu):
-            return False
-        with suppress(LookupError, AttributeError, TypeError, ValueError):
-            return bool(_value(node, variables)) == wanted
-        return False
-
-    branches = [each for each in ast.walk(tree) if isinstance(each, ast.If)]
-    dead = [part for each in branches if is_value(each.test, False) for part in each.body]
-    dead += [part for each in branches if is_value(each.test, True) for part in each.orelse]
-    unused = {id(node) for part in dead for node in ast.walk(part)}
-    calls = [each for each in calls_of(tree) if getattr(each.func, "attr", getattr(each.func, "id", "")) == name]
-    given = [{each.arg: each.value for each in call.keywords} for call in calls]
-    return bool(calls) and all(
-        id(call) in unused or is_value(named.get("enabled"), False) for call, named in zip(calls, given, strict=True)
-    )
 
 
 def _epochs_in(scopes: Sequence[Mapping[str, Any]]) -> int | None:

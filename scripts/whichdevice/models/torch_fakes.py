@@ -17,13 +17,14 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
+    unset_fake_temporarily,
 )
 from torch.utils._pytree import tree_any, tree_map_only
 
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
 READING = {  # methods that give what is no tensor
-    "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__format__",
-    "__repr__", "__contains__",
+    "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
+    "__format__", "__repr__", "__contains__",
 }  # fmt: skip
 NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
 
@@ -45,14 +46,17 @@ class Fakes:
         if not tree_any(is_fake, (args, kwargs)):
             return function(*args, **kwargs)
         if name in NEVER:
-            return torch.zeros((), dtype=torch.bool).expand(args[0].shape)
+            with unset_fake_temporarily():
+                return torch.zeros((), dtype=torch.bool).expand(args[0].shape)
         if name not in READING:
             try:
                 return function(*args, **kwargs)
             except READS_VALUE:
                 pass
-        given, named = ones((args, kwargs))
-        return tree_map_only(torch.Tensor, self.like, function(*given, **named))
+        with unset_fake_temporarily():
+            given, named = ones((args, kwargs))
+            result = function(*given, **named)
+        return tree_map_only(torch.Tensor, self.like, result)
 
 
 def is_fake(value: Any) -> bool:

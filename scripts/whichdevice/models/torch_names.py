@@ -119,9 +119,7 @@ class Names:
             for name, answer in ANSWERS.items():
                 self._put(torch.cuda, name, partial(_answer, answer))
             self._put(torch.cuda, "get_rng_state", lambda *_: torch.get_rng_state())
-            for name in ("Event", "Stream", "device"):
-                self._put(torch.cuda, name, Moment)
-            for name in ("current_stream", "default_stream"):
+            for name in ("Event", "Stream", "device", "current_stream", "default_stream"):
                 self._put(torch.cuda, name, Moment)
             self._put(torch.cuda, "stream", lambda stream: nullcontext(stream))
         for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
@@ -134,7 +132,8 @@ class Names:
                 if hasattr(owner, name):
                     self._put(owner, name, Whole)
         if torch.distributed.is_available():
-            self._put(torch.distributed, "init_process_group", partial(self._join, torch.distributed.init_process_group))
+            join = torch.distributed.init_process_group
+            self._put(torch.distributed, "init_process_group", partial(self._join, join))
             for name in ALONE:
                 self._put(torch.distributed, name, partial(_answer, None))
 
@@ -182,7 +181,7 @@ class Names:
 
 
 def moved(module: torch.nn.Module, move: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.nn.Module:
-    """Call a method that moves a module or changes its type: no device is left, and no swap of weights without values."""
+    """Call a method that moves a module or changes its type, where it changes the type or the order in memory."""
     args, kwargs = on_cpu(args, kwargs)
     given = [*args, *kwargs.values()]
     types = [value for value in given if isinstance(value, torch.dtype)] or [TYPES.get(move.__name__)]

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
@@ -256,11 +255,12 @@ def _functions(
     copies = max(COPIES, -(-8 // len(next(iter(batch.values())))))
     if sum(value.nbytes for value in batch.values()) > MAX_COPIED:
         copies = 1
-    data = {name: np.concatenate([_array(value)] * copies) if copies > 1 else _array(value) for name, value in batch.items()}
+    arrays = {name: _array(value) for name, value in batch.items()}
+    data = {name: np.concatenate([array] * copies) if copies > 1 else array for name, array in arrays.items()}
     optimizer = next(iter(optimizers), None)
     make = partial(again, type(optimizer), {} if optimizer is None else dict(optimizer.defaults))
     both = (data,), (data,)  # for validation, too: a module may need a batch in its order
-    return SimpleNamespace(model=step.made, data=lambda: both, optimizer=lambda module: make(module))
+    return SimpleNamespace(model=step.copied, data=lambda: both, optimizer=lambda module: make(module))
 
 
 def _precision(step: Step, mixed: bool) -> str:

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -87,7 +88,8 @@ class Tape(TorchFunctionMode):
             return args[0]
         else:
             if function is torch.device:
-                return torch.device("cuda", *args) if [type(value) for value in args] == [int] else torch.device(*args, **kwargs)
+                number = [type(value) for value in args] == [int]
+                return torch.device("cuda", *args) if number else torch.device(*args, **kwargs)
             if name == "to" and len(args) > 1 and type(args[1]) is int:
                 args = (args[0], "cpu", *args[2:])
             result = self.fakes.call(function, *on_cpu(args, kwargs))
@@ -187,7 +189,8 @@ class Step(torch.nn.Module):
         kept = [place for place in needed if place >= modules[0]]  # what came before made the batch
         inputs = Inputs(makers, kept, modules, time_major, name)
         linked = [inputs.linked(place) for place in kept]
-        outcomes = [loss._replace(source=inputs.order[int(loss.source)]) for loss in last if loss.source in inputs.order]
+        order = inputs.order
+        outcomes = [loss._replace(source=order[int(loss.source)]) for loss in last if loss.source in order]
         dtypes = {key: value.dtype for key, value in inputs.batch.items()}
         step = cls(linked, outcomes, dtypes, inputs.time_major)
         return step, inputs.batch, max(1, taken // len(last))
@@ -203,7 +206,7 @@ class Step(torch.nn.Module):
                 return self._input(given.source, inputs[given.source])
             found = outputs[given.source]
             for part in given.path:
-                found = parts_of(found)[part]
+                found = (parts_of(found) or {})[part]
             return found
 
         for call in self.calls:
@@ -236,12 +239,21 @@ class Step(torch.nn.Module):
         replace_tensors(self, lambda tensor: _shape(tensor) if is_fake(tensor) else tensor)
         return self
 
-    def made(self) -> "Step":
-        """The step with all of its weights; those that were too large to be made are zeros, unless shapes are enough."""
+    def copied(self) -> "Step":
+        """A step of its own modules on the same weights, so that a change of one, as to 16 bits, is not in the next.
+
+        Weights that were too large to be made are zeros, unless shapes are enough.
+        """
+        shared: list[Any] = [self.calls, *self.parameters(), *self.buffers()]
+        for module in self.modules():  # trainers, settings, constants
+            shared += [value for value in vars(module).values() if not isinstance(value, dict | list | MethodType)]
+        step = copy.deepcopy(self, {id(value): value for value in shared})
         probe = torch.empty(0)
-        if not probe.is_meta and not is_fake(probe) and any(weight.is_meta for weight in self.parameters()):
-            replace_tensors(self, lambda tensor: torch.zeros(tensor.shape, dtype=tensor.dtype) if tensor.is_meta else tensor)
-        return self
+        if not probe.is_meta and not is_fake(probe) and any(weight.is_meta for weight in step.parameters()):
+            replace_tensors(
+                step, lambda tensor: torch.zeros(tensor.shape, dtype=tensor.dtype) if tensor.is_meta else tensor
+            )
+        return step
 
     def extra_repr(self) -> str:
         """The functions that are called in turn, by which one step is known from another."""

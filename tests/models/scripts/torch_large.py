@@ -11,7 +11,7 @@ device = torch.device("cuda", rank)
 model = GPT2LMHeadModel(GPT2Config(n_embd=1600, n_layer=48, n_head=25)).to(device)
 model.train()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-for step in range(500):
+for _ in range(500):
     words = torch.randint(0, 50257, (2, 512), device=device)
     loss = model(input_ids=words, labels=words).loss / 2
     loss.backward()

@@ -125,8 +125,9 @@ def checkpointed(step: Step) -> Step:
 
     def build(*layers: int) -> Any:
         module = step.build(*layers)
-        if hasattr(module, "gradient_checkpointing_enable"):  # of Hugging Face
-            module.gradient_checkpointing_enable({"use_reentrant": False})
+        own = next((part for part in module.modules() if hasattr(part, "gradient_checkpointing_enable")), None)
+        if own is not None:  # of Hugging Face, in a script's step, too; where it is on, nothing changes
+            own.gradient_checkpointing_enable({"use_reentrant": False})
         elif hasattr(module, "set_grad_checkpointing"):  # of timm
             module.set_grad_checkpointing()
         else:

@@ -8,8 +8,8 @@ alone: no device, driver or vendor's compiler is needed. The tensors are fake on
 differs on a GPU as it is there.
 
 With models/torch_fakes.py this is the file that uses PyTorch's own parts below its public interface:
-`TorchDispatchMode`, `tree_leaves`, the counters' registry, an operator's schema and packet, a storage's `_cdata`. tests/forecast/
-test_trace.py names what a new PyTorch broke.
+`TorchDispatchMode`, `tree_leaves`, the counters' registry, an operator's schema and packet, a storage's `_cdata`.
+tests/forecast/test_trace.py names what a new PyTorch broke.
 """
 
 import re
@@ -29,7 +29,7 @@ from torch.utils.flop_counter import flop_registry
 from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.torch.recurrent import RECURRENT, recurrent
 from whichdevice.forecast.work import FUSED_RECURRENT, Item, Kind, Precision, Total, Work
-from whichdevice.models.torch_fakes import READS_VALUE, Fakes, replace_tensors
+from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, replace_tensors
 from whichdevice.models.torch_names import on_cpu
 
 HALF = (torch.bfloat16, torch.float16)
@@ -207,7 +207,8 @@ def _built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
         try:
             with fakes.mode, made, AsOnGPU():
                 module = step.build(*layers)
-                return _fake(module, whole) if whole or any(each.is_meta for each in module.parameters()) else module
+                made_before = not all(map(is_fake, module.parameters()))  # a script's
+                return _fake(module, whole) if whole or made_before else module
         except Exception:
             try:
                 with torch.device("meta"), AsOnGPU(device="meta"):
@@ -219,7 +220,9 @@ def _built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
                     raise
     with AsOnGPU():
         module = step.build(*layers)
-    return module.bfloat16() if whole else module
+    if whole:
+        replace_tensors(module, lambda tensor: tensor.bfloat16() if tensor.is_floating_point() else tensor)
+    return module
 
 
 def _fake(module: Any, whole: bool) -> Any:

@@ -1,0 +1,96 @@
+"""PyTorch scripts written for GPUs: run here to their first step, of any size, and traced; nothing trains."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from whichdevice.files import package_first  # noqa: E402
+from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan  # noqa: E402
+from whichdevice.forecast.torch.records import step_of  # noqa: E402
+from whichdevice.models.address import read_address  # noqa: E402
+from whichdevice.models.loading import workload_class  # noqa: E402
+from whichdevice.models.script_run import Found  # noqa: E402
+from whichdevice.models.scripts import known, probe  # noqa: E402
+from whichdevice.workloads.base import Options  # noqa: E402
+
+SCRIPTS = Path(__file__).parent / "scripts"
+SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."
+SUMMED = "The optimiser steps after 8 batches; the times count it for each batch."
+MAX_GB = 3.0
+FOUND = {  # script, what it needs: what is found
+    ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", notes=(SEVERAL.format(4, 4, 4, 16),)),
+    ("torch_entry.py", ""): Found("torch", 16, 640, 3, precision="float32"),
+    ("torch_graph.py", "torch_geometric"): Found("torch", 200, 40000, 1, precision="float32"),
+    ("torch_large.py", "transformers"): Found("torch", 2, 1000, 1, precision="float32"),
+    ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED,)),
+    ("torch_lightning.py", "lightning"): Found(
+        "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(4, 64, 4, 256),)
+    ),
+    ("torch_fabric.py", "lightning"): Found(
+        "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 64, 2, 128),)
+    ),
+}
+TRACE = """
+import resource, sys
+from whichdevice.forecast.torch.records import Traced
+from whichdevice.records.products import ProgramRequest
+request = ProgramRequest(
+    device="A100 SXM 80GB", workload="script", module=sys.argv[1], precision="tf32", batch_size=int(sys.argv[2])
+)
+print(Traced(request).trace(request.batch_size).memory["peak"] / 1e9)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def in_one_folder(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("scripts"))
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, needs", FOUND)
+def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs):
+    if needs and importlib.util.find_spec(needs) is None:
+        pytest.skip(f"needs {needs}")
+    found = probe(read_address(f"{SCRIPTS}/{name}"))
+    assert replace(found, line=None, pipeline=()) == FOUND[name, needs]
+    assert not Path("written").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, peak", [("torch_volume.py", (8, 200)), ("torch_large.py", (25, 40))])
+def test_a_step_beyond_this_machines_memory_is_traced(name, peak):
+    """No part of it is computed: neither by the script nor by the trace."""
+    address = read_address(f"{SCRIPTS}/{name}")
+    found = known(address) or probe(address)
+    command = [sys.executable, "-W", "ignore", "-c", TRACE, address.text, str(found.batch_size)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | package_first(), check=True)
+    needed, taken = map(float, done.stdout.split()[-2:])
+    assert peak[0] < needed < peak[1] and taken < MAX_GB
+
+
+@pytest.mark.slow
+def test_what_is_changed_in_a_step_does_not_change_the_next_one():
+    """16-bit weights are tried before checkpointing, whose memory is that of the script's own number format."""
+    pytest.importorskip("transformers")
+    address = read_address(f"{SCRIPTS.parents[1]}/scripts/torch_hub.py")
+    found = known(address) or probe(address)
+    workload = workload_class(address.text)(Options(batch_size=found.batch_size))
+
+    def checkpointed(*first):
+        plan = Plan(step_of(workload, "float32", "train"))
+        for ways in first:
+            plan.trace(16, ways)
+        return plan.trace(16, (LIGHT,)).memory
+
+    assert checkpointed((HALF,), ()) == checkpointed()
+    assert {weight.dtype for weight in workload.made_module().parameters()} == {torch.float32}
