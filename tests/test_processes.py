@@ -83,6 +83,7 @@ def test_a_package_that_looks_absent_has_nothing_in_its_place(tmp_path: Path, mo
 def test_keras_imports_quickly_where_scikit_learn_is_installed() -> None:
     pytest.importorskip("keras")
     pytest.importorskip("sklearn")
-    code = "from whichdevice.processes import quick_imports\nwith quick_imports('tensorflow', 'torch'):\n    import keras"
+    code = "from whichdevice.processes import quick_imports\nwith quick_imports('tensorflow', 'torch'):\n"
+    code += "    import keras"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "KERAS_BACKEND": "jax"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
