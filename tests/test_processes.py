@@ -82,6 +82,7 @@ def test_a_package_that_looks_absent_has_nothing_in_its_place(tmp_path: Path, mo
 @pytest.mark.slow
 @pytest.mark.needs("scikit-learn")
 def test_keras_imports_quickly_where_scikit_learn_is_installed() -> None:
-    code = "from whichdevice.processes import quick_imports\nwith quick_imports('torch'):\n    import keras"
+    code = "from whichdevice.processes import quick_imports\nwith quick_imports('tensorflow', 'torch'):\n"
+    code += "    import keras"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "KERAS_BACKEND": "jax"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

@@ -34,6 +34,8 @@ REFUSED = {
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "not compiled",
     "import keras\nclass Own(keras.Sequential):\n    def train_step(self, data):\n        pass\n"
     "model = Own([keras.layers.Dense(1)])\nmodel.compile()\nmodel.fit([[1.0]])": "line 7: .* write compute_loss",
+    "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
+    "model.fit([[1.0]], [[1.0]], epochs=5, initial_epoch=10)": r"line 4: fit\(epochs=5, initial_epoch=10\) trains no",
     "import keras\nif False:\n    keras.Model().fit()": "nothing called fit: give its arguments after --, or name",
     "import keras\nmodel = keras.Sequential()\nif False:\n    model.fit()": "nothing called fit",
     "import keras\nkeras.optimizers.Adam(lr=1)\nx.fit()": r"not recognized: .*\(line 2\); Keras 3: learning_rate=$",
@@ -203,6 +205,7 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
     ),
     JAX_SCAN: ("jax", 64, 640, 3, [()]),
     KERAS_GENERATOR: ("keras", 16, 320, 2, [(8,), (2,)]),
+    KERAS_GENERATOR.replace("model.fit", "for fold in range(5):\n    model.fit"): ("keras", 16, 320, 10, [(8,), (2,)]),
     KERAS_LOOP: ("keras", 128, 1000, 3, [(8,), (2,)]),
 }  # fmt: skip
 
@@ -330,7 +333,7 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     arrays = leaves(data[0] if found.framework == "torch" else data)
     shapes = [each.shape[1:] for each in arrays]
     assert (found.framework, found.batch_size, found.examples, found.epochs, shapes) == STEPS[text]
-    kept = 1024 if text == KERAS_GENERATOR else 4 * found.batch_size
+    kept = 1024 if "steps_per_epoch" in text else 4 * found.batch_size
     assert {len(each) for each in arrays} == {kept} and not found.compiled
     summed = ["The optimiser steps after 4 batches"] * ("% 4" in text or "range(4)" in text)
     assert [note[:35] for note in found.notes] == summed + ["Training starts in line 15; what tr"] * ("trial" in text)
