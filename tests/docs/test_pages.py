@@ -104,7 +104,7 @@ def check(program: str, arguments: list[str], generate) -> None:
         if own[0] == "study":
             assert set(parsed.target) <= set(generate.TARGETS)
         for name in ("model", "module"):
-            if own[0] in ("ask", "check") and hasattr(parsed, name):
+            if own[0] == "ask" and hasattr(parsed, name):
                 _ = Model.read(PLACE_HOLDERS.get(getattr(parsed, name), getattr(parsed, name))).kind
     elif program == "snakemake":
         check_snakemake(arguments, generate)

@@ -63,7 +63,6 @@ SMALL = ["--config", "workloads={matmul: {batch_size: [64]}}", "devices={cpu: {k
 # A cheap call of each command: exit status, and what it prints.
 CALLS = {
     "ask": (["nothing.py"], 2, "nothing.py"),
-    "check": (["matmul"], 2, "no training workload"),
     "config": ([], 0, "study: quick"),
     "deploy": (["matmul", "--dry-run", *SMALL], 2, "storage.bucket is empty"),
     "export": (["--parquet", "results/none"], 2, "results/none"),
