@@ -18,7 +18,7 @@ from whichdevice.tables.make import TABLES
 from whichdevice.tables.measured import timed
 from whichdevice.tables.runs import NOT_MEASURED
 
-FEW_POINTS = "few-points"  # in the SVG of a figure of no point or one, which the report leaves out
+NOTHING = "nothing-to-draw"  # in the SVG of a figure without data, which the report leaves out
 
 
 class StudyResults:
