@@ -83,7 +83,7 @@ def test_nothing_to_draw_leaves_no_png_and_says_why(name: str, tmp_path: Path) -
 
 def test_speedups_have_a_point_for_each_device_hollow_where_it_is_a_forecast(on_a_cpu: StudyResults) -> None:
     (panel,) = drawn(draw_speedups(on_a_cpu)).axes
-    assert [label.get_text() for label in panel.get_yticklabels()][0] == "cpu"
+    assert panel.get_yticklabels()[0].get_text() == "cpu"
     points = marks(panel)
     assert len(points) == 1 + len(DEVICES)
     assert sorted(map(is_hollow, points)) == [False, True, True, True]

@@ -164,10 +164,11 @@ def _untargeted(table: pd.DataFrame) -> Iterator[str]:
 
 def forecast_section(study: StudyResults) -> dict[str, Any]:
     """Return rows of forecasts, and a line for programs without one; both empty where nothing was compiled."""
-    known = study.forecasts["step_time"].notna()
+    forecasts = study.asked_forecasts
+    known = forecasts["step_time"].notna()
     return {
-        "rows": [_forecast_row(row) for _, row in study.forecasts[known].iterrows()],
-        "missing": list(_without_forecast(study.forecasts[~known])),
+        "rows": [_forecast_row(row) for _, row in forecasts[known].iterrows()],
+        "missing": list(_without_forecast(forecasts[~known])),
     }
 
 
