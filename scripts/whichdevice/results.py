@@ -62,7 +62,7 @@ class StudyResults:
         swept = [name for name, workload in self.study.workloads.items() if workload.sweep]
         sizes = {name: own_sizes(self.study, name) for name in swept}
         rows = zip(self.forecasts["workload"], self.forecasts["batch_size"], strict=True)
-        return self.forecasts[[size in sizes.get(name, [size]) for name, size in rows]]
+        return self.forecasts.loc[[size in sizes.get(name, [size]) for name, size in rows]]
 
     @property
     def devices(self) -> list[str]:

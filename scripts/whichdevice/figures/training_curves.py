@@ -40,7 +40,8 @@ def draw_training_curves(study: StudyResults) -> Figure | str:
     kinds = [Line2D([], [], color=style.GREY, ls=dashes, label=kind) for kind, dashes in DASHES.items()]
     style.legend_below(figure, [*_legend(shown, looks), *kinds])
     rest = f"; {len(runs) - MAX_RUNS} more in table epochs" if len(runs) > MAX_RUNS else ""
-    figure.supxlabel(f"one run of each workload, device and backend{rest}")
+    alone = "; a point alone: train.seconds ended the run in its first epoch" if (shown["passed"] < 1).any() else ""
+    figure.supxlabel(f"one run of each workload, device and backend{alone}{rest}")
     return figure
 
 
