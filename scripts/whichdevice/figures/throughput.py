@@ -1,6 +1,7 @@
 """Throughput over batch size, and the batch from which another device wins."""
 
 import math
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from whichdevice.results import StudyResults
 from whichdevice.tables.base import device_name
 
 MAX_PANELS = 6
+WORDS_WIDTH = 42  # letters below a panel
 WORK = ["workload", "sequence_length"]
 BOUNDS = ["throughput", "throughput_low", "throughput_high"]
 
@@ -104,7 +106,7 @@ def words(curves: Sequence[Curve]) -> list[str]:
     """Return which device is the fastest from which batch on, and from which one on a measured device is passed."""
     (_, first), *changes = leaders(curves)
     later = [f"{one.device} from {_about(size)}" for size, one in changes]
-    return [", ".join([f"fastest: {first.device}", *later]), *_passed(curves)]
+    return [*textwrap.wrap(", ".join([f"fastest: {first.device}", *later]), WORDS_WIDTH), *_passed(curves)]
 
 
 def _passed(curves: Sequence[Curve]) -> Iterator[str]:
