@@ -59,7 +59,7 @@ def is_tight(needed: float, target: Target) -> bool:
 
 
 def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any], ...]:
-    """What keeps a TPU's matrix units idle, with what to set instead, the strongest first.
+    """Return what keeps a TPU's matrix units idle, with what to set instead, the strongest first.
 
     `cause` is float32, "time steps" or batch; `share` is its part of the device's time, `time` that of an example after
     the change over today's. `batch` are the examples of one chip.
@@ -80,13 +80,13 @@ def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any]
     times = max(2.0, FULL_ROWS / batch)
     larger = seconds(_larger(work, times)) / (times * whole)
     few, loops = batch < FULL_ROWS, recurrent > LOOPS_SHARE
-    found = [
+    causes = [
         {"cause": "float32", "share": products, "setting": "mixed_bfloat16",
          "time": seconds(replace(half, items=half.items + rest)) / whole},
         {"cause": "time steps", "share": recurrent, "setting": round(times), "time": larger if loops else 1.0},
         {"cause": "batch", "share": 1.0, "setting": round(times), "time": larger if few else 1.0},
     ]  # fmt: skip
-    return tuple(sorted((one for one in found if one["time"] <= WORTH), key=lambda one: one["time"]))
+    return tuple(sorted((cause for cause in causes if cause["time"] <= WORTH), key=lambda cause: cause["time"]))
 
 
 def _larger(work: Work, times: float) -> Work:
