@@ -21,8 +21,8 @@ SPREAD = 0.3  # within so much of the memory a step may or may not fit
 TEMPORARY, IN_LOOPS = 0.8, 1.25
 ESTIMATE = "a first estimate from the program of a GPU; --exact compiles with the TPU's own compiler, in minutes"
 KERAS = "Keras needs its JAX backend there (KERAS_BACKEND=jax)"
-PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; its "
-PYTORCH += "interval is wide: published times are of ports alone"
+PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; "
+PYTORCH += "the interval is wide: published times are of ports alone"
 FULL_ROWS = 8  # of a batch, that a matrix unit takes at a time
 LOOPS_SHARE = 0.3  # of the time, from which on loops over time steps are a cause
 WORTH = 0.85  # of the time of an example, from which on a change is worth a sentence
@@ -80,7 +80,7 @@ def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any]
     times = max(2.0, FULL_ROWS / batch)
     larger = seconds(_larger(work, times)) / (times * whole)
     few, loops = batch < FULL_ROWS, recurrent > LOOPS_SHARE
-    causes = [
+    causes: list[dict[str, Any]] = [
         {"cause": "float32", "share": products, "setting": "mixed_bfloat16",
          "time": seconds(replace(half, items=half.items + rest)) / whole},
         {"cause": "time steps", "share": recurrent, "setting": round(times), "time": larger if loops else 1.0},
