@@ -156,7 +156,7 @@ SENTENCES = {
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
     "feed_time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
-    "feed_batch": "a chip has fewer than 8 examples, a batch {setting} times as large",
+    "feed_batch": "each chip has few examples, a batch {setting} times as large",
     "note": "Note: {note}.",
     "note_of": "Note on {devices}: {note}.",
     "several": "Several GPUs that share the batch may end in time: --gpus {counts}.",
