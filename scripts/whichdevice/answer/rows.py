@@ -481,11 +481,14 @@ def _with_card(row: Row, known: HardwareRow | None) -> Row:
     return replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
 
 
-def _at_market(row: Row, market: Market | None, otherwise: Price = Price("unknown"), kind: PriceKind = "on_demand") -> Row:
+def _at_market(
+    row: Row, market: Market | None, otherwise: Price = Price("unknown"), kind: PriceKind = "on_demand"
+) -> Row:
     """The row at the price of a market; without one it has none."""
     if market is None:
         return replace(row, usd_per_hour=None, price=replace(otherwise, kind="unknown", provider=""))
-    lowest, chips = market.lowest, math.ceil(row.devices / devices_of(lowest.device))
+    lowest = market.lowest
+    chips = math.ceil(row.devices / devices_of(lowest.device))
     return replace(
         row, usd_per_hour=market.usd_per_hour * chips, usd_log_sd_shared=market.log_sd_shared,
         usd_log_sd_own=market.log_sd_own,
