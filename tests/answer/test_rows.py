@@ -15,7 +15,7 @@ from whichdevice.forecast.answer import Forecast
 from whichdevice.tables.base import table
 from whichdevice.tables.costs import COSTS_COLUMNS
 from whichdevice.tables.forecasts import COLUMNS, read_forecasts, write_forecasts
-from whichdevice.tables.summary import COLUMNS as SUMMARY
+from whichdevice.tables.summary import SUMMARY_COLUMNS as SUMMARY
 
 T4 = Forecast(
     device="T4", devices=1, kind="gpu", workload="net", module="net.py", precision="mixed_float16", batch_size=100,
