@@ -47,7 +47,8 @@ def random_row(chance: random.Random, card: str) -> Row:
     fits = chance.random()
     step = None if fits < 0.15 else 10 ** chance.uniform(-3, -0.5)
     row = Row(
-        card, "gpu", FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN, rented=True, chip=card,
+        card, chance.choice(["gpu", "gpu", "tpu"]), FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN,
+        rented=True, chip=card, port=chance.random() < 0.1,
         software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step,
         price=Price("on_demand", "Cloud"),
         device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
@@ -55,7 +56,8 @@ def random_row(chance: random.Random, card: str) -> Row:
         memory_needed=chance.uniform(1e9, 80e9), memory_available=chance.uniform(10e9, 80e9),
         memory_tight=chance.random() < 0.2, reason=chance.choice(["", "", "no forecast of such a step"]),
         usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12), chance.uniform(0.1, 12)]),
-        usd_log_sd_shared=chance.choice([0.0, 0.4]), usd_log_sd_own=chance.uniform(0.0, 0.4), start_time=chance.choice([0.0, 420.0]),
+        usd_log_sd_shared=chance.choice([0.0, 0.4]), usd_log_sd_own=chance.uniform(0.0, 0.4),
+        start_time=chance.choice([0.0, 420.0]),
     )  # fmt: skip
     if chance.random() < 0.4 and step:
         row = replace(row, host_time=step * chance.uniform(0.2, 1.5), host_log_sd=chance.uniform(0, 0.4))
@@ -88,14 +90,14 @@ def random_wants(chance: random.Random) -> tuple[Wants, Amount]:
     return Wants(
         by=chance.choice(["cost", "cost", "time"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
         budget=chance.choice([None, None, 0.5, 5.0, 50.0]), only_free=chance.random() < 0.2,
-        spot=chance.random() < 0.3, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
+        spot=chance.random() < 0.3, port=chance.random() < 0.5, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
         prices={card: chance.uniform(0.1, 12) for card in CARDS if chance.random() < 0.1},
     ), Amount(units)  # fmt: skip
 
 
 def asked(answer: Answer) -> dict[str, Any]:
     """What a page asks for where its reader typed the same."""
-    names = ("by", "deadline", "budget", "only_free", "spot", "hour_usd", "prices")
+    names = ("by", "deadline", "budget", "only_free", "spot", "port", "hour_usd", "prices")
     wants = {name: getattr(answer.wants, name) for name in names}
     return wants | {"units": answer.amount.units, "words": amount_words(answer)}
 
