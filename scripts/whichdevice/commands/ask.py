@@ -314,7 +314,7 @@ def wants_of(args: argparse.Namespace) -> "Wants":
     """Return what the user wants; raises StudyError on a number that is none of its kind."""
     from whichdevice.answer import Wants
 
-    above = {name: positive(f"--{name}", getattr(args, name)) for name in ("examples", "epochs", "steps", "tokens")}
+    above: dict[str, Any] = {name: positive(f"--{name}", getattr(args, name)) for name in ("examples", "epochs", "steps", "tokens")}
     return Wants(
         **above, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
