@@ -314,9 +314,10 @@ def wants_of(args: argparse.Namespace) -> "Wants":
     """Return what the user wants; raises StudyError on a number that is none of its kind."""
     from whichdevice.answer import Wants
 
-    above: dict[str, Any] = {name: positive(f"--{name}", getattr(args, name)) for name in ("examples", "epochs", "steps", "tokens")}
+    sizes = ("examples", "epochs", "steps", "tokens")
+    size: dict[str, Any] = {name: positive(f"--{name}", getattr(args, name)) for name in sizes}
     return Wants(
-        **above, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
+        **size, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
         here_usd=usd("--here-usd", args.here_usd), port=takes_ports(args.model, args.devices, args.option),
     )  # fmt: skip
