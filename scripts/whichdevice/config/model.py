@@ -222,6 +222,9 @@ class Workload(Section):
         None, description="quality that time to target counts to; empty takes the recipe's"
     )
     validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
+    sweep: Values[PositiveInt] | None = Field(
+        None, description="more batch sizes that are only forecast, for the picture of throughput over batch size"
+    )
     export: Bool = Field(False, description="keep the best learned model as files: docs/how-to/serve-and-deploy.md")
     slowdown: Share = Field(0.0, description="planted: every timed window takes longer by this share; to test with")
 
@@ -282,14 +285,20 @@ def _default_devices() -> dict[str, Device]:
     }
 
 
+SWEEP = [1, 2048]  # with the measured size, enough to show from which batch on another device wins
+
+
 def _default_workloads() -> dict[str, Workload]:
     return {
         "matmul": Workload(batch_size=[2048]),
         "memory_stream": Workload(batch_size=[512]),
-        "mnist_cnn": Workload(batch_size=[1024]),
-        "fashion_cnn": Workload(batch_size=[128], fraction=[0.1]),
-        "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
-        "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),
+        "mnist_cnn": Workload(batch_size=[1024], sweep=SWEEP),
+        "fashion_cnn": Workload(batch_size=[128], fraction=[0.1], sweep=SWEEP),
+        "shakespeare_lstm": Workload(
+            batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False, sweep=SWEEP
+        ),
+        "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20, sweep=SWEEP),
+        "mnist_official": Workload(batch_size=[1024], device=[]),
         "resnet50": Workload(batch_size=[64], device=[]),
         "decoder": Workload(batch_size=[8], device=[]),
     }

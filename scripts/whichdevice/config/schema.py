@@ -32,7 +32,7 @@ QUICK_NOTES = {
     "workloads.fashion_cnn": "published: batch 512, all images",
     "workloads.shakespeare_lstm": "published: batch 1024, sequences of 100, 100 steps an epoch",
     "workloads.weather_gru": "published: batch 256, sequences of 1344 hours, 100 steps an epoch",
-    "workloads.resnet50": "two large models, forecast alone",
+    "workloads.mnist_official": "forecast alone, as are two large models",
 }
 ENTRIES: dict[str, type[Section]] = {"devices": Device, "workloads": Workload}
 FULL_HEADER = """\

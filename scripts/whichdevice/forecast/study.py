@@ -44,9 +44,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
             raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
         workload = study.workloads[name]
         model = model_of(study, name)
-        known = workload.batch_size or [model.recipe.batch_size]
-        generates = workload.mode == "generate"
-        sizes = settings.batch_size or sorted({min(known), max(known)} if generates else {max(known)})
+        sizes = sorted({*own_sizes(study, name), *(workload.sweep or ())})
         modes: tuple[Mode, ...] = GENERATING if workload.mode == "generate" else (workload.mode,)
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
@@ -68,6 +66,14 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     exact=settings.exact and target.kind == "tpu" and software_of(model.text) == "xla",
                     timeout=settings.timeout,
                 )
+
+
+def own_sizes(study: Study, name: str) -> list[int]:
+    """Return the batch sizes at which a workload is forecast for the answer, rather than for a picture alone."""
+    workload = study.workloads[name]
+    known = workload.batch_size or [model_of(study, name).recipe.batch_size]
+    generates = workload.mode == "generate"
+    return study.forecast.batch_size or sorted({min(known), max(known)} if generates else {max(known)})
 
 
 def usual_precision(target: Target, precision: str = "mixed") -> str:
