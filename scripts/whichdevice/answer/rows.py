@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Market, Offer, age_days
+from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Z80, Market, Offer, age_days
 from whichdevice.config.tpus import devices_of
 from whichdevice.forecast.answer import Forecast
 from whichdevice.tables.base import CELL
@@ -22,7 +22,6 @@ from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehe
 
 MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no time"
 ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a step takes too long to be measured
-Z80 = 1.2816  # standard deviations on each side that hold 80 %
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
