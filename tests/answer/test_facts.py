@@ -240,12 +240,12 @@ def test_the_article_is_that_of_the_spoken_name(name: str, expected: str) -> Non
 
 
 USES = [
-    (FAST, "Rent an H100"), (FREE, "Use a free T4 (Colab)"), (SPOT, "Rent a spot H100 (Cloud)"),
+    (FAST, "Rent an H100 (Cloud)"), (FREE, "Use a free T4 (Colab)"), (SPOT, "Rent a spot H100 (Cloud)"),
     (here(), "Use this machine"), (UNRENTED, "Use an RTX 2080 Ti"),
-    (replace(FAST, card="8 × H100", devices=8), "Rent 8 × H100"),
+    (replace(FAST, card="8 × H100", devices=8), "Rent 8 × H100 (Cloud)"),
     (replace(SPOT, card="8 × H100", devices=8), "Rent 8 × H100 as spot machines (Cloud)"),
     (replace(FREE, card="2 × T4", devices=2), "Use free 2 × T4 (Colab)"),
-    (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2)"),
+    (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2) (Cloud)"),
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Market, Offer, age_days
+from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Z80, Market, Offer, age_days
 from whichdevice.config.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
@@ -23,7 +23,6 @@ from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehe
 
 MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no time"
 ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a step takes too long to be measured
-Z80 = 1.2816  # standard deviations on each side that hold 80 %
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
@@ -292,8 +291,8 @@ def _work(
     for one in left:
         known = sheet.get(one.forecast.device)
         row = _with_card(_forecast(one), known)
-        if known is not None and row.step_time:
-            row = _at_market(row, known.market("on_demand", providers), row.price)
+        if known is not None and row.step_time and (providers or known.market()):
+            row = _at_market(row, known.market("on_demand", providers))
         rows += [row, *_offered(row, known, providers)]
     facts = [*map(_facts_of_cell, cells), *(vars(one.forecast) for one in left)]
     first = facts[0]
@@ -484,12 +483,10 @@ def _with_card(row: Row, known: HardwareRow | None) -> Row:
     return replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
 
 
-def _at_market(
-    row: Row, market: Market | None, otherwise: Price = Price("unknown"), kind: PriceKind = "on_demand"
-) -> Row:
+def _at_market(row: Row, market: Market | None, kind: PriceKind = "on_demand") -> Row:
     """The row at the price of a market; without one it has none."""
     if market is None:
-        return replace(row, usd_per_hour=None, price=replace(otherwise, kind="unknown", provider=""))
+        return replace(row, usd_per_hour=None, price=Price("unknown"))
     lowest = market.lowest
     chips = math.ceil(row.devices / devices_of(lowest.device))
     return replace(
@@ -509,7 +506,7 @@ def _offered(row: Row, known: HardwareRow | None, providers: Sequence[str]) -> I
     free = [offer for offer in known.offers if offer.offer == "free" and _holds(offer, row)]
     spot = known.market("spot", providers)
     if spot is not None and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
-        yield _at_market(row, spot, kind="spot")
+        yield _at_market(row, spot, "spot")
     if free:
         best = max(free, key=lambda offer: offer.week_hours or 0.0)
         names = " or ".join(dict.fromkeys(offer.provider for offer in free))

@@ -31,6 +31,7 @@ NOTEBOOK_MINUTES = 1.0  # until a free notebook runs its first line, assumed: th
 # Between 28 providers of 25 devices prices spread by 0.54 (standard deviation of the logarithm), by 0.29 of it within a
 # provider: the rest is a provider's own for all of its devices. Between May and October 2026 about half of the prices
 # changed, those by 1.30 times at the median.
+Z80 = 1.2816  # standard deviations on each side that hold 80 %
 SHARED = 0.7  # of the variance between providers
 USUAL_SPREAD, USUAL_WEIGHT = 0.5, 3.0  # which counts as so many providers
 YEARLY_CHANGE = 0.3
@@ -103,8 +104,18 @@ class Market:
     log_sd_shared: float  # of the logarithm of the price: a provider is dear, or not, for all of its devices
     log_sd_own: float  # what is the device's own, and what changed since the offers were read
     lowest: Offer
-    providers: int
+    providers: int  # whose prices count
     newest: date
+
+    @property
+    def low(self) -> float:
+        """The lower end of the 80 % interval."""
+        return self.usd_per_hour * math.exp(-Z80 * math.hypot(self.log_sd_shared, self.log_sd_own))
+
+    @property
+    def high(self) -> float:
+        """The upper end of the 80 % interval."""
+        return self.usd_per_hour**2 / self.low
 
     @property
     def words(self) -> str:
@@ -130,7 +141,7 @@ def market(offers: Sequence[Offer], kind: Kind = "on_demand", providers: Sequenc
     newest = max(offer.date for offer in asked)
     spread = 0.0 if named or lowest.device.startswith("TPU") else _spread(asked)  # TPUs have one provider
     own = math.hypot(math.sqrt(1 - SHARED) * spread, YEARLY_CHANGE * math.sqrt(age_days(newest) / 365))
-    return Market(usd, math.sqrt(SHARED) * spread, own, lowest, len(asked), newest)
+    return Market(usd, math.sqrt(SHARED) * spread, own, lowest, 1 if named else len(asked), newest)
 
 
 def offers_of_today(offers: Sequence[Offer], kind: Kind) -> list[Offer]:
@@ -166,3 +177,15 @@ def age_days(day: date) -> int:
 def price_sheet(named: str | None = None) -> Path:
     """The price sheet: the one that the config names, else $WHICHDEVICE_PRICES, else config/prices.csv."""
     return Path(named or os.environ.get(PRICES_VARIABLE) or PRICES)
+
+
+def price_sheets(named: str | None = None) -> list[Path]:
+    """The price sheet and, where nobody named one, the user's newer offers beside it."""
+    sheet, newer = price_sheet(named), users_offers()
+    usual = sheet == PRICES and PRICES_VARIABLE not in os.environ
+    return [sheet, newer] if usual and newer.is_file() else [sheet]
+
+
+def users_offers() -> Path:
+    """The sheet of offers that `whichdevice prices --update` keeps."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whichdevice" / "prices.csv"
