@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.errors import StudyError
-from whichdevice.models.address import HUB_TABLE, Address, config_file
+from whichdevice.models.address import HUB_TABLE, Address, config_file, hub_model
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
 from whichdevice.models.model_file import Adapter
@@ -148,10 +148,9 @@ def configuration(name: str) -> Configuration:
     if path is not None:
         return _read(name, path)
     models = known_models()
-    plain = {model.casefold(): model for model in models}
-    plain |= {model.casefold().rpartition("/")[2]: model for model in models}
-    if (found := plain.get(name.casefold())) is not None:
-        return models[found]
+    if (model := hub_model(name)) is not None:
+        return models[model]
+    plain = {part: model for model in models for part in (model.casefold(), model.casefold().rpartition("/")[2])}
     near = get_close_matches(name.casefold(), plain, 1, 0.75)
     hint = f"; did you mean {PREFIX}{plain[near[0]]}?" if near else ""
     raise StudyError(
@@ -188,7 +187,7 @@ def hub_adapter(address: Address) -> Adapter:
         batch_size=8,
         sequence_length=min(known.longest, LENGTH),
         unit="sequence",
-        source=f"{address.text}, {HUB_TABLE.name if known.parameters else 'config.json'}",
+        source=f"{PREFIX}{known.name}, {HUB_TABLE.name if known.parameters else 'config.json'}",
         functions=frozenset({"model"}),
         framework=TORCH,
         tuning={"precision": "bfloat16"} if known.in_bfloat16 else {},
