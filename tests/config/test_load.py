@@ -72,7 +72,7 @@ FAULTS = {
     "devices: {a: {kind: gpu, resources: {slurm_extra: --x}}}": "devices.a.resources: slurm_extra is not for a device: "
     "add it to set-resources of profiles/slurm/config.yaml, beside --exclusive",
     "retry: faild": "retry: 'faild' is not known; did you mean failed?",
-    "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, prices, data, measure, train, self_check, "
+    "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, prices, data, measure, train, "
     "forecast, workloads, storage, only, retry, against",
     "merge: results/other": "merge is not a key: records are merged by python -m whichdevice merge SOURCE",
     "results_from: gs://b/s": "results_from is not a key: a study is fetched by python -m whichdevice fetch ADDRESS",

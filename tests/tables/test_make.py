@@ -12,7 +12,7 @@ import synthetic
 from whichdevice import tables
 from whichdevice.cells import Run
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.model import Data, Device, Forecast, Measure, SelfCheck, Study, Train, Workload
+from whichdevice.config.model import Data, Device, Forecast, Measure, Study, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Record
 from whichdevice.tables import make as collecting
@@ -190,7 +190,6 @@ def test_tables_follow_the_keys_that_their_rule_names_and_no_other(tmp_path: Pat
     edits = {
         "data": Data(source="files"),
         "train": Train(epochs=9, seconds=1),
-        "self_check": SelfCheck(workload="matmul"),
         "forecast": Forecast(devices=[]),
         "measure": Measure(repeats=study.measure.repeats, seconds=9, min_steps=9, timeout=9),
     }
