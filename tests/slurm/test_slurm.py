@@ -29,7 +29,10 @@ STUDY: dict[str, Any] = {
     "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "breakdown": False, "retry_disturbed": False},
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
 }
-QUICK = "--slurm-init-seconds-before-status-checks 1 --seconds-between-status-checks 1 --latency-wait 5".split()
+QUICK = [
+    *("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"),
+    *("--latency-wait", "5"),
+]
 
 
 @pytest.fixture
