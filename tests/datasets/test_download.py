@@ -57,16 +57,3 @@ def test_a_slow_name_look_up_costs_no_more_than_the_timeout(monkeypatch: Any) ->
     assert reachable("http://example.invalid/x", timeout=0.3) is False
     assert time.monotonic() - start < 30
     told.set()
-
-
-def test_the_environments_proxy_is_used(server: str, monkeypatch: Any) -> None:
-    class Proxy(Answers):
-        def do_HEAD(self) -> None:
-            self.send_response(200 if self.path.startswith("http://example.invalid") else 500)
-            self.end_headers()
-
-    with TCPServer(("127.0.0.1", 0), Proxy) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{http.server_address[1]}")
-        assert reachable("http://example.invalid/data")
-        http.shutdown()

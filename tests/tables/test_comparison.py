@@ -68,24 +68,6 @@ def test_models_of_other_weights_are_other_work_where_both_sides_say_how_many() 
     assert found["ratio"].isna().tolist() == [True, False]
 
 
-def test_the_session_is_told_apart_by_the_time_between() -> None:
-    study = study_of([64])
-    here, there = (runs_of(study, {64: 1.0}, seed) for seed in (1, 2))
-    assert set(comparison_table(here, there)["setting"]) == {"one machine, one session"}
-    later = there.assign(started="2026-03-04 00:00:00", ended="2026-03-04 00:01:00")
-    assert set(comparison_table(here, later)["setting"]) == {"one machine, 2 sessions"}
-    assert set(comparison_table(here, later.assign(cpu="Other"))["setting"]) == {"2 machines, 2 sessions"}
-
-
-def test_failed_runs_and_modelled_numbers_take_no_part() -> None:
-    study = study_of([64])
-    here, there = (runs_of(study, {64: 1.0}, seed) for seed in (1, 2))
-    assert comparison_table(here, there.assign(evidence="modelled"))["measured"].tolist() == ["only here"]
-    assert comparison_table(here, there.iloc[:0])["measured"].tolist() == ["only here"]
-    one = there.assign(status=["ok", *["failed"] * 4])
-    assert comparison_table(here, one)[["n_there", "verdict"]].iloc[0].tolist() == [1, "undecided"]
-
-
 def test_records_are_read_from_results_or_any_folder_and_cut_ones_are_told(tmp_path: Path) -> None:
     study = study_of([64], repeats=2)
     _, paths = synthetic.write_study(study, tmp_path / "results", artefacts=False)

@@ -21,7 +21,7 @@ from whichdevice.tables.make import TABLES
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = (
     "runs", "summary", "limits", "roofline", "breakdown", "crossover", "speedups", "scaling",
-    "time_to_target", "fastest",
+    "time_to_target", "fastest", "costs", "cost_choices",
 )  # fmt: skip
 # Of the machine, the software, and what the code of today says beside the numbers.
 LEFT_OUT = {"record", "module", "machine_id"}
