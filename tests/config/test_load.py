@@ -159,8 +159,6 @@ def test_a_damaged_study_file_is_named(working_folder: Path) -> None:
         read_study(path)
 
 
-KEYS = ["study", "seed", "run_on", "devices", "data", "measure", "train", "workloads", "only", "retry", "kind", "dir"]
-KEYS += ["batch_size", "epochs", "module", "fraction", "mnist_cnn", "cpu", "seconds", "source", "resources", "repeats"]
 
 
 def test_a_missing_config_gets_the_nearest_name(tmp_path: Path) -> None:

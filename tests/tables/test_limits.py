@@ -48,16 +48,6 @@ def exact(run: Run, record: Record) -> Record:
     return record
 
 
-def tables_of(study: Study, folder: Path) -> synthetic.Results:
-    config, paths = synthetic.write_study(study, folder, artefacts=False, change=exact)
-    return synthetic.Results(config, paths)
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> synthetic.Results:
-    return tables_of(study_of(), tmp_path_factory.mktemp("limits"))
-
-
 def limits_of(workloads: dict[str, Workload], speeds: dict[int, float], failed: tuple[int, int] = (0, 0)) -> Any:
     """Tables `limits` and `roofline` of five repeats, speeds by size; of size `failed[0]` so many repeats failed."""
     study = study_of(measure=Measure(repeats=5), workloads=workloads)

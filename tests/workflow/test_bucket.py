@@ -1,7 +1,6 @@
 """Machines that share nothing but a bucket: data and results go up on one, and others show or merge them."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -10,8 +9,6 @@ from remote.conftest import emulator  # noqa: F401
 from workflow.conftest import Project
 from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told, whichdevice
 
-from whichdevice.records.store import read_record, write_record
-from whichdevice.remote.publish import publish
 from whichdevice.remote.transfer import open_place
 
 pytestmark = pytest.mark.slow
@@ -48,19 +45,6 @@ def first(folder, bucket) -> Project:
     done = project.snakemake("publish")
     assert done.code == 0, done.out
     return project
-
-
-@pytest.fixture(scope="module")
-def other(folder, bucket, first) -> str:
-    """Address of the same study, measured on another machine."""
-    root = folder / "other" / "tiny"
-    shutil.copytree(first.folder / "results/tiny", root)
-    for path in root.rglob("record.json"):
-        record = read_record(path)
-        theirs = record.machine.model_copy(update={"cpu": "Other CPU", "identity": "0123456789ab"})
-        write_record(record.model_copy(update={"machine": theirs}), path)
-    publish(root, open_place(f"{bucket}/other"))
-    return f"{bucket}/other/tiny"
 
 
 def dataset(project: Project) -> Path:
