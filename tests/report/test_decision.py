@@ -35,6 +35,7 @@ console.log(JSON.stringify(cases.map(([data, wants]) => {
   return {
     options, by: answer.by, matters: answer.matters, regret_at_most: plain(answer.regret_at_most),
     named: [pick, fastest, cheapest, rival, avoid].map(device), turning: plain(answer.turning) ?? [],
+    price_turns: answer.price_turns ?? [],
     toss_up: (answer.toss_up ?? []).map(device), lines: sentences.lines(data, wants, answer),
   };
 })));
@@ -46,14 +47,17 @@ def random_row(chance: random.Random, card: str) -> Row:
     fits = chance.random()
     step = None if fits < 0.15 else 10 ** chance.uniform(-3, -0.5)
     row = Row(
-        card, "gpu", FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN, rented=True, chip=card,
+        card, chance.choice(["gpu", "gpu", "tpu"]), FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN,
+        rented=True, chip=card, port=chance.random() < 0.1,
         software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step,
         price=Price("on_demand", "Cloud"),
         device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
         log_sd_own=chance.uniform(0.01, 0.4), fits=fits >= 0.12, rough=chance.random() < 0.15,
         memory_needed=chance.uniform(1e9, 80e9), memory_available=chance.uniform(10e9, 80e9),
         memory_tight=chance.random() < 0.2, reason=chance.choice(["", "", "no forecast of such a step"]),
-        usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12)]), start_time=chance.choice([0.0, 420.0]),
+        usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12), chance.uniform(0.1, 12)]),
+        usd_log_sd_shared=chance.choice([0.0, 0.4]), usd_log_sd_own=chance.uniform(0.0, 0.4),
+        start_time=chance.choice([0.0, 420.0]),
     )  # fmt: skip
     if chance.random() < 0.4 and step:
         row = replace(row, host_time=step * chance.uniform(0.2, 1.5), host_log_sd=chance.uniform(0, 0.4))
@@ -86,13 +90,14 @@ def random_wants(chance: random.Random) -> tuple[Wants, Amount]:
     return Wants(
         by=chance.choice(["cost", "cost", "time"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
         budget=chance.choice([None, None, 0.5, 5.0, 50.0]), only_free=chance.random() < 0.2,
-        spot=chance.random() < 0.3, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
+        spot=chance.random() < 0.3, port=chance.random() < 0.5, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
+        prices={card: chance.uniform(0.1, 12) for card in CARDS if chance.random() < 0.1},
     ), Amount(units)  # fmt: skip
 
 
 def asked(answer: Answer) -> dict[str, Any]:
     """What a page asks for where its reader typed the same."""
-    names = ("by", "deadline", "budget", "only_free", "spot", "hour_usd")
+    names = ("by", "deadline", "budget", "only_free", "spot", "port", "hour_usd", "prices")
     wants = {name: getattr(answer.wants, name) for name in names}
     return wants | {"units": answer.amount.units, "words": amount_words(answer)}
 
@@ -133,6 +138,10 @@ def test_both_have_the_same_times_costs_chances_and_regret(both: list[tuple[Answ
         assert [point["device"] for point in page["turning"]] == [point.device for point in answer.turning], place
         for point, other in zip(answer.turning, page["turning"], strict=True):
             assert other["hour_usd"] == close_to(point.hour_usd), place
+        assert len(page["price_turns"]) == len(answer.price_turns), place
+        for turn, other in zip(answer.price_turns, page["price_turns"], strict=True):
+            assert (other["device"], other["above"]) == (turn.device, turn.above), place
+            assert other["usd_per_hour"] == close_to(turn.usd_per_hour), place
 
 
 def close_to(value: float | None) -> Any:
