@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from whichdevice.config.model import Device, Measure, Section, SelfCheck, Study, StudyFile, Train, Workload
+from whichdevice.config.model import Device, Measure, Section, Study, StudyFile, Train, Workload
 
 WIDTH = 118
 SCHEMA_LINE = "# yaml-language-server: $schema=study.schema.json"
@@ -156,7 +156,6 @@ def published() -> Study:
         study="published",
         measure=Measure(seconds=10, repeats=10, timeout=172800, breakdown=True),
         train=Train(epochs=None, seconds=None, repeats=3),
-        self_check=SelfCheck(workload="mnist_official", batch_size=1024),
         workloads={
             "matmul": Workload(batch_size=[1024, 2048, 4096, 8192, 16384], precision=["float32", "bfloat16"]),
             "memory_stream": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),

@@ -5,7 +5,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from whichdevice.config.model import SELF_CHECKS, Study
+from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import Target, devices_in, find_target, software_of, targets_in
 from whichdevice.forecast.xla.compile import KEPT, Found, compile_code_hash, compile_programs
@@ -37,9 +37,8 @@ def _target(name: str, count: int | None) -> Target:
 
 def _requests(study: Study) -> Iterator[ProgramRequest]:
     settings = study.forecast
-    studied = [name for name in study.workloads if name not in SELF_CHECKS]
     targets = study_targets(study)
-    for name in studied if settings.workload is None else settings.workload:
+    for name in study.workloads if settings.workload is None else settings.workload:
         if name not in study.workloads:
             raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
         workload = study.workloads[name]
