@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from whichdevice.figures import draws, style
 from whichdevice.numbers import number
 from whichdevice.results import StudyResults
-from whichdevice.tables.base import device_name
+from whichdevice.tables.base import device_name, length_words
 
 MAX_PANELS = 6
 WORDS_WIDTH = 42  # letters below a panel
@@ -65,12 +65,12 @@ def works(study: StudyResults) -> Iterator[tuple[str, list[Curve]]]:
     forecast = fit.assign(throughput_low=slow, throughput_high=fast, label=names, here=False)
     trained = style.whole_data(study.measured[study.measured["mode"] == "train"])
     rows = pd.concat([trained.assign(label=trained["device"], here=True), forecast], ignore_index=True)
-    for (workload, length), work in rows.groupby(WORK, dropna=False, sort=False):
+    for _, work in rows.groupby(WORK, dropna=False, sort=False):
         curves = [
             Curve(str(label), str(part["kind"].iloc[0]), bool(here), _best(part))
             for (label, here), part in work.groupby(["label", "here"], sort=False)
         ]
-        yield ", ".join([str(workload), *([] if pd.isna(length) else [f"length {length:.0f}"])]), curves
+        yield ", ".join([work["workload"].iloc[0], *length_words(work.iloc[0])]), curves
 
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:

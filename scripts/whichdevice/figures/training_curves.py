@@ -81,7 +81,8 @@ def _legend(curves: pd.DataFrame, looks: dict[str, dict[str, Any]]) -> list[Line
     handles = []
     for run, look in looks.items():
         row = first.loc[run]
-        metric = "" if pd.isna(row["metric_name"]) else f", {row['metric_name']}"
+        name = str(row["metric_name"])
+        metric = "" if name == "nan" else f", {name}"
         where = f", {row['device']} {row['backend']}" if several else ""
         handles.append(Line2D([], [], label=f"{row['workload']}{where}{metric}", **look))
     return handles

@@ -39,6 +39,7 @@ COST_UNITS = {USD: "USD", JOULES: "J"}
 MUCH_BLUR = 0.02
 WAITS = 0.05  # of a step: less is no waiting
 WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
+PICTURES = ["speedups", "worth_it", "throughput", "training_curves", "cold_start", "claims"]  # these first
 CATEGORIES = ["Limits"]  # other figures have their own sections
 MOST_LISTED = 200
 
@@ -323,7 +324,7 @@ def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool
 
 def _figures(folder: Path, command: str) -> Iterator[dict[str, Any]]:
     """Each figure as a data address: nothing in it can run or reach out, and no two share identifiers."""
-    for name in figure_names():
+    for name in sorted(figure_names(), key=lambda name: [*PICTURES, name].index(name)):
         facts = figure_facts(name)
         path = folder / f"{name}.svg"
         try:
