@@ -124,6 +124,9 @@ def _passed(curves: Sequence[Curve]) -> Iterator[str]:
 
 
 def _about(size: float) -> str:
+    """A batch size; one between those that are known has two digits, for more would promise too much."""
+    if size == int(size):
+        return number(size)
     return number(math.ceil(size) if size < 10 else float(f"{size:.2g}"))
 
 
