@@ -10,8 +10,7 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.config.prices import price_sheet
-from whichdevice.forecast.study import own_sizes
-from whichdevice.study_cells import workflow_command
+from whichdevice.study_cells import own_sizes, workflow_command
 from whichdevice.tables import comparison
 from whichdevice.tables.base import read_table
 from whichdevice.tables.hardware import sheet_row
@@ -62,7 +61,7 @@ class StudyResults:
         swept = [name for name, workload in self.study.workloads.items() if workload.sweep]
         sizes = {name: own_sizes(self.study, name) for name in swept}
         rows = zip(self.forecasts["workload"], self.forecasts["batch_size"], strict=True)
-        return self.forecasts[[size in sizes.get(name, [size]) for name, size in rows]]
+        return self.forecasts.loc[[size in sizes.get(name, [size]) for name, size in rows]]
 
     @property
     def devices(self) -> list[str]:

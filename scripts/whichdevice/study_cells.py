@@ -151,3 +151,11 @@ def _is_default(study: Study) -> bool:
     data = study.data.model_copy(update={"sources": {}})
     plain = study.model_copy(update={"data": data})
     return all(getattr(plain, name) == value for name, value in Study()) and not Path(study.root, MERGED).is_dir()
+
+
+def own_sizes(study: Study, name: str) -> list[int]:
+    """Return the batch sizes at which a workload is forecast for the answer, rather than for a picture alone."""
+    workload = study.workloads[name]
+    known = workload.batch_size or [model_of(study, name).recipe.batch_size]
+    generates = workload.mode == "generate"
+    return study.forecast.batch_size or sorted({min(known), max(known)} if generates else {max(known)})

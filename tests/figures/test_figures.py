@@ -33,7 +33,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyResults]
     def failing(run: Run, record: Record) -> Record | None:
         return synthetic.failed_record(one_cell, run)
 
-    found: dict[str, StudyResults] = {}
+    results: dict[str, StudyResults] = {}
     for name, study, how in [
         ("empty", synthetic.small_study(), {"change": lambda run, record: None}),
         ("failed", one_cell, {"change": failing}),
@@ -41,8 +41,8 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyResults]
         ("one", synthetic.full_study(("cpu", "gpu")), {"devices": ["cpu"]}),
         ("three", synthetic.full_study(("cpu", "gpu", "tpu"), epochs=3, repeats=2), {"source": "files"}),
     ]:
-        found[name] = synthetic.Results(*synthetic.write_study(study, root / name, **how))
-    return found
+        results[name] = synthetic.Results(*synthetic.write_study(study, root / name, **how))
+    return results
 
 
 def text_of(figure: str, study: StudyResults, out: Path) -> str:

@@ -164,3 +164,14 @@ def test_the_kinds_of_devices_differ_in_grey_and_in_shape() -> None:
     for shades in (style.KIND_COLOURS.values(), [style.DARK[colour] for colour in style.KIND_COLOURS.values()]):
         first, second, third = sorted(map(grey, shades))
         assert min(second - first, third - second) > 35
+
+
+def test_the_answer_is_about_the_measured_size_and_not_about_a_sweep(tmp_path: Path) -> None:
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[1024], sweep=[4096])}
+    )
+    config, _ = synthetic.write_study(study, tmp_path, artefacts=False)
+    programs = [path for size in (1024, 4096) for path in compiled_for(tmp_path, DEVICES, batch_size=size)]
+    results = synthetic.Results(config, [], programs)  # where nothing was measured, the larger size has as many devices
+    assert [answer.work.batch for answer in results.answers] == [1024]
+    assert set(results.forecasts["batch_size"]) == {1024, 4096}

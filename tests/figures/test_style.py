@@ -57,10 +57,10 @@ def test_colours_keep_their_order_of_lightness() -> None:
 
 def test_only_the_rule_for_dark_pages_is_added() -> None:
     svg = '<svg><defs></defs><path style="fill: #0072b2; stroke: #222222"/></svg>'
-    found = style.following_scheme(svg)
-    assert re.sub("<style.*</style>", "", found) == svg
-    assert "@media (prefers-color-scheme: dark)" in found
-    assert '[style*="fill: #0072b2"] { fill: #3a9bdc !important }' in found
+    followed = style.following_scheme(svg)
+    assert re.sub("<style.*</style>", "", followed) == svg
+    assert "@media (prefers-color-scheme: dark)" in followed
+    assert '[style*="fill: #0072b2"] { fill: #3a9bdc !important }' in followed
 
 
 def test_every_text_has_a_colour_that_follows_the_scheme(tmp_path: Path) -> None:
@@ -68,5 +68,5 @@ def test_every_text_has_a_colour_that_follows_the_scheme(tmp_path: Path) -> None
     config, paths = synthetic.write_study(study, tmp_path)
     draw("roofline", synthetic.Results(config, paths), tmp_path / "figure.svg", tmp_path / "figure.png")
     texts = re.findall(r"<text [^>]*style=\"([^\"]*)\"", (tmp_path / "figure.svg").read_text(encoding="utf-8"))
-    colours = {found[1] if (found := re.search(r"fill: (#\w{6})", text)) else "none" for text in texts}
+    colours = {(re.findall(r"fill: (#\w{6})", text) or ["none"])[0] for text in texts}
     assert colours <= {colour.lower() for colour in style.DARK}

@@ -10,6 +10,7 @@ from whichdevice.config.model import Study
 from whichdevice.forecast.study import program_requests
 from whichdevice.planning.products import export_inputs, exported_models, other_learned
 from whichdevice.records.store import write_record
+from whichdevice.study_cells import own_sizes
 
 CNN = {"mnist_cnn": {"batch_size": [256, 512], "export": True}, "mnist_official": {"batch_size": [64], "export": True}}
 PATH = r"results/planned/models/(\w+)/[0-9a-f]{12}/export\.json"
@@ -45,3 +46,10 @@ def test_a_workload_without_a_device_is_forecast_and_not_measured(plan):
     assert {run.cell.workload for run in planned.runs} == {"matmul"}
     assert {request.workload for request in program_requests(planned.study)} == {"matmul", *large}
     assert large.keys() <= {name for name, each in Study().workloads.items() if each.device == []}
+
+
+def test_a_sweep_is_forecast_beside_the_measured_size_and_not_measured(plan):
+    planned = plan(workloads={"mnist_cnn": {"batch_size": [256], "sweep": [1, 2048]}}, forecast={"devices": ["T4"]})
+    assert {run.cell.batch_size for run in planned.runs} == {256}
+    assert sorted(request.batch_size for request in program_requests(planned.study)) == [1, 256, 2048]
+    assert own_sizes(planned.study, "mnist_cnn") == [256]

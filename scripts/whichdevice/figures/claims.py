@@ -1,5 +1,7 @@
 """Published numbers beside what this study has of as much of the same work."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,7 +13,9 @@ from whichdevice.numbers import time_words
 from whichdevice.results import StudyResults
 
 CLAIM = ["source", "workload", "metric", "published_batch_size", "published_device", "value"]
-PUBLISHED = {"ls": "", "marker": "X", "ms": 6.5, "mfc": style.RED, "mec": style.PAPER, "mew": 0.5, "zorder": 5}
+PUBLISHED: dict[str, Any] = {
+    "ls": "", "marker": "X", "ms": 6.5, "mfc": style.RED, "mec": style.PAPER, "mew": 0.5, "zorder": 5,
+}  # fmt: skip
 DISPUTED = PUBLISHED | {"mfc": style.PAPER, "mec": style.RED, "mew": 1.0}
 TICKS = (1e-4, 1e-2, 1.0, 60.0, 3600.0, 86400.0)  # seconds
 UNITS = {"s": "time", "TFLOP/s": "TFLOP/s"}

@@ -17,7 +17,7 @@ from whichdevice.results import StudyResults
 
 BEFORE = ["start", "initialise", "load", "build"]
 STAGES = {"start": "D", "first": "P"}  # and their markers; a steady step has its kind's
-WORDS = 0.4  # of a panel, in which they stand
+WORDS = 0.34  # of a panel, in which they stand
 MAX_PANELS = 6
 TICKS = (1e-4, 1e-2, 1.0, 60.0, 3600.0)  # seconds
 

@@ -200,7 +200,7 @@ def finish(figure: Figure, title: str, study: StudyResults) -> None:
     """Title above; below the figure's own supxlabel, the data source and absent devices."""
     width = figure.get_size_inches()[0]
     figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold", parse_math=False)
-    parts = [figure.get_supxlabel(), data_note(study)]
+    parts = [figure.get_supxlabel().strip(), data_note(study)]
     if study.absent and study.devices:
         parts.append(f"not measured: {', '.join(study.absent)}")
     text = " · ".join(part for part in parts if part)

@@ -1,6 +1,7 @@
 """Throughput over batch size, and the batch from which another device wins."""
 
 import math
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,9 +14,10 @@ from matplotlib.figure import Figure
 from whichdevice.figures import draws, style
 from whichdevice.numbers import number
 from whichdevice.results import StudyResults
-from whichdevice.tables.base import device_name
+from whichdevice.tables.base import device_name, length_words
 
 MAX_PANELS = 6
+WORDS_WIDTH = 42  # letters below a panel
 WORK = ["workload", "sequence_length"]
 BOUNDS = ["throughput", "throughput_low", "throughput_high"]
 
@@ -63,12 +65,12 @@ def works(study: StudyResults) -> Iterator[tuple[str, list[Curve]]]:
     forecast = fit.assign(throughput_low=slow, throughput_high=fast, label=names, here=False)
     trained = style.whole_data(study.measured[study.measured["mode"] == "train"])
     rows = pd.concat([trained.assign(label=trained["device"], here=True), forecast], ignore_index=True)
-    for (workload, length), work in rows.groupby(WORK, dropna=False, sort=False):
+    for _, work in rows.groupby(WORK, dropna=False, sort=False):
         curves = [
             Curve(str(label), str(part["kind"].iloc[0]), bool(here), _best(part))
             for (label, here), part in work.groupby(["label", "here"], sort=False)
         ]
-        yield ", ".join([str(workload), *([] if pd.isna(length) else [f"length {length:.0f}"])]), curves
+        yield ", ".join([work["workload"].iloc[0], *length_words(work.iloc[0])]), curves
 
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
@@ -104,7 +106,7 @@ def words(curves: Sequence[Curve]) -> list[str]:
     """Return which device is the fastest from which batch on, and from which one on a measured device is passed."""
     (_, first), *changes = leaders(curves)
     later = [f"{one.device} from {_about(size)}" for size, one in changes]
-    return [", ".join([f"fastest: {first.device}", *later]), *_passed(curves)]
+    return [*textwrap.wrap(", ".join([f"fastest: {first.device}", *later]), WORDS_WIDTH), *_passed(curves)]
 
 
 def _passed(curves: Sequence[Curve]) -> Iterator[str]:
@@ -122,6 +124,9 @@ def _passed(curves: Sequence[Curve]) -> Iterator[str]:
 
 
 def _about(size: float) -> str:
+    """A batch size; one between those that are known has two digits, for more would promise too much."""
+    if size == int(size):
+        return number(size)
     return number(math.ceil(size) if size < 10 else float(f"{size:.2g}"))
 
 

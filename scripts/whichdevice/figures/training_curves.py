@@ -40,7 +40,8 @@ def draw_training_curves(study: StudyResults) -> Figure | str:
     kinds = [Line2D([], [], color=style.GREY, ls=dashes, label=kind) for kind, dashes in DASHES.items()]
     style.legend_below(figure, [*_legend(shown, looks), *kinds])
     rest = f"; {len(runs) - MAX_RUNS} more in table epochs" if len(runs) > MAX_RUNS else ""
-    figure.supxlabel(f"one run of each workload, device and backend{rest}")
+    alone = "; a point alone: train.seconds ended the run in its first epoch" if (shown["passed"] < 1).any() else ""
+    figure.supxlabel(f"one run of each workload, device and backend{alone}{rest}")
     return figure
 
 
@@ -80,7 +81,8 @@ def _legend(curves: pd.DataFrame, looks: dict[str, dict[str, Any]]) -> list[Line
     handles = []
     for run, look in looks.items():
         row = first.loc[run]
-        metric = "" if pd.isna(row["metric_name"]) else f", {row['metric_name']}"
+        name = str(row["metric_name"])
+        metric = "" if name == "nan" else f", {name}"
         where = f", {row['device']} {row['backend']}" if several else ""
         handles.append(Line2D([], [], label=f"{row['workload']}{where}{metric}", **look))
     return handles

@@ -11,7 +11,7 @@ from whichdevice.forecast.targets import Target, devices_in, find_target, softwa
 from whichdevice.forecast.xla.compile import KEPT, Found, compile_code_hash, compile_programs
 from whichdevice.measuring.request import content_key
 from whichdevice.records.products import GENERATING, CompiledRecord, Mode, ProgramRequest, read_compiled, write_compiled
-from whichdevice.study_cells import model_of
+from whichdevice.study_cells import model_of, own_sizes
 
 
 def program_requests(study: Study) -> list[ProgramRequest]:
@@ -65,14 +65,6 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     exact=settings.exact and target.kind == "tpu" and software_of(model.text) == "xla",
                     timeout=settings.timeout,
                 )
-
-
-def own_sizes(study: Study, name: str) -> list[int]:
-    """Return the batch sizes at which a workload is forecast for the answer, rather than for a picture alone."""
-    workload = study.workloads[name]
-    known = workload.batch_size or [model_of(study, name).recipe.batch_size]
-    generates = workload.mode == "generate"
-    return study.forecast.batch_size or sorted({min(known), max(known)} if generates else {max(known)})
 
 
 def usual_precision(target: Target, precision: str = "mixed") -> str:

@@ -39,8 +39,9 @@ COST_UNITS = {USD: "USD", JOULES: "J"}
 MUCH_BLUR = 0.02
 WAITS = 0.05  # of a step: less is no waiting
 WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
+PICTURES = ["speedups", "worth_it", "throughput", "training_curves", "cold_start", "claims"]  # these first
 CATEGORIES = ["Limits"]  # other figures have their own sections
-MOST_LISTED = 200
+MAX_LISTED = 200
 
 
 def cost_section(study: StudyResults) -> dict[str, Any]:
@@ -123,7 +124,7 @@ def _pipelines(study: StudyResults) -> Iterator[str]:
 def _target_row(row: pd.Series) -> dict[str, Any]:
     better = "≥" if row["better"] == "higher" else "≤"
     loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
-    more = " or more" if row["n_timed_out"] else ""
+    or_more = " or more" if row["n_timed_out"] else ""
     kind, loss = ("validation" if "validation" in row["quantity"] else "training"), "loss" in row["quantity"]
     return {
         "workload": row["workload"],
@@ -132,7 +133,7 @@ def _target_row(row: pd.Series) -> dict[str, Any]:
         "target": f"{kind} {'loss' if loss else row['metric']} {better} {number(row['target'])}",
         "target_source": row["target_source"],
         "reached": f"{row['n_reached']} of {row['n']}",
-        "note": f"best {quality(row['best'])} in {row['given_epochs']}{more} epochs"
+        "note": f"best {quality(row['best'])} in {row['given_epochs']}{or_more} epochs"
         if row["n_reached"] < row["n"]
         else "",
         "disturbed": ", ".join(
@@ -174,11 +175,11 @@ def forecast_section(study: StudyResults) -> dict[str, Any]:
 
 def how_good() -> dict[str, str]:
     """How far forecasts were from published times of models that the fit did not see: the worst of each software."""
-    cards = [its["models"] for its in read_scorecard().values() if "models" in its]
+    cards = [software["models"] for software in read_scorecard().values() if "models" in software]
     return {
-        "rows": str(sum(int(each["rows"]) for each in cards)),
-        "median": percent(max(each["median_error"] for each in cards)),
-        "held": percent(min(each["held"] for each in cards)),
+        "rows": str(sum(int(card["rows"]) for card in cards)),
+        "median": percent(max(card["median_error"] for card in cards)),
+        "held": percent(min(card["held"] for card in cards)),
     }
 
 
@@ -323,7 +324,7 @@ def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool
 
 def _figures(folder: Path, command: str) -> Iterator[dict[str, Any]]:
     """Each figure as a data address: nothing in it can run or reach out, and no two share identifiers."""
-    for name in figure_names():
+    for name in sorted(figure_names(), key=lambda name: [*PICTURES, name].index(name)):
         facts = figure_facts(name)
         path = folder / f"{name}.svg"
         try:
@@ -355,7 +356,7 @@ def _published(row: pd.Series) -> dict[str, Any]:
 def _broken(runs: pd.DataFrame) -> dict[str, Any]:
     bad = runs[runs["status"].isin([*BROKEN, "refused"])]
     rows = [
-        (row["run"], str(row["status"]).replace("_", " "), row["reason"]) for _, row in bad.head(MOST_LISTED).iterrows()
+        (row["run"], str(row["status"]).replace("_", " "), row["reason"]) for _, row in bad.head(MAX_LISTED).iterrows()
     ]
     refused = int((bad["status"] == "refused").sum())
     tried = int((runs["status"] != "not_measured").sum())
@@ -364,5 +365,5 @@ def _broken(runs: pd.DataFrame) -> dict[str, Any]:
 
 def write_report(config_path: Path, tables_folder: Path, figures_folder: Path, out_html: Path) -> None:
     """Write the report of a study, one file that needs nothing else. Raises StudyError naming what is missing."""
-    found = contents(StudyResults(config_path, tables_folder), Path(figures_folder), Path(out_html))
-    render("template.html", Path(out_html), **found)
+    values = contents(StudyResults(config_path, tables_folder), Path(figures_folder), Path(out_html))
+    render("template.html", Path(out_html), **values)
