@@ -50,7 +50,7 @@ def catalogue(folder: Path, lines: dict[str, list[str]] = RECORDED, version: str
 
 def offered(device: str) -> list[tuple[str, str, float, date]]:
     """Offers of the user's cache: they are of the catalogue's day."""
-    offers = [offer for offer in hardware_rows()[device].offers if "gpuhunt" in offer.source and "2026112" in offer.source]
+    offers = [offer for offer in hardware_rows()[device].offers if offer.source.startswith("gpuhunt's catalogue")]
     return [(offer.provider, offer.offer, offer.usd_per_hour, offer.date) for offer in offers]
 
 

@@ -261,7 +261,8 @@ def lines(answer: Answer) -> list[str]:
     """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    above = [decision(answer), _why(answer), *_price_turn(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
+    above = [decision(answer), _why(answer), *_price_turn(answer), *_either(answer), *_fastest(answer)]
+    above += _with_more_time(answer)
     above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
     above += [*_avoid(answer), *_size(answer)]
     return above[:MAX_LINES]
