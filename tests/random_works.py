@@ -15,7 +15,8 @@ def random_row(chance: random.Random, card: str) -> Row:
     fits = chance.random()
     step = None if fits < 0.15 else 10 ** chance.uniform(-3, -0.5)
     row = Row(
-        card, "gpu", FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN, rented=True, chip=card,
+        card, chance.choice(["gpu", "gpu", "tpu"]), FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN,
+        rented=True, chip=card, port=chance.random() < 0.1,
         software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step,
         price=Price("on_demand", "Cloud"),
         device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
@@ -57,6 +58,6 @@ def random_wants(chance: random.Random) -> tuple[Wants, Amount]:
     return Wants(
         by=chance.choice(["cost", "cost", "time"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
         budget=chance.choice([None, None, 0.5, 5.0, 50.0]), only_free=chance.random() < 0.2,
-        spot=chance.random() < 0.3, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
+        spot=chance.random() < 0.3, port=chance.random() < 0.5, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
         prices={card: chance.uniform(0.1, 12) for card in CARDS if chance.random() < 0.1},
     ), Amount(units)  # fmt: skip

@@ -73,6 +73,11 @@ def test_an_absent_folder_is_one_line(working_folder: Path, capsys: pytest.Captu
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_without_a_command_three_examples_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out.count("\n  whichdevice ask ") == 3
+
+
 def test_an_unknown_command_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nosuch"]) == 2
     assert "no command 'nosuch'" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Steps of PyTorch models traced on fake tensors: forecast/torch/trace.py."""
 
 import importlib
+import math
 from dataclasses import replace
 
 import pytest
@@ -188,6 +189,33 @@ def test_frozen_weights_accumulation_and_bfloat16():
     assert four.work.operations == 4 * one.work.operations
     half = trace_step(step_of(build, (256,), precision="bfloat16"), 8)
     assert half.memory["weights"] == one.memory["weights"] / 2
+
+
+REFLECTED = [nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect"), nn.InstanceNorm2d(4)]
+UNTESTED = {  # layers, shape and batch, number format: what nobody timed, and the device's interval at least
+    "volumes": ([nn.Conv3d(16, 16, 3)], (16, 9, 9, 9), 2, "float32", "3-D convolutions", 1.9),
+    "one image": (REFLECTED, (4, 64, 64), 1, "float32", "instance norm at batch 1", 3.1),
+    "two images": (REFLECTED, (4, 64, 64), 2, "float32", None, 1.0),
+    "in 16 bits": (REFLECTED, (4, 64, 64), 1, "mixed_bfloat16", None, 1.0),
+    "tiny": ([layer for _ in range(50) for layer in (nn.Linear(8, 8), nn.ReLU())], (8,), 4, "float32",
+             "hundreds of tiny kernels", 2.7),
+    "few": ([nn.Linear(8, 8), nn.ReLU()], (8,), 4, "float32", None, 1.0),
+    "routed": ([Routed(8, 4)], (8,), 4, "float32", "values read by the host", 2.4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNTESTED)
+def test_what_nobody_timed_is_marked_and_has_a_wider_interval(case):
+    layers, shape, size, precision, mark, wider = UNTESTED[case]
+    work = trace_step(step_of(lambda: nn.Sequential(*layers), shape, precision=precision), size).work
+    assert work.untested == ((mark,) if mark else ())
+    assert type(work).from_dict(work.digest()) == work
+    device = hardware_rows()["V100 SXM2"]
+    found, plain = forecast_step(work, device), forecast_step(replace(work, untested=()), device)
+    assert math.exp(1.28 * found.log_sd_shared) >= wider
+    assert (mark is None) == (found.log_sd_shared == plain.log_sd_shared)
+    assert found.device_time == plain.device_time
+    assert (mark is None) == (found.known_family == plain.known_family) and (not mark or mark in found.note)
 
 
 class Sequences(nn.Module):

@@ -83,6 +83,8 @@ def test_a_module_beside_a_file_is_imported_from_its_own_folder(working_folder):
         ("keras.applications:", "needs a name after the colon"),
         ("resnet5", "no built-in workload 'resnet5'; did you mean resnet50"),
         ("nets/none.py", "workload file nets/none.py: not found"),
+        ("unet.py", "workload file unet.py: not found; did you mean nets/unet.py?"),
+        ("net/unte.py", "workload file net/unte.py: not found; did you mean nets/unet.py?"),
         ("nets/", "workload file nets: a folder; name a file in it, e.g. nets/my_model.py"),
         ("nets/unet.ipynb", "not a Python file; jupyter nbconvert --to script nets/unet.ipynb"),
         ("nets/unet.txt", "not a Python file; its name must end in .py"),
@@ -93,6 +95,30 @@ def test_a_name_that_stands_for_nothing_is_one_line(package, name, message):
     (package / "nets/unet.ipynb").write_text("")
     with pytest.raises(StudyError, match=message):
         _ = Model.read(name).kind
+
+
+@pytest.mark.parametrize(
+    ("pasted", "text", "sizes"),
+    [
+        ("https://huggingface.co/Qwen/Qwen2.5-7B/tree/main", "hf:Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-7B"),
+        ("huggingface.co/openai-community/gpt2?library=x", "hf:openai-community/gpt2", "openai-community/gpt2"),
+        ("Qwen/Qwen2.5-7B", "hf:Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-7B"),
+        ("Qwen2.5-7B-Instruct", "hf:Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B"),
+        ("hf:meta-llama/Llama-2-7b-chat-hf", "hf:meta-llama/Llama-2-7b-chat-hf", "meta-llama/Llama-2-7b-hf"),
+        ("hf:Mistral-7B-Instruct-v0.1", "hf:Mistral-7B-Instruct-v0.1", "mistralai/Mistral-7B-v0.1"),
+        ("hf:google/gemma-3-4b-it", "hf:google/gemma-3-4b-it", "google/gemma-3-4b-pt"),
+    ],
+)
+def test_a_name_of_a_hub_is_read_as_people_paste_it(working_folder, pasted, text, sizes):
+    model = Model.read(pasted)
+    assert (model.text, model.declared.source) == (text, f"hf:{sizes}, llm_models.csv")
+
+
+def test_a_file_goes_before_a_hub(package):
+    (package / "nets" / "gpt2.py").write_text("")
+    assert read_address("nets/gpt2.py").kind == "file"
+    with pytest.raises(StudyError, match=r"nets/gpt2: not found; did you mean nets/gpt2\.py\?"):
+        read_address("nets/gpt2")
 
 
 def test_a_function_that_the_module_lacks_is_a_fault_of_the_declaration(package):

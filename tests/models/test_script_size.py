@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from whichdevice.answer import Wants
+from whichdevice.commands.ask import check_size
+from whichdevice.errors import StudyError
+from whichdevice.models.loading import Model
+from whichdevice.models.script_run import Found
 from whichdevice.models.script_size import Loops, Stack, is_whole, sizes
+from whichdevice.models.scripts import keep
+from whichdevice.planning.one_model import Question
 
 RANGE = "for epoch in range(1_000_000):\n    for x in data:\n        step()\n        done += 1\n"
 NESTED = "for update in range(9):\n    for epoch in range(4):\n        for x in range(0, 80, 20):\n            step()"
@@ -118,3 +125,33 @@ def test_examples_are_a_loaders_or_of_the_longest_array_like_a_batch() -> None:
     assert size(Loops(1, 500), [(8, 5)], 70, None, True) == (8, 500)
     assert size(Loops(2, batches=9), [(800, 5)], 288, 9) == (7200, 2), "rows of a batch of 32 graphs"
     assert size(Loops(unknown="no end"), [(8, 5)], None) == (90, None)
+
+
+ASKED = "line 3 has no end that shows: add "
+SIZES = {  # examples that a script shows, whether its end shows, what the question names: what is asked for
+    "all shown": (640, True, {}, None),
+    "no end": (640, False, {}, ASKED + "--epochs N or --steps N"),
+    "no end and no examples": (None, False, {}, ASKED + "--steps N"),
+    "steps named": (None, False, {"steps": 100}, None),
+    "examples named": (None, False, {"examples": 100}, None),
+    "epochs named": (640, False, {"epochs": 2}, None),
+    "epochs of unknown examples": (None, False, {"epochs": 2}, ASKED + "--steps N"),
+}
+
+
+@pytest.mark.parametrize("case", SIZES)
+def test_a_size_that_no_loop_shows_is_asked_for_unless_it_is_named(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examples, ends, named, asked = SIZES[case]
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("import torch\nwhile True:\n    optimizer.step()\n")
+    unknown = None if ends else "the loop in line 3 has no end that shows"
+    keep(Model.read("train.py").address, Found("torch", 64, examples, 1 if ends else None, unknown=unknown))
+    question = Question(model=Model.read("train.py"), wants=Wants(**named))
+    if asked is None:
+        check_size(question)
+        return
+    with pytest.raises(StudyError, match=asked) as refused:
+        check_size(question)
+    assert "\n" not in str(refused.value)

@@ -80,6 +80,20 @@ def test_a_step_beyond_this_machines_memory_is_traced(name, peak):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("line", ["", "model.gradient_checkpointing_enable()\n"])
+def test_checkpointing_is_advised_unless_it_is_on(line, tmp_path):
+    text = (SCRIPTS.parents[1] / "scripts" / "torch_hub.py").read_text(encoding="utf-8")
+    text = text.replace("num_hidden_layers=1", "num_hidden_layers=4").replace("256 * 32).reshape(256, 32)", "256 * 128).reshape(256, 128)")
+    (tmp_path / "train.py").write_text(text.replace("model.train()\n", f"model.train()\n{line}"), encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    workload = Model.read(address.text).workload(Options(batch_size=found.batch_size))
+    plan = Plan(step_of(workload, "float32", "train"))
+    advised = {way for ways, _ in plan.changed(found.batch_size, lambda _: False) for way in ways}
+    assert HALF in advised and (LIGHT in advised) == (line == "")
+
+
+@pytest.mark.slow
 def test_what_is_changed_in_a_step_does_not_change_the_next_one():
     """16-bit weights are tried before checkpointing, whose memory is that of the script's own number format."""
     address = read_address(f"{SCRIPTS.parents[1]}/scripts/torch_hub.py")

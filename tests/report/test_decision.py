@@ -42,7 +42,7 @@ console.log(JSON.stringify(cases.map(([data, wants]) => {
 
 def asked(answer: Answer) -> dict[str, Any]:
     """What a page asks for where its reader typed the same."""
-    names = ("by", "deadline", "budget", "only_free", "spot", "hour_usd", "prices")
+    names = ("by", "deadline", "budget", "only_free", "spot", "port", "hour_usd", "prices")
     wants = {name: getattr(answer.wants, name) for name in names}
     return wants | {"units": answer.amount.units, "words": amount_words(answer)}
 

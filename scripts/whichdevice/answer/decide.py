@@ -50,6 +50,7 @@ class Wants:
     budget: float | None = None
     only_free: bool = False
     spot: bool = False  # also machines that may be taken away
+    port: bool = False  # also TPUs for which a PyTorch model has to be ported
     hour_usd: float = 0.0  # that an hour of waiting costs
     here_usd: float | None = None  # an hour of this machine; None: its electricity
     prices: Mapping[str, float] = field(default_factory=dict)  # an hour of a device, by its name: the user's own, exact
@@ -83,6 +84,7 @@ class Reason(StrEnum):
     TIME = "time"
     PRICE = "price"
     SPOT = "spot"
+    PORT = "port"
     FREE = "free"
     BUDGET = "budget"
     SESSION = "session"
@@ -488,6 +490,8 @@ def _ruled_out(option: Option, wants: Wants) -> RuledOut | None:
         return RuledOut(Reason.TIME, detail=row.reason)
     if row.spot and not wants.spot:
         return RuledOut(Reason.SPOT)
+    if row.port and not wants.port:
+        return RuledOut(Reason.PORT)
     if option.usd is None:
         return RuledOut(Reason.PRICE) if wants.by == "cost" or wants.budget is not None else None
     if wants.only_free and option.usd > 0 and not row.is_here:
@@ -510,7 +514,12 @@ def _pick(pool: list[int], rows: Sequence[Row], cost: np.ndarray, time: np.ndarr
         least = min((measure[place] for place in near if not math.isnan(measure[place])), default=0.0)
         near = [place for place in near if not measure[place] > max(least * (1 + NEAR), least + slack)] or near
     here = [place for place in near if rows[place].is_here]
-    return min(here or near, key=lambda place: (math.isnan(cost[place]), np.nan_to_num(cost[place]), time[place]))
+
+    def order(place: int) -> tuple[bool, float, bool, float]:
+        """The least cost first; of the same cost a GPU before a TPU, which needs other software."""
+        return math.isnan(cost[place]), float(np.nan_to_num(cost[place])), rows[place].kind == "tpu", time[place]
+
+    return min(here or near, key=order)
 
 
 def _chances(

@@ -22,7 +22,7 @@ from whichdevice.answer.rows import ESTIMATED, Row, Work
 from whichdevice.config.prices import OLD_DAYS, USD_PER_KWH
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
-SPOT_SAVES = 0.2  # of the pick's price
+WORTH_NAMING = 0.2  # of the pick's price
 MAX_DAYS = 365  # of a deadline that is worth a sentence
 MAX_CHANGES = 4
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
@@ -121,15 +121,15 @@ def on_demand(answer: Answer) -> Option | None:
     return next((option for option in answer.options if option.device == pick.row.card), None)
 
 
-def spot_offer(answer: Answer) -> Option | None:
-    """Return a spot machine that nobody asked for, where it saves much."""
+def cheaper(answer: Answer, reason: Reason) -> Option | None:
+    """Return the cheapest device in time that this reason alone rules out, where it saves much."""
     pick, wants = answer.pick, answer.wants
-    spot = [option for option in answer.options if option.why == Reason.SPOT and option.timely]
-    best = min(spot, key=lambda option: option.usd or 0.0, default=None)
+    others = [option for option in answer.options if option.why == reason and option.timely]
+    best = min(others, key=lambda option: option.usd or 0.0, default=None)
     if best is None or pick is None or wants.only_free or answer.by != "cost":
         return None
     saves = (pick.usd or 0.0) - (best.usd or 0.0)
-    return best if saves >= max(SPOT_SAVES * (pick.usd or 0.0), 1.0) else None
+    return best if saves >= max(WORTH_NAMING * (pick.usd or 0.0), 1.0) else None
 
 
 def several_in_time(answer: Answer) -> list[int]:
@@ -277,7 +277,8 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
         "step_notes": step_notes(answer),
-        "spot_offer": named(spot_offer(answer)),
+        "spot_offer": named(cheaper(answer, Reason.SPOT)),
+        "port_offer": named(cheaper(answer, Reason.PORT)),
         "settling": settle and asdict(settle),
         "buying": buy and asdict(buy),
     })  # fmt: skip

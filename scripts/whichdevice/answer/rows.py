@@ -15,6 +15,7 @@ from scipy.special import stdtrit
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Z80, Market, Offer, age_days
 from whichdevice.config.tpus import devices_of
+from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.tables.base import CELL
 from whichdevice.tables.forecasts import read_forecasts
@@ -54,6 +55,7 @@ class Row:
     kind: str  # cpu, gpu or tpu
     evidence: str
     software: str = ""  # that runs the step
+    port: bool = False  # whether the code has to be ported to it first: PyTorch on a TPU
     precision: str = ""
     step_time: float | None = None
     device_time: float | None = None  # without the host, as far as it is known apart
@@ -439,6 +441,7 @@ def _forecast(expected: Expected) -> Row:
         kind=str(forecast.kind),
         evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if known else UNKNOWN,
         software=forecast.software or "",
+        port=forecast.software == tpu.PORTED,
         precision=forecast.precision or "",
         chip=forecast.chip or forecast.device,
         fits=forecast.fits,

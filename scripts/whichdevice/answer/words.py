@@ -109,6 +109,7 @@ SENTENCES = {
     "no_time": "no time is known",
     "no_price": "no price known",
     "no_spot": "may be taken away",
+    "no_port": "needs PyTorch/XLA",
     "no_free": "is not free",
     "no_budget": "costs more than {usd} USD",
     "no_session": "a session ends after {hours} h",
@@ -169,6 +170,7 @@ SENTENCES = {
     "note": "Note: {note}.",
     "note_of": "Note on {devices}: {note}.",
     "several": "Several GPUs that share the batch may end in time: --gpus {counts}.",
+    "port_offer": "Cheaper with a port to PyTorch/XLA or JAX: {device}, {time}, USD {usd} (--devices gpu,tpu).",
     "spot_offer": "Cheaper where it may be taken away at any moment: {device}, {time}, USD {usd} (--spot).",
     "settling": "What would settle it: {command}",
     "buying": "To buy one (about USD {usd}) is cheaper from {hours} h of use on.",
@@ -261,8 +263,8 @@ def lines(answer: Answer) -> list[str]:
     """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    above = [decision(answer), _why(answer), *_price_turn(answer), *_either(answer), *_fastest(answer)]
-    above += _with_more_time(answer)
+    above = [decision(answer), _why(answer), *_price_turn(answer), *_either(answer)]
+    above += [*_fastest(answer), *_with_more_time(answer)]
     above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
     above += [*_avoid(answer), *_size(answer)]
     return above[:MAX_LINES]
@@ -659,7 +661,7 @@ def notes(answer: Answer) -> list[str]:
 
 def notes_without_command(answer: Answer) -> list[str]:
     """Return the same notes without a command to copy, whose line is never broken."""
-    passing = [*_hourly(answer), *_several(answer), *_spot_offer(answer), *_buying(answer)]
+    passing = [*_hourly(answer), *_several(answer), *_spot_offer(answer), *_port_offer(answer), *_buying(answer)]
     return [*memory_words(answer), *lasting_notes(answer), *passing]
 
 
@@ -702,10 +704,17 @@ def _several(answer: Answer) -> list[str]:
 
 
 def _spot_offer(answer: Answer) -> list[str]:
-    best = facts.spot_offer(answer)
+    best = facts.cheaper(answer, Reason.SPOT)
     if best is None:
         return []
     return [say("spot_offer", device=best.row.card, time=time_of(best, False), usd=usd_of(best, False))]
+
+
+def _port_offer(answer: Answer) -> list[str]:
+    best = facts.cheaper(answer, Reason.PORT)
+    if best is None:
+        return []
+    return [say("port_offer", device=best.device, time=time_of(best, False), usd=usd_of(best, False))]
 
 
 def settling_line(answer: Answer) -> list[str]:

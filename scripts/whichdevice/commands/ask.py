@@ -316,12 +316,26 @@ def wants_of(args: argparse.Namespace) -> "Wants":
     """Return what the user wants; raises StudyError on a number that is none of its kind."""
     from whichdevice.answer import Wants
 
-    above = {name: positive(f"--{name}", getattr(args, name)) for name in ("examples", "epochs", "steps", "tokens")}
+    sizes = ("examples", "epochs", "steps", "tokens")
+    size: dict[str, Any] = {name: positive(f"--{name}", getattr(args, name)) for name in sizes}
     return Wants(
-        **above, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
+        **size, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
         here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
+        port=takes_ports(args.model, args.devices, args.option),
     )  # fmt: skip
+
+
+def takes_ports(model: str, devices: str | None, options: Sequence[str]) -> bool:
+    """Return whether TPUs are choices for a PyTorch model: where they are named, or JAX trains the same model as it is.
+
+    MaxText and others train well-known language models whole; adapters and own code have to be ported.
+    """
+    from whichdevice.forecast.targets import names_tpu
+    from whichdevice.models.hugging_face import PREFIX
+
+    named = devices is not None and any(map(names_tpu, devices.split(",")))
+    return named or (model.startswith(PREFIX) and not any(option.startswith("method=") for option in options))
 
 
 def prices_of(given: Sequence[str]) -> dict[str, float]:

@@ -220,6 +220,12 @@ GROUPS: dict[str, Callable[[HardwareRow], bool]] = {
 }
 
 
+def names_tpu(name: str) -> bool:
+    """Return whether a name is the group of TPUs, or a TPU or slice of one."""
+    name = name.strip().casefold()
+    return name == "tpu" or name.startswith(("tpu ", "v2-", "v3-", "v4-", "v5", "v6e"))
+
+
 def devices_in(names: Iterable[str], software: Software = "xla") -> list[str]:
     """Return names of devices, with those of each group among them (`tpu`, `free`) in its place."""
     devices: list[str] = []

@@ -23,6 +23,7 @@ ESTIMATE = "a first estimate from the program of a GPU; --exact compiles with th
 KERAS = "Keras needs its JAX backend there (KERAS_BACKEND=jax)"
 PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; "
 PYTORCH += "the interval is wide: published times are of ports alone"
+PORTED = "PyTorch on TPU"  # the name of the constants of a step that nobody runs as it is
 FULL_ROWS = 8  # of a batch, that a matrix unit takes at a time
 LOOPS_SHARE = 0.3  # of the time, from which on loops over time steps are a cause
 WORTH = 0.85  # of the time of an example, from which on a change is worth a sentence

@@ -41,6 +41,8 @@ Kind = Literal[
     "optimizer",
 ]
 Precision = Literal["", "float32", "tf32", "half"]
+# Steps of which no published times were tested.
+Untested = Literal["3-D convolutions", "instance norm at batch 1", "values read by the host", "hundreds of tiny kernels"]
 
 PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution")
 
@@ -86,6 +88,7 @@ class Work:
     unknown_loops: int = 0
     unknown_calls: int = 0  # calls into libraries or own kernels, whose operations cannot be counted
     software: Software = "xla"
+    untested: tuple[Untested, ...] = ()
 
     @property
     def is_compiled(self) -> bool:
@@ -128,7 +131,7 @@ class Work:
                 total.put(item, times)
             total.unknown_loops += round(times * work.unknown_loops)
             total.unknown_calls += round(times * work.unknown_calls)
-        return total.work(self.platform, self.software)
+        return replace(total.work(self.platform, self.software), untested=self.untested)
 
     def divided(self, runs: int) -> "Work":
         """The work of one step of a program that makes `runs` equal steps."""
@@ -150,6 +153,7 @@ class Work:
             "unknown_loops": self.unknown_loops,
             "unknown_calls": self.unknown_calls,
             "software": self.software,
+            **({"untested": list(self.untested)} if self.untested else {}),
         }
 
     @classmethod
@@ -158,7 +162,8 @@ class Work:
         try:
             items = tuple(Item(*row) for row in digest["items"])
             loops, calls = digest["unknown_loops"], digest["unknown_calls"]
-            return cls(digest["platform"], items, loops, calls, digest.get("software", "xla"))
+            untested = tuple(digest.get("untested", ()))
+            return cls(digest["platform"], items, loops, calls, digest.get("software", "xla"), untested)
         except (KeyError, TypeError) as error:
             raise StudyError(f"digest of a program: cannot be read ({type(error).__name__})") from None
 

@@ -6,12 +6,13 @@
     trained/mine.keras                  a saved Keras model
     keras.applications:MobileNetV3Small a model of a library, with random weights
     keras_hub:bert_tiny_en_uncased      the same, of KerasHub
-    hf:meta-llama/Llama-3.1-8B          a model of Hugging Face, with random weights
+    hf:meta-llama/Llama-3.1-8B          a model of Hugging Face, with random weights; also ORG/NAME or its page's address
 
 A new kind is a branch of `read_address` and one of `whichdevice.models.loading`.
 """
 
 import ast
+import csv
 import re
 import shlex
 from collections.abc import Iterator
@@ -28,12 +29,16 @@ from whichdevice.plugins import defined_name, top_level
 
 Kind = Literal["built-in", "file", "function", "saved", "library", "hub"]
 BUILT_IN = Path(__file__).parents[1] / "workloads"
+SUFFIXES = (".py", ".keras")  # of files that are a workload
 LIBRARIES = ("keras.applications", "keras_hub")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
 ARGUMENTS = " -- "  # between a script and its arguments
 FORMS = "a built-in name, path/to/file.py, package.module:function, path/to/model.keras or keras.applications:NAME"
 HUB_TABLE = Path(__file__).with_name("llm_models.csv")  # sizes of models of Hugging Face
+HUB_PAGE = re.compile(r"(?:https?://)?(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+)(?:[/?#].*)?")
+HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+SAME_SIZES = re.compile(r"-(instruct|chat|it|pt|hf)(?=-|$)")  # words in the name of a model that was trained further
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,7 @@ class Address:
 
 def read_address(text: str) -> Address:
     """Return what a workload's name stands for; raises StudyError where there is no such thing."""
+    text = full_name(text)
     library, colon, name = text.partition(":")
     if library == "hf" and name:
         return Address(text, "hub", config_file(name) or HUB_TABLE, function=name)
@@ -102,6 +108,37 @@ def read_address(text: str) -> Address:
     return Address(text, "built-in", BUILT_IN / f"{text}.py", f"whichdevice.workloads.{text}")
 
 
+def full_name(text: str) -> str:
+    """Return the name with `hf:` where somebody pasted a page's address, ORG/NAME or NAME of Hugging Face."""
+    if page := HUB_PAGE.fullmatch(text):
+        return f"hf:{page[1]}"
+    if HUB_NAME.fullmatch(text) and not text.endswith(SUFFIXES) and not Path(text).parent.exists():
+        return f"hf:{text}"
+    is_hub = "/" not in text and ":" not in text and text not in built_in_names() and hub_model(text)
+    return f"hf:{text}" if is_hub else text
+
+
+def hub_model(name: str) -> str | None:
+    """Return the name in the table that has this model's sizes: its own, or its base's."""
+    wanted = name.casefold()
+    names = _hub_names()
+    return names.get(wanted) or names.get(SAME_SIZES.sub("", wanted))
+
+
+@cache
+def _hub_names() -> dict[str, str]:
+    """The table's names by themselves, without the organisation, and without words that leave the sizes as they are."""
+    with HUB_TABLE.open(encoding="utf-8", newline="") as file:
+        models = [line["model"] for line in csv.DictReader(file)]
+    names: dict[str, str] = {}
+    for model in models:
+        plain = model.casefold()
+        short = plain.rpartition("/")[2]
+        for key in (plain, short, SAME_SIZES.sub("", plain), SAME_SIZES.sub("", short)):
+            names.setdefault(key, model)
+    return names
+
+
 def config_file(name: str) -> Path | None:
     """The config.json that a name of a model of Hugging Face means: a folder with it, or the file."""
     path = Path(name)
@@ -111,7 +148,7 @@ def config_file(name: str) -> Path | None:
 def is_path(text: str) -> bool:
     """Return whether a name is a path to a file rather than a built-in name or an address with a colon."""
     text = text.partition(ARGUMENTS)[0]
-    return text.endswith((".py", ".keras")) or (not text.startswith("hf:") and ("/" in text or "\\" in text))
+    return text.endswith(SUFFIXES) or (not text.startswith("hf:") and ("/" in text or "\\" in text))
 
 
 def built_in_names() -> list[str]:
@@ -137,11 +174,8 @@ def file_address(text: str) -> Address:
     if path.is_dir():
         raise StudyError(f"workload file {path}: a folder; name a file in it, e.g. {path / 'my_model.py'}")
     if not path.is_file():
-        beside = [file.name for file in path.parent.glob("*") if file.suffix in (".py", ".keras")]
-        near = get_close_matches(path.name, beside, 1)
-        raise StudyError(
-            f"workload file {path}: not found" + (f"; did you mean {path.with_name(near[0])}?" if near else "")
-        )
+        near = _nearest_file(path)
+        raise StudyError(f"workload file {path}: not found" + (f"; did you mean {near}?" if near else ""))
     if path.suffix == ".keras":
         found = Address(text, "saved", path)
     elif path.suffix == ".py":
@@ -157,6 +191,17 @@ def file_address(text: str) -> Address:
         raise StudyError(f"workload file {path}: not a Python file; {fix}")
     _refuse_results(found)
     return found
+
+
+def _nearest_file(path: Path) -> Path | None:
+    """The file whose name is most like this one's: in its folder, else in the working folder or at most two below."""
+    beside = [file for file in path.parent.glob("*") if file.suffix in SUFFIXES]
+    below = [file for pattern in ("*", "*/*", "*/*/*") for file in Path().glob(pattern) if file.suffix in SUFFIXES]
+    for files in (beside, below):
+        names = {file.name: file for file in reversed(files)}
+        if near := get_close_matches(path.name, names, 1):
+            return names[near[0]]
+    return None
 
 
 def _function(text: str, module: str, function: str) -> Address:

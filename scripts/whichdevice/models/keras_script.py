@@ -9,7 +9,7 @@ import ast
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
 from importlib import import_module
@@ -26,7 +26,7 @@ from whichdevice.models.consistency import check_declared
 from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
-from whichdevice.models.model_file import called_with, looks_up, overridden
+from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
 from whichdevice.models.script_run import SAMPLE, Found, Run, Script, Watcher, calls_of, others_like
 from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
@@ -105,7 +105,7 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
         size = given.get("batch_size") if first is None else first
         batch, examples = _sizes(x, size, steps, given.get("validation_split"))
         size_of_all = {"examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps}
-        return _made(path, line, dict(given) | {"x": x}, batch, size_of_all)
+        return _made(path, line, dict(given) | {"x": x}, batch, size_of_all, in_import=stack.in_import)
     if len(lines := _others(path, line)) > 1:
         raise StudyError(
             f"{path.name}, line {line}: its loop calls train_on_batch in lines {', '.join(map(str, lines))}, each of "
@@ -114,21 +114,26 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
     arrays = leaves(as_tree(given["x"]))
     shapes, whole = [array.shape for array in arrays], is_whole(arrays, stack.outside)
     size_of_all = sizes(stack.scopes, loops, shapes, None, whole=whole)
-    return _made(path, line, given, len(arrays[0]), size_of_all, COPIES)
+    return _made(path, line, given, len(arrays[0]), size_of_all, COPIES, stack.in_import)
 
 
 def _check_trainable(model: Any, where: str) -> None:
     if not model.compiled:
         raise StudyError(f"{where}: the model is not compiled: call model.compile(...) before fit")
-    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
-        raise StudyError(
-            f"{where}: the model has a train_step(data) of TensorFlow or PyTorch; "
-            "forecasts are compiled with JAX: write compute_loss(x, y, y_pred, ...), or a train_step(state, data)"
-        )
+    try:
+        require_jax_step(model)
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from None
 
 
 def _made(
-    path: Path, line: int | None, given: Mapping[str, Any], batch: int, size: Mapping[str, Any], copies: int = 1
+    path: Path,
+    line: int | None,
+    given: Mapping[str, Any],
+    batch: int,
+    size: Mapping[str, Any],
+    copies: int = 1,
+    in_import: bool = False,
 ) -> Script:
     """The model without what belongs to the host, and a sample of its data, of one batch so many copies."""
     model, x = given["self"], given["x"]
@@ -150,12 +155,14 @@ def _made(
     )
     sample = mapped(lambda array: np.concatenate([array] * copies), sample)
     functions = SimpleNamespace(model=lambda: device, data=lambda: sample)
-    return Script(found, functions, _batches(x, parts, batch, host))
+    return Script(found, functions, _batches(x, parts, batch, host), in_import)
 
 
 def keep_keras(script: Script, file: Path) -> None:
     """Write the model's configuration and the sample as `file`.json and .npz; nothing of a large model."""
     model = script.functions.model()
+    if script.in_import:  # its classes cannot be defined without its training
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
     with suppress(Exception):  # no configuration, or none that can be written: the script runs again
         if model.built and model.count_params() > MOST_KEPT:
@@ -168,7 +175,7 @@ def keep_keras(script: Script, file: Path) -> None:
         file.with_suffix(".model").write_text(text, encoding="utf-8")
 
 
-def kept_keras(file: Path, path: Path) -> SimpleNamespace | None:
+def kept_keras(file: Path, path: Path, arguments: Sequence[str]) -> SimpleNamespace | None:
     """The functions of a kept script in this process's backend and number format; None: it must run again."""
     if not file.with_suffix(".model").is_file():
         return None
@@ -179,7 +186,7 @@ def kept_keras(file: Path, path: Path) -> SimpleNamespace | None:
     data = tuple(part for name in PARTS if (part := packed(arrays, name)) is not None)
     text = json.loads(file.with_suffix(".model").read_text(encoding="utf-8"))
     try:
-        own = _own_objects(path, set(_named(text["model"])))
+        own = Run(path, partial(_own_objects, path, set(_named(text["model"])))).variables(arguments)
         config = json.dumps(_remade(text["model"], own, text["policy"], keras.config.dtype_policy().name))
         if not keras.models.model_from_json(config, own).compiled:
             return None

@@ -26,6 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -91,6 +92,7 @@ class Script:
     found: Found
     functions: SimpleNamespace
     batches: Any = None  # what gives them one after the other, if anything does
+    in_import: bool = False  # whether the import of another file trains
 
 
 @dataclass(frozen=True)
@@ -114,12 +116,13 @@ def is_own(file: str, path: Path) -> bool:
 class Run:
     """One run of a script until its training starts."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, start: Callable[[], dict[str, Any]] | None = None) -> None:
         self.path = path.absolute()
+        self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
         self.watchers: dict[str, Watcher] = {}  # by module
         self._result: Result | None = None
-        self._variables: dict[str, Any] | None = None  # of a script that ended by itself
+        self._variables: dict[str, Any] | None = None  # of what ended by itself
         self._error: BaseException | None = None
         self._lock, self._done, self._process = threading.Lock(), threading.Event(), os.getpid()
 
@@ -149,6 +152,19 @@ class Run:
 
     def result(self, arguments: Sequence[str]) -> Script:
         """Run the script; raises StudyError where it fails, ends or trains in a way that is not known."""
+        self._watch(arguments)
+        if isinstance(self._result, StudyError):
+            raise self._result
+        return self._ended() if self._result is None else self._result()
+
+    def variables(self, arguments: Sequence[str]) -> dict[str, Any]:
+        """Run what only defines; raises StudyError where it fails or trains."""
+        self._watch(arguments)
+        if self._variables is None:
+            raise StudyError(f"{self.path.name}: what defines its classes trains: put that into a file of its own")
+        return self._variables
+
+    def _watch(self, arguments: Sequence[str]) -> None:
         imported = [name for name in WATCHERS if name in sys.modules]
         for name in imported:
             self.watcher(name)
@@ -163,9 +179,6 @@ class Run:
                 watcher.detach()
         if self._error is not None:
             raise self._error
-        if isinstance(self._result, StudyError):
-            raise self._result
-        return self._ended() if self._result is None else self._result()
 
     def _ended(self) -> Script:
         framework = framework_of(parsed(self.path.read_bytes()))
@@ -180,7 +193,7 @@ class Run:
         for name in imported:
             self.attach(name)
         try:
-            self._variables = runpy.run_path(str(self.path), run_name="__main__")
+            self._variables = self._start()
         except StudyError as error:
             self._error = error
         except SystemExit as error:
@@ -217,7 +230,6 @@ class Run:
             replaced(argparse.ArgumentParser, "error", error),
         ):
             yield
-
 
     def audit(self, event: str, args: tuple[Any, ...]) -> None:
         """Stop where the script starts a file of Python in another process, which nobody would watch."""

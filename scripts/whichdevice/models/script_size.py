@@ -113,6 +113,12 @@ class Stack:
         return next(lines, None)
 
     @property
+    def in_import(self) -> bool:
+        """Whether another file trains while it is imported."""
+        files = (Path(part.code.co_filename).absolute() for part in self.functions if part.code.co_name == "<module>")
+        return any(file != self.path and file.suffix == ".py" and file.is_file() for file in files)
+
+    @property
     def lines(self) -> tuple[tuple[CodeType, int], ...]:
         """The lines of all functions: the same where a loop comes back."""
         return tuple((part.code, part.line) for part in self.functions)

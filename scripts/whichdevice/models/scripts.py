@@ -31,7 +31,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Found, Run, as_main, calls_of, run_watched
+from whichdevice.models.script_run import Found, Run, calls_of, run_watched
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
@@ -149,14 +149,19 @@ def script_adapter(address: Address) -> ScriptAdapter:
     return ScriptAdapter(address, unknown, load)
 
 
-@cache
 def _started(address: Address) -> SimpleNamespace:
+    """Return the script's functions in the number format that Keras has now: a process may compile for several."""
+    keras = sys.modules.get(KERAS)
+    return _started_in(address, None if keras is None else keras.config.dtype_policy().name)
+
+
+@cache
+def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
     assert address.path is not None
     if (found := known(address)) is not None and found.framework == KERAS:
         from whichdevice.models.keras_script import kept_keras
 
-        with as_main(address.path, address.arguments):
-            kept = kept_keras(_kept(address), address.path)
+        kept = kept_keras(_kept(address), address.path, address.arguments)
         if kept is not None:
             return kept
     return run_watched(address.path, address.arguments).functions

@@ -5,10 +5,13 @@ Everything runs for real until a module is called in training; from then on modu
 """
 
 import inspect
+import itertools
+import math
 import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType, SimpleNamespace
@@ -24,15 +27,16 @@ from whichdevice.models.address import file_address
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import Found, Run, Script, Watcher, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, sizes, steps_in
-from whichdevice.models.torch_fakes import Fakes, is_fake
+from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake
 from whichdevice.models.torch_names import Names
-from whichdevice.models.torch_tape import Call, Loss, Step, Tape, is_module
+from whichdevice.models.torch_tape import MANY_READS, Call, Loss, Step, Tape, is_module, leaves
 
 MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES, MAX_COPIED = 4, 2**27  # of the script's first batch, as data, and of how many bytes
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)\b")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
+MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
@@ -148,9 +152,11 @@ class Watching(Watcher):
         step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
-        step.without_fakes()
+        step.reads_values = self._tape.reads >= MANY_READS
         size = len(next(iter(batch.values())))
         loader = _loader(stack.scopes, size)
+        batch, varied = self._at_mean(step, batch, loader)
+        step.without_fakes()
         counts = self._sizes(stopped, step, batch, passes, loader)
         asked = [SUMMED.format(passes=passes)] if passes > 1 else []
         if (gpus := self._names.gpus) > 1:
@@ -161,10 +167,38 @@ class Watching(Watcher):
             precision=_precision(step, self._tape.mixed or self._names.mixed),
             compiled=self._names.compiled,
             line=stack.line,
-            notes=(*asked, *others_like(self.run.path, stack.line)),
+            notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
             **counts,
         )
         return Script(found, _functions(step, batch, stopped.optimizers), loader)
+
+    def _at_mean(
+        self, step: Step, batch: dict[str, torch.Tensor], loader: Any
+    ) -> tuple[dict[str, torch.Tensor], tuple[str, ...]]:
+        """The batch at the mean size of what the loader gives, and a note where sizes vary.
+
+        It stays as it is where the script's step does not run at that size.
+        """
+        first = next(iter(batch.values()))
+        shapes = [] if loader is None or step.time_major else _shapes(loader, first)
+        varying = [place for place in range(1, first.ndim) if len({shape[place] for shape in shapes}) > 1]
+        if not varying or varying != list(range(varying[0], varying[-1] + 1)):
+            return batch, ()
+        sides = [[shape[place] for shape in shapes] for place in varying]
+        means = [max(1, round(sum(side) / len(side) / math.gcd(*side))) * math.gcd(*side) for side in sides]
+        least, most = (min(shapes, key=math.prod), max(shapes, key=math.prod))
+        words = [" × ".join(map(str, size)) for size in ([least[p] for p in varying], [most[p] for p in varying], means)]
+        old = tuple(first.shape[place] for place in varying)
+        changed = {name: _resized(tensor, old, means) for name, tensor in batch.items()}
+        try:
+            with self._fakes.mode, torch.no_grad():
+                step(**changed)
+        except READS_VALUE:
+            pass
+        except Exception:  # of the script's own step, which has its first batch's size in it
+            own = " × ".join(map(str, old))
+            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {own}.",)
+        return changed, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the mean, {words[2]}.",)
 
     def _sizes(
         self, stopped: Stopped, step: Step, batch: Mapping[str, torch.Tensor], passes: int, loader: Any
@@ -246,6 +280,33 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
         raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
     for weight in (weight for module in free - others for weight in module.parameters()):
         weight.requires_grad_(id(weight) in trained)
+
+
+def _shapes(loader: Any, like: torch.Tensor) -> list[tuple[int, ...]]:
+    """The shapes of tensors like this one in some whole batches of a loader."""
+    shapes: list[tuple[int, ...]] = []
+    end = time.monotonic() + SIZE_SECONDS
+    with suppress(Exception):  # of the script's own data set
+        for batch in itertools.islice(loader, MAX_SIZES):
+            alike = (
+                part
+                for part in leaves(batch)
+                if torch.is_tensor(part) and (part.ndim, part.dtype, len(part)) == (like.ndim, like.dtype, len(like))
+            )
+            shapes += [tuple(part.shape) for part in itertools.islice(alike, 1)]
+            if time.monotonic() > end:
+                break
+    return shapes
+
+
+def _resized(tensor: torch.Tensor, old: tuple[int, ...], new: Sequence[int]) -> torch.Tensor:
+    """A tensor with other sides where it has these after its first axis."""
+    for place in range(1, tensor.ndim - len(old) + 1):
+        if tuple(tensor.shape[place : place + len(old)]) == old:
+            for axis, (before, side) in enumerate(zip(old, new, strict=True), place):
+                tensor = tensor.index_select(axis, torch.arange(side) % before)
+            return tensor
+    return tensor
 
 
 def _functions(

@@ -21,10 +21,13 @@ from torch.overrides import TorchFunctionMode
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
 from whichdevice.models.script_size import Stack
-from whichdevice.models.torch_fakes import Fakes, is_fake, ones, replace_tensors
+from whichdevice.models.torch_fakes import READING, Fakes, is_fake, ones, replace_tensors
 from whichdevice.models.torch_names import on_cpu
 
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
+ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
+MANY_READS = 4  # values that the host reads before a loss, as where it matches boxes
+ABSENT = object()  # stands for an image that a smaller batch lacks, and for what follows from it alone
 FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
 
 
@@ -73,6 +76,7 @@ class Tape(TorchFunctionMode):
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
         self._free_bytes = 0
+        self.reads = 0  # of values by the host before a loss
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function and record it."""
@@ -82,6 +86,8 @@ class Tape(TorchFunctionMode):
             self._take(args[0])
             if self.fakes is not None:
                 return None
+        if name in READING and self.calls and self._depth == 0 and not self.losses:
+            self.reads += 1
         if self.fakes is None:
             result = function(*args, **kwargs)
         elif name in ("cuda", "pin_memory", "record_stream") and tensor:
@@ -163,14 +169,16 @@ class Step(torch.nn.Module):
         losses: Sequence[Result],
         dtypes: Mapping[str, torch.dtype],
         time_major: bool = False,
+        size: int = 0,
     ) -> None:
         super().__init__()
-        self.dtypes, self.time_major = dict(dtypes), time_major
+        self.dtypes, self.time_major, self.size = dict(dtypes), time_major, size  # of the script's batch
         modules = [*dict.fromkeys(call.function for call in calls if is_module(call.function))]
         self.called = torch.nn.ModuleList(modules)
         places = {id(module): place for place, module in enumerate(modules)}
         self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
         self.losses = losses
+        self.reads_values = False
 
     @classmethod
     def from_tape(
@@ -192,12 +200,16 @@ class Step(torch.nn.Module):
         order = inputs.order
         outcomes = [loss._replace(source=order[int(loss.source)]) for loss in last if loss.source in order]
         dtypes = {key: value.dtype for key, value in inputs.batch.items()}
-        step = cls(linked, outcomes, dtypes, inputs.time_major)
+        step = cls(linked, outcomes, dtypes, inputs.time_major, len(next(iter(inputs.batch.values()))))
         return step, inputs.batch, max(1, taken // len(last))
 
     def forward(self, **inputs: Any) -> Any:
-        """Names of the script's batch to the output of its first module, with the loss as `loss`."""
+        """Names of the script's batch to the output of its first module, with the loss as `loss`.
+
+        Of a smaller batch what a loop over its images does with the others is left out.
+        """
         outputs: list[Any] = []
+        size = len(next(iter(inputs.values())))
 
         def value(given: Any) -> Any:
             if not isinstance(given, Result):
@@ -206,17 +218,34 @@ class Step(torch.nn.Module):
                 return self._input(given.source, inputs[given.source])
             found = outputs[given.source]
             for part in given.path:
-                found = (parts_of(found) or {})[part]
+                found = (parts_of(found) or {}).get(part, ABSENT)
             return found
 
         for call in self.calls:
             function = self.called[call.function] if isinstance(call.function, int) else call.function
-            args, name = mapped(value, call.args), getattr(function, "__name__", "")
+            args, kwargs = (
+                present(mapped(value, tree))
+                for tree in (
+                    tuple(shared_out(part, self.size, size) for part in call.args),
+                    shared_out(call.kwargs, self.size, size),
+                )
+            )
+            name = getattr(function, "__name__", "")
+            given = [*args, *kwargs.values()]
+            if any(part is ABSENT for part in given):
+                rest = [part for part in given if part is not ABSENT]
+                outputs.append(rest[0] if name in ADDING and rest else ABSENT)
+                continue
             if name.endswith("_") and not name.endswith("__") and args:  # an earlier loss may need what it changes
                 args = (args[0].clone(), *args[1:])
             with torch.no_grad() if call.free else nullcontext():
-                outputs.append(function(*args, **mapped(value, call.kwargs)))
-        given = [value(loss) for loss in self.losses]
+                try:
+                    outputs.append(function(*args, **kwargs))
+                except IndexError:  # output[5] of four images
+                    if size >= self.size:
+                        raise
+                    outputs.append(ABSENT)
+        given = [part for loss in self.losses if (part := value(loss)) is not ABSENT]
         loss = sum((getattr(part, "loss", part) for part in given[1:]), getattr(given[0], "loss", given[0]))
         first = next(
             (out for out, call in zip(outputs, self.calls, strict=True) if isinstance(call.function, int)), loss
@@ -372,6 +401,30 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
     if callable(getattr(tree, "to_dict", None)) and callable(getattr(tree, "keys", None)):  # a graph
         return dict(tree.to_dict())
     return None
+
+
+def shared_out(tree: Any, size: int, count: int) -> Any:
+    """The tree with so many parts of each list that has something fixed for each of `size` images."""
+    if isinstance(tree, Result) or not isinstance(tree, tuple | list | dict):
+        return tree
+    if isinstance(tree, dict):
+        return {key: shared_out(part, size, count) for key, part in tree.items()}
+    inside = leaves(list(tree))
+    fixed = not any(isinstance(leaf, Result) or is_module(leaf) for leaf in inside) and any(map(torch.is_tensor, inside))
+    if fixed and len(tree) == size != count:
+        return type(tree)(tree[place % size] for place in range(count))
+    return type(tree)(shared_out(part, size, count) for part in tree) if type(tree) in (tuple, list) else tree
+
+
+def present(tree: Any) -> Any:
+    """The arguments without what is absent in lists; it stays where it is an argument itself."""
+
+    def without(part: Any) -> Any:
+        if type(part) in (tuple, list):
+            return type(part)(without(inner) for inner in part if inner is not ABSENT)
+        return part
+
+    return {key: without(part) for key, part in tree.items()} if isinstance(tree, dict) else tuple(map(without, tree))
 
 
 def paths(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -14,7 +14,7 @@ from whichdevice.config.prices import price_sheet
 from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.study import study_targets, usual_precision
-from whichdevice.models.address import ARGUMENTS, built_in_names, is_path
+from whichdevice.models.address import ARGUMENTS, built_in_names, full_name, is_path
 from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import leaves
@@ -130,7 +130,7 @@ def check_modules(study: Study) -> None:
     """Raise StudyError where a workload names no built-in module, file, package or model that exists."""
     known = built_in_names()
     for name, workload in study.workloads.items():
-        module = " ".join((workload.module or name).split())
+        module = full_name(" ".join((workload.module or name).split()))
         if is_path(module) and not Path(module.partition(ARGUMENTS)[0]).is_file():
             raise StudyError(f"config: workloads.{name}.module: no file {module}; paths start where Snakemake runs")
         if not is_path(module) and ":" not in module and module not in known:

@@ -93,6 +93,7 @@ const decision = (() => {
     if (row.too_small) return { why: row.memory_tight ? "tight" : "fits" };
     if (seconds === undefined) return { why: "time", detail: row.reason };
     if (row.spot && !wants.spot) return { why: "spot" };
+    if (row.port && !wants.port) return { why: "port" };
     if (usd === undefined) return wants.by === "cost" || wants.budget !== null ? { why: "price" } : null;
     if (wants.only_free && usd > 0 && !row.is_here) return { why: "free" };
     if (wants.budget !== null && usd > wants.budget) return { why: "budget", usd: wants.budget };
@@ -124,7 +125,10 @@ const decision = (() => {
       if (kept.length) near = kept;
     }
     const here = near.filter((option) => option.row.is_here);
-    const key = (option) => [Number.isNaN(cost(option)) ? 1 : 0, cost(option) || 0, time(option)];
+    // Of the same cost a GPU before a TPU, which needs other software.
+    const key = (option) => [
+      Number.isNaN(cost(option)) ? 1 : 0, cost(option) || 0, option.row.kind === "tpu" ? 1 : 0, time(option),
+    ];
     return least(here.length ? here : near, key);
   }
 

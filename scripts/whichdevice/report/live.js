@@ -20,6 +20,7 @@ const live = (() => {
       units: (amount * epochs) / tokens, words: `${amount.toLocaleString("en-US")} ${unit}s${times}`,
       by: value("by") || "cost", deadline: number("deadline", data.wants.deadline) * decision.HOUR,
       budget: number("budget", null), hour_usd: number("hour", 0), only_free: isChecked("free"), spot: isChecked("spot"),
+      port: data.port,
       prices: Object.fromEntries(priced.map((device) => [device, number(`price ${device}`, null)])),
       without: devices.filter((device) => form.elements[`take ${device}`]?.checked === false),
     };

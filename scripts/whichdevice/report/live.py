@@ -73,6 +73,8 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "where": "" if answer.here is None else words.where(answer.here.row),
         "wants": {"by": wants.by, "deadline": wants.deadline / HOUR, "budget": wants.budget, "hour": wants.hour_usd},
         "free": wants.only_free,
+        "port": wants.port,
+        "nowhere": words.lines(answer) if answer.fits_nowhere else None,  # whatever the reader types
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
         "sentences": words.SENTENCES,
@@ -126,5 +128,6 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
 FACTS = (
     "device", "card", "chip", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
     "host_log_sd", "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour",
-    "usd_log_sd_shared", "usd_log_sd_own", "provider", "spot", "session_hours", "week_hours", "start_time", "reason",
+    "usd_log_sd_shared", "usd_log_sd_own", "provider", "kind", "spot", "port", "session_hours", "week_hours",
+    "start_time", "reason",
 )  # fmt: skip

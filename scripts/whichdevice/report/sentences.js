@@ -58,7 +58,7 @@ const sentences = (() => {
 
   // The lines above the table; the first is the decision.
   function lines(data, wants, answer) {
-    if (!answer.pick) return nothing(data, answer);
+    if (!answer.pick) return data.nowhere ?? nothing(data, answer);
     const parts = [decisionLine, why, priceTurn, either, fastestLine, withMoreTime, waiting, tight, free, avoid];
     return parts.map((part) => part(data, wants, answer)).filter(Boolean).slice(0, data.limits.max_lines);
   }

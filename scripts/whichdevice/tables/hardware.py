@@ -76,7 +76,7 @@ def prices_of(rows: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
 
 
 def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -> HourlyPrice:
-    """The price of one of the study's devices: the config's, else that of the market for its row of the sheet."""
+    """The price of one of the study's devices: the config's, else the market's on demand for its row of the sheet."""
     if device not in study.devices:
         return HourlyPrice(None, f"no price: the config has no device {device}")
     settings, place = study.devices[device], f"devices.{device}.usd_per_hour"

@@ -28,7 +28,7 @@ from torch.utils.flop_counter import flop_registry
 
 from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.torch.recurrent import RECURRENT, recurrent
-from whichdevice.forecast.work import FUSED_RECURRENT, Item, Kind, Precision, Total, Work
+from whichdevice.forecast.work import FUSED_RECURRENT, Item, Kind, Precision, Total, Untested, Work
 from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, replace_tensors
 from whichdevice.models.torch_names import on_cpu
 
@@ -41,12 +41,14 @@ CHANNELS_LAST = "channels last: its convolutions have the times of channels firs
 LARGE = 4e9  # bytes of a module that is not built for real
 MAX_WITH_VALUES = 1e9  # bytes of a step, as far as it got without values, that runs for real
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
+MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched for longer than they run, on average
 LIST = 48  # tensors that one kernel of an optimiser takes
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
 NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
 GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "nll_loss2d_forward")
 SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
 WRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_")  # what they write to is not read
+ONE_IMAGE = ("instance_norm", "reflection_pad2d")  # slow in float32 on one image
 NORMS = ("batch_norm", "layer_norm", "group_norm", "rms_norm")
 # What autocast runs in float32 on a GPU and not on a CPU: docs.pytorch.org/docs/stable/amp.html.
 IN_FLOAT32 = re.compile(
@@ -143,7 +145,15 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     else:
         module, kernels = _built(step, None, *layers), Kernels(step.precision)
         trace, note = _traced(step, module, size, accumulation, nullcontext(), kernels), WITH_VALUES
-    return replace(trace, notes=(*trace.notes, note))
+    return untested(replace(trace, notes=(*trace.notes, note)), "values read by the host")
+
+
+def untested(trace: Trace, *kinds: Untested) -> Trace:
+    """The trace with marks on its work: no published times of such steps were tested."""
+    work, fused = (
+        replace(each, untested=tuple(dict.fromkeys((*each.untested, *kinds)))) for each in (trace.work, trace.fused)
+    )
+    return replace(trace, work=work, fused=fused)
 
 
 def _traced(
@@ -193,7 +203,17 @@ def _traced(
     counts = [sum(each.numel() for each in some) for some in (parameters, trained)]
     works = totals[0].work("gpu", "eager"), totals[1].work("gpu", "torch.compile")
     found = Trace(*works, {name: float(each) for name, each in memory.items()}, *counts)
-    return replace(found, notes=tuple(sorted(kernels.notes)))
+    if getattr(module, "reads_values", False):  # of a script
+        kernels.untested.add("values read by the host")
+    if is_tiny(works[0]):
+        kernels.untested.add("hundreds of tiny kernels")
+    return untested(replace(found, notes=tuple(sorted(kernels.notes))), *sorted(kernels.untested))
+
+
+def is_tiny(work: Work) -> bool:
+    """Whether a step has so many kernels of so little work each that their launches take its time."""
+    count = work.kernels
+    return count >= MANY and work.bytes < TINY_BYTES * count and work.operations < TINY_OPERATIONS * count
 
 
 def _built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
@@ -289,6 +309,8 @@ class AsOnGPU(TorchFunctionMode):
             return function(*args, **kwargs)
         if name == "scaled_dot_product_attention":
             return self._attention(function, *args, **kwargs)
+        if name in ONE_IMAGE and len(args[0]) == 1 and not torch.is_autocast_enabled("cpu"):
+            self._kernels.untested.add("instance norm at batch 1")
         if name in RECURRENT:
             return recurrent(self._kernels.product, *args, **kwargs)
         if name == "multi_head_attention_forward":
@@ -337,7 +359,7 @@ class Kernels(TorchDispatchMode):
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
         self._kind, self._found = kind, Counter[Any]()
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
-        self.fusion, self.notes = Fusion(), set[str]()
+        self.fusion, self.notes, self.untested = Fusion(), set[str](), set[Untested]()
 
     def items(self) -> Iterator[Item]:
         """Kernels as items, equal ones once."""
@@ -368,6 +390,8 @@ class Kernels(TorchDispatchMode):
         kind, operations = self._kind or kind_of(name, args), 0.0
         if "convolution" in name:
             kind, operations = convolution_work(name, args, outputs)
+            if inputs[0].dim() == 5:
+                self.untested.add("3-D convolutions")
             if inputs[0].dim() == 4 and not inputs[0].is_contiguous() and last_channels(inputs[0]):
                 self.notes.add(CHANNELS_LAST)
         elif "scaled_dot_product" in name:
