@@ -24,7 +24,8 @@ def random_row(chance: random.Random, card: str) -> Row:
         memory_needed=chance.uniform(1e9, 80e9), memory_available=chance.uniform(10e9, 80e9),
         memory_tight=chance.random() < 0.2, reason=chance.choice(["", "", "no forecast of such a step"]),
         usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12), chance.uniform(0.1, 12)]),
-        usd_log_sd_shared=chance.choice([0.0, 0.4]), usd_log_sd_own=chance.uniform(0.0, 0.4), start_time=chance.choice([0.0, 420.0]),
+        usd_log_sd_shared=chance.choice([0.0, 0.4]), usd_log_sd_own=chance.uniform(0.0, 0.4),
+        start_time=chance.choice([0.0, 420.0]),
     )  # fmt: skip
     if chance.random() < 0.4 and step:
         row = replace(row, host_time=step * chance.uniform(0.2, 1.5), host_log_sd=chance.uniform(0, 0.4))

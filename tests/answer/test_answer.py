@@ -313,7 +313,8 @@ def test_a_pick_whose_memory_is_tight_names_one_that_has_room() -> None:
 def test_this_machine_where_it_does_not_fit_is_still_here() -> None:
     small = replace(here(memory_needed=30e9), evidence="does not fit", step_time=None)
     found = answer(small, FAST)
-    assert lines(found)[0].startswith("Rent an H100 (Cloud): 5 min") and "; here it does not fit, USD 0.25" in lines(found)[0]
+    first = lines(found)[0]
+    assert first.startswith("Rent an H100 (Cloud): 5 min") and "; here it does not fit, USD 0.25" in first
 
 
 SIXTEEN = "mixed 16 bits"

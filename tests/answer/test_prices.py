@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from random_works import random_wants, random_work
@@ -21,8 +22,8 @@ def device(name: str, usd: float, step: float = 1.0, shared: float = 0.0, own: f
     )  # fmt: skip
 
 
-def answer(*rows: Row, wants: Wants = Wants(), amount: Amount = HOUR) -> Answer:
-    return decide(Work("net", "net.py", "train", 1, None, "image", 1.0, None, None, rows), wants, amount)
+def answer(*rows: Row, wants: Wants | None = None, amount: Amount = HOUR) -> Answer:
+    return decide(Work("net", "net.py", "train", 1, None, "image", 1.0, None, None, rows), wants or Wants(), amount)
 
 
 def test_the_interval_of_a_cost_has_that_of_its_price() -> None:
@@ -66,6 +67,12 @@ def test_the_price_at_which_an_answer_turns_is_in_its_first_lines() -> None:
     assert far.price_turns and not any(line.startswith("Cheapest while") for line in lines(far))
 
 
+def pick_at(found: Answer, name: str, usd: float) -> str | None:
+    wants = replace(found.wants, prices={**found.wants.prices, name: usd})
+    pick = decide(found.work, wants, found.amount).pick
+    return pick and pick.device
+
+
 def test_the_turning_price_is_that_of_brute_force() -> None:
     """At 1 % less the device is the pick, at 1 % more it is not, and nowhere between today's price and there."""
     chance, tried = random.Random(5), 0
@@ -74,10 +81,7 @@ def test_the_turning_price_is_that_of_brute_force() -> None:
         work = random_work(chance)
         found = decide(work, wants, amount)
         for turn in found.price_turns[:3]:
-            def pick(usd: float, name: str = turn.device) -> str | None:
-                known = decide(work, replace(wants, prices={**wants.prices, name: usd}), amount).pick
-                return known and known.device
-
+            pick = partial(pick_at, found, turn.device)
             now = next(option.row.usd_per_hour for option in found.options if option.device == turn.device)
             assert found.pick and now
             assert pick(turn.usd_per_hour * 0.99) == turn.device != pick(turn.usd_per_hour * 1.01), tried

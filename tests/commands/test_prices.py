@@ -50,7 +50,7 @@ def catalogue(folder: Path, lines: dict[str, list[str]] = RECORDED, version: str
 
 def offered(device: str) -> list[tuple[str, str, float, date]]:
     """Offers of the user's cache: they are of the catalogue's day."""
-    offers = [offer for offer in hardware_rows()[device].offers if "gpuhunt" in offer.source and "2026112" in offer.source]
+    offers = [offer for offer in hardware_rows()[device].offers if offer.source.startswith("gpuhunt's catalogue")]
     return [(offer.provider, offer.offer, offer.usd_per_hour, offer.date) for offer in offers]
 
 
@@ -109,3 +109,17 @@ def test_prices_are_printed_with_age_and_source(capsys: pytest.CaptureFixture[st
     first, *offers = capsys.readouterr().out.splitlines()
     assert first == "RTX 4090" and len(offers) >= 10 and all(" old; " in offer for offer in offers)
     assert main(["prices", "MI210"]) == 0 and "nobody offers it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--providers", "RunPud"), "--providers RunPud: no price of theirs is known; did you mean RunPod?"),
+        (("--price", "T4"), '--price T4: needs DEVICE=USD, e.g. "RTX 4090=0.45"'),
+        (("--price", "T4=free"), '--price T4=free: needs DEVICE=USD, e.g. "RTX 4090=0.45"'),
+        (("--price", "T4=0"), '--price T4=0: needs DEVICE=USD, e.g. "RTX 4090=0.45"'),
+    ],
+)
+def test_a_slip_in_what_the_user_pays_is_one_line(option, message, capsys) -> None:
+    assert main(["ask", "resnet50", "--no-measuring", *option]) == 2
+    assert capsys.readouterr().err.strip() == message

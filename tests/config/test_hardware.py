@@ -85,11 +85,11 @@ def test_free_and_spot_offers_are_never_the_price_of_a_device() -> None:
 
 
 # Cards of marketplaces, which SkyPilot does not list, or files with other cards under one name.
-WITHOUT_A_NAME = set(
-    "GTX 1080 Ti;P40;RTX 2080 Ti;Titan RTX;Quadro RTX 8000;RTX 3090 Ti;RTX 3080 Ti;RTX 4080 SUPER;"
-    "RTX 4080;RTX 4070 Ti SUPER;RTX 4060 Ti 16GB;RTX 5000 Ada;RTX 5080;RTX 5070 Ti;RTX 6000 Pro Max-Q;"
-    "MI325X".split(";")
-)
+WITHOUT_A_NAME = {
+    "GTX 1080 Ti", "P40", "RTX 2080 Ti", "Titan RTX", "Quadro RTX 8000", "RTX 3090 Ti", "RTX 3080 Ti",
+    "RTX 4080 SUPER", "RTX 4080", "RTX 4070 Ti SUPER", "RTX 4060 Ti 16GB", "RTX 5000 Ada", "RTX 5080",
+    "RTX 5070 Ti", "RTX 6000 Pro Max-Q", "MI325X",
+}  # fmt: skip
 SKYPILOT = """V100 SXM2 32GB = V100-32GB; RTX 6000 Pro = RTXPRO6000; RTX 6000 Pro Workstation = RTXPRO6000-WK
 A100 PCIe 80GB = A100-80GB; A100 SXM 80GB = A100-80GB-SXM; A100 SXM 40GB = A100; RTX 4090 = RTX4090; H200 SXM = H200
 RTX A6000 = RTXA6000; RTX 6000 Ada = RTX6000-Ada; H100 SXM = H100-SXM; H100 NVL = H100-NVL; MI300X = MI300X"""

@@ -173,7 +173,7 @@ def test_it_has_eighty_models_and_stays_small(models: dict[str, KnownModel], pag
     choices = {name: len(model.steps) * len(model.batches) for name, model in models.items()}
     written = sum(choices[name] for name in {"resnet50", *(name for name, *_ in ASKED)})
     assert len(models) >= 80 and sum(model.library == "keras" for model in models.values()) == 7
-    assert page_file.stat().st_size * sum(choices.values()) / written < 2.5e6
+    assert page_file.stat().st_size * sum(choices.values()) / written < 3e6, "what all choices share counts for each"
 
 
 @pytest.mark.parametrize(

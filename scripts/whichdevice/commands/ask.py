@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--only", choices=("free",), help="only this machine and machines that cost nothing")
     wants.add_argument("--spot", action="store_true", help="also machines that the cloud may take away")
     wants.add_argument("--hour-usd", type=float, default=0.0, metavar="USD", help="what an hour of waiting costs you")
-    wants.add_argument("--providers", metavar="NAMES", help="that you rent from, with commas: RunPod,Lambda; default: any")
+    wants.add_argument("--providers", metavar="NAMES", help="that you rent from: RunPod,Lambda; default: any")
     wants.add_argument("--price", action="append", default=[], metavar="DEVICE=USD", help="an hour of it; repeatable")
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)

@@ -10,8 +10,9 @@ import argparse
 import csv
 import io
 from collections.abc import Iterable
+from typing import get_args
 
-from whichdevice.config.prices import Offer, age_days, offers_of_today, users_offers
+from whichdevice.config.prices import Kind, Offer, age_days, offers_of_today, users_offers
 from whichdevice.files import write_atomically
 from whichdevice.numbers import counted, usd_words
 
@@ -40,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
     sheet = hardware_rows()
     if args.device is not None:
         row = sheet[find_target(args.device).device]
-        lines = [_offer_line(offer) for kind in ("on_demand", "spot", "free")
-                 for offer in sorted(offers_of_today(row.offers, kind), key=lambda offer: offer.usd_per_hour)]  # fmt: skip
+        offers = [offer for kind in get_args(Kind) for offer in offers_of_today(row.offers, kind)]
+        lines = [_offer_line(offer) for offer in sorted(offers, key=lambda offer: (offer.offer, offer.usd_per_hour))]
         print("\n".join([row.device, *lines] if lines else [f"{row.device}: nobody offers it"]))
     elif not args.update:
         for row in sheet.values():
@@ -56,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
 def _offer_line(offer: Offer) -> str:
     kind = offer.offer.replace("_", " ")
     age = counted(age_days(offer.date), "day")
-    return f"  {usd_words(offer.usd_per_hour):>5}  {kind:9}  {offer.provider}, {offer.instance}; {age} old; {offer.source}"
+    usd = usd_words(offer.usd_per_hour)
+    return f"  {usd:>5}  {kind:9}  {offer.provider}, {offer.instance}; {age} old; {offer.source}"
 
 
 def _sheet(offers: Iterable[Offer]) -> str:

@@ -36,14 +36,15 @@ def read_offers(address: str, sheet: Mapping[str, HardwareRow]) -> list[Offer]:
         place = f"{address.rstrip('/')}/{name}"
         try:
             version = _read(f"{place}/version").decode().strip()
-            day = datetime.strptime(version[:8], "%Y%m%d").date()  # noqa: DTZ007  # a day without a time
+            day = datetime.strptime(version[:8], "%Y%m%d").date()
             with zipfile.ZipFile(io.BytesIO(_read(f"{place}/{version}/catalog.zip"))) as packed:
                 if packed.getinfo(f"{name}.csv").file_size > MAX_BYTES:
                     raise ValueError("it is too large")
                 lines = packed.read(f"{name}.csv").decode("utf-8").splitlines()
             offers += _cheapest(csv.DictReader(lines), provider, day, f"gpuhunt's catalogue {name} {version}", sheet)
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise StudyError(f"prices: {place} gave no prices ({str(error) or 'no answer'}); those here stay") from error
+            why = str(error) or "no answer"
+            raise StudyError(f"prices: {place} gave no prices ({why}); those here stay") from error
     if not offers:
         raise StudyError(f"prices: {address} has no offer of a known device; those here stay")
     return offers
