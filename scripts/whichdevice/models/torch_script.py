@@ -166,6 +166,7 @@ class Watching(Watcher):
             batch_size=size,
             precision=_precision(step, self._tape.mixed or self._names.mixed),
             compiled=self._names.compiled,
+            unit="graph" if step.graphs else "example",
             line=stack.line,
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
             **counts,
@@ -186,9 +187,11 @@ class Watching(Watcher):
             return batch, ()
         sides = [[shape[place] for shape in shapes] for place in varying]
         means = [max(1, round(sum(side) / len(side) / math.gcd(*side))) * math.gcd(*side) for side in sides]
-        least, most = (min(shapes, key=math.prod), max(shapes, key=math.prod))
-        words = [" × ".join(map(str, size)) for size in ([least[p] for p in varying], [most[p] for p in varying], means)]
-        old = tuple(first.shape[place] for place in varying)
+        old, least, most = (
+            tuple(shape[place] for place in varying)
+            for shape in (first.shape, min(shapes, key=math.prod), max(shapes, key=math.prod))
+        )
+        words = [" × ".join(map(str, size)) for size in (least, most, means)]
         changed = {name: _resized(tensor, old, means) for name, tensor in batch.items()}
         try:
             with self._fakes.mode, torch.no_grad():
