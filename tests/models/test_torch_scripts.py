@@ -25,7 +25,7 @@ from whichdevice.workloads.base import Options
 SCRIPTS = Path(__file__).parent / "scripts"
 SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."
 SUMMED = "The optimiser steps after 8 batches; the times count it for each batch."
-VARIED = "Sizes vary from 96 × 96 to 128 × 128; steps are of the mean, 112 × 112."
+VARIED = "Sizes vary from 64 × 64 to 128 × 128; steps are of the mean, 96 × 96."
 MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
     ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", notes=(SEVERAL.format(4, 4, 4, 16),)),

@@ -37,6 +37,7 @@ ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)\b") 
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
+SIDE = 32  # pixels; a multiple of it stays one
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
@@ -186,7 +187,7 @@ class Watching(Watcher):
         if not varying or varying != list(range(varying[0], varying[-1] + 1)):
             return batch, ()
         sides = [[shape[place] for shape in shapes] for place in varying]
-        means = [max(1, round(sum(side) / len(side) / math.gcd(*side))) * math.gcd(*side) for side in sides]
+        means = [max(1, round(sum(side) / len(side) / math.gcd(SIDE, *side))) * math.gcd(SIDE, *side) for side in sides]
         old, least, most = (
             tuple(shape[place] for place in varying)
             for shape in (first.shape, min(shapes, key=math.prod), max(shapes, key=math.prod))

@@ -9,7 +9,7 @@ class Boxes(Dataset):
         return 400
 
     def __getitem__(self, place):
-        side = 96 if place // 8 % 2 else 128
+        side = 64 if place // 8 % 2 else 128
         count = 1 + place % 5
         return torch.zeros(3, side, side), {"boxes": torch.rand(count, 4), "labels": torch.ones(count).long()}
 
