@@ -2,8 +2,9 @@
 
     python benchmarks/noise_floor.py [--blocks 24] [--seconds 10] [--batch-size 128] [--fraction 0.1] [--folder FOLDER]
 
-Each block measures, as the workflow does and in random order, one cell twice, once slowed by 10 %, and once beside a
-load on one core: four processes of 20 seconds or so. Families of comparisons are then resampled from the blocks: a
+Each block measures, as the workflow does and in random order, one cell three times, and once beside a load on
+one core: four processes of 20 seconds or so. The times of the third are made 10 % longer afterwards.
+Families of comparisons are then resampled from the blocks: a
 comparison takes `--repeats` blocks without replacement, each pair the same cell twice in a random order, so that by
 construction nothing differs. Comparisons share blocks: the rates are those of this sitting, not of 2,000 sittings.
 With --patience each process waits until a probe of all processors at once sees little taken by the hypervisor and the
@@ -32,7 +33,7 @@ from benchmarks.quiet_host import QuietHost, load_on  # noqa: E402
 from benchmarks.resampled_families import alarm_rate, half_width, planted_verdicts, processes_for  # noqa: E402
 
 from whichdevice.config.load import load_study, resolved, write_study  # noqa: E402
-from whichdevice.config.model import FIRST, SECOND, SLOWED, Study  # noqa: E402
+from whichdevice.config.model import Study  # noqa: E402
 from whichdevice.datasets.prepare import prepare_dataset  # noqa: E402
 from whichdevice.machine.noise import SLOWDOWN_BOUND  # noqa: E402
 from whichdevice.measuring.request import (  # noqa: E402
@@ -47,7 +48,7 @@ from whichdevice.records.store import read_record  # noqa: E402
 from whichdevice.study_cells import study_runs  # noqa: E402
 from whichdevice.tables.decision_rule import SLOWER  # noqa: E402
 
-LOADED = "beside_load"
+FIRST, SECOND, SLOWED, LOADED = CELLS = ("first", "second", "slowed", "beside_load")
 FAMILIES, PLANTINGS = 2000, 20
 
 
@@ -81,7 +82,7 @@ def main() -> None:
 
 
 def study_of(options: argparse.Namespace) -> Study:
-    """A study of one cell: twice, slowed, and beside a load; no run is repeated, so that flags can be counted."""
+    """A study of one cell: three times, and once beside a load; no run is repeated, so that flags can be counted."""
     cell = {"module": options.workload, "batch_size": options.batch_size, "fraction": options.fraction, "epochs": 0}
     return resolved(
         load_study(
@@ -93,9 +94,7 @@ def study_of(options: argparse.Namespace) -> Study:
                             "breakdown": False},
                 "train": {"epochs": 0},
                 "forecast": {"devices": []},
-                "self_check": {"workload": options.workload, "batch_size": options.batch_size,
-                               "fraction": options.fraction, "slowdown": options.slowdown},
-                "workloads": {LOADED: {**cell, "validation": False}},
+                "workloads": {name: {**cell, "validation": False} for name in CELLS},
             }
         )
     )  # fmt: skip
@@ -136,7 +135,8 @@ def report(records: Sequence[Record], options: argparse.Namespace, between: Cont
     """Print every rate with what it is of."""
     speeds = speeds_of(records)
     random = np.random.default_rng(1)
-    alike, slowed = speeds[[FIRST, SECOND]].to_numpy(), speeds[[FIRST, SLOWED]].to_numpy()
+    alike = speeds[[FIRST, SECOND]].to_numpy()
+    slowed = speeds[[FIRST, SLOWED]].to_numpy() / [1, 1 + options.slowdown]
     n, family = options.repeats, options.family
     alarms = alarm_rate(alike, n, family, FAMILIES, random)
     halves = [half for half in np.array_split(alike, 2) if len(half) >= n]

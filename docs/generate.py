@@ -265,7 +265,6 @@ def config() -> str:
         "data": (model.Data, ""),
         "measure": (model.Measure, ""),
         "train": (model.Train, ""),
-        "self_check": (model.SelfCheck, ""),
         "forecast": (model.Forecast, ""),
         "workloads.NAME": (model.Workload, "Every combination of the lists is one cell. NAME is yours."),
         "storage": (model.Storage, "Never written to `results/<study>/config.yaml`."),

@@ -64,29 +64,29 @@ class Program:
 def programs() -> list[Program]:
     """Every step of which both programs are known."""
     rows, sheet, exact = json.loads(gzip.decompress(PROGRAMS.read_bytes())), hardware_rows(), read_constants()[EXACT]
-    found = []
+    pairs = []
     for row in rows:
         work = tpu.of_program(Work.from_dict(row["gpu"]))
         for device, digest in row["tpu"].items():
             peaks = Peaks.of(sheet[device])
             seconds = sum(seconds_by_class(Work.from_dict(digest["work"]), peaks, exact["factors"]).values())
-            found.append(Program(row["name"], device, paced(at_peaks(work, peaks), peaks, exact), seconds))
-    return found
+            pairs.append(Program(row["name"], device, paced(at_peaks(work, peaks), peaks, exact), seconds))
+    return pairs
 
 
 def paced(parts: Mapping[str, float], peaks: Peaks, exact: Mapping[str, Any]) -> dict[str, float]:
     """Seconds by class of the fit, times the chip's clock or bandwidth of libtpu's programs."""
-    known, found = dict.fromkeys(PRIOR, 1.0), dict.fromkeys(PRIOR, 0.0)
+    known, sums = dict.fromkeys(PRIOR, 1.0), dict.fromkeys(PRIOR, 0.0)
     for name, seconds in parts.items():
-        found[like(name, known)] += seconds * exact["factors"].get(pace_of(peaks.chip, name), 1.0)
-    return found
+        sums[like(name, known)] += seconds * exact["factors"].get(pace_of(peaks.chip, name), 1.0)
+    return sums
 
 
 def factors_of(some: Sequence[Program]) -> np.ndarray:
     """Factors in the order of PRIOR: robust least squares of log residuals, held to where they start."""
-    centre, spread = np.log([each for each, _ in PRIOR.values()]), np.array([each for _, each in PRIOR.values()])
-    at_peaks = np.array([list(each.at_peaks.values()) for each in some])
-    measured = np.log([each.seconds for each in some])
+    centre, spread = np.log([start for start, _ in PRIOR.values()]), np.array([held for _, held in PRIOR.values()])
+    at_peaks = np.array([list(program.at_peaks.values()) for program in some])
+    measured = np.log([program.seconds for program in some])
     logs, hold = centre.copy(), PULL**2 / spread**2
     for _ in range(60):
         parts = at_peaks * np.exp(logs)
@@ -99,13 +99,13 @@ def factors_of(some: Sequence[Program]) -> np.ndarray:
 
 def left_out(some: Sequence[Program]) -> np.ndarray:
     """Logs of estimate over libtpu's forecast, a step left out of the fit for all of its chips."""
-    found = np.zeros(len(some))
-    for name in {each.name for each in some}:
-        factors = factors_of([each for each in some if each.name != name])
-        for place, each in enumerate(some):
-            if each.name == name:
-                found[place] = math.log(np.array(list(each.at_peaks.values())) @ factors / each.seconds)
-    return found
+    logs = np.zeros(len(some))
+    for name in {program.name for program in some}:
+        factors = factors_of([program for program in some if program.name != name])
+        for place, program in enumerate(some):
+            if program.name == name:
+                logs[place] = math.log(np.array(list(program.at_peaks.values())) @ factors / program.seconds)
+    return logs
 
 
 @dataclass(frozen=True)
@@ -127,16 +127,16 @@ def published() -> Iterator[Published]:
 
 
 def language_models(rows: Sequence[Published], factors: Mapping[str, float]) -> np.ndarray:
-    """For each row the factor of products by which the whole step takes the published time."""
+    """The factor of products, of each row, with which the whole step takes the published time."""
     traces, sheet = json.loads(gzip.decompress(TRACES.read_bytes())), hardware_rows()
-    found = []
+    needed = []
     for row in rows:
         peaks, trace = Peaks.of(sheet[row.chip]), traces[row.trace]
         seconds = trace["model_operations"] / (row.share * peaks.operations["half"])
         parts = seconds_by_class(tpu.of_trace(Work.from_dict(trace["work"])), peaks, factors | {"product": 1.0})
         products = sum(value for name, value in parts.items() if like(name, factors) == "product")
-        found.append((seconds - sum(parts.values()) + products) / products)
-    return np.array(found)
+        needed.append((seconds - sum(parts.values()) + products) / products)
+    return np.array(needed)
 
 
 def by_chip(rows: Sequence[Published], logs: np.ndarray, chosen: np.ndarray) -> tuple[float, dict[str, float]]:
@@ -144,19 +144,19 @@ def by_chip(rows: Sequence[Published], logs: np.ndarray, chosen: np.ndarray) -> 
     chips: dict[str, dict[str, list[float]]] = {}
     for place in np.flatnonzero(chosen):
         chips.setdefault(rows[place].chip, {}).setdefault(rows[place].model, []).append(float(logs[place]))
-    means = {chip: float(np.mean([np.mean(each) for each in models.values()])) for chip, models in chips.items()}
+    means = {chip: float(np.mean([np.mean(factors) for factors in models.values()])) for chip, models in chips.items()}
     centre = float(np.mean(list(means.values())))
     return centre, {chip: mean - centre for chip, mean in means.items()}
 
 
 def misses(rows: Sequence[Published], logs: np.ndarray, group: str) -> np.ndarray:
     """Logs of forecast over published factor, with the row's model, chip or source left out."""
-    found = np.zeros(len(rows))
+    missed = np.zeros(len(rows))
     for place, row in enumerate(rows):
-        chosen = np.array([getattr(each, group) != getattr(row, group) for each in rows])
+        chosen = np.array([getattr(other, group) != getattr(row, group) for other in rows])
         centre, chips = by_chip(rows, logs, chosen)
-        found[place] = centre + chips.get(row.chip, 0.0) - logs[place]
-    return found
+        missed[place] = centre + chips.get(row.chip, 0.0) - logs[place]
+    return missed
 
 
 def card_of(logs: np.ndarray, groups: int, sd: float) -> dict[str, float]:
@@ -200,7 +200,7 @@ def fitted_estimates() -> tuple[dict[str, Any], dict[str, dict[str, dict[str, fl
     sd = float(np.sqrt(np.mean(np.clip(logs, -0.6, 0.6) ** 2)))
     fitted = dict(zip(PRIOR, map(float, factors_of(some)), strict=True))
     constants[ESTIMATE] = constants_of(fitted, sd, FAMILIES, exact["timed"])
-    card[ESTIMATE] = {"a program": card_of(logs, len({each.name for each in some}), sd)}
+    card[ESTIMATE] = {"a program": card_of(logs, len({program.name for program in some}), sd)}
 
     rows = list(published())
     fitted["collective"] = OVERLAP

@@ -38,7 +38,8 @@ rule tables:
         "../scripts/tables.py"
 
 
-# All in one job: reading the tables and importing Matplotlib takes longer than drawing most of them.
+# All in one job: reading the tables and importing Matplotlib takes longer than drawing most of them. Beside each SVG is
+# a PNG, unless there was nothing to draw.
 rule figures:
     input:
         tables=rules.tables.output,
@@ -47,7 +48,6 @@ rule figures:
             shown(f"figures/{name}.svg", "figure", facts.category, figure=facts.title, shows=facts.caption)
             for name, facts in FIGURES.items()
         ],
-        [f"{ROOT}/figures/{name}.png" for name in FIGURES],
     log:
         f"{ROOT}/logs/figures.log",
     conda:

@@ -10,6 +10,7 @@ import pytest
 from needs import PROJECT, require
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # on a loaded machine more threads wait for each other
+os.environ.setdefault("WHICHDEVICE_PRICES", str(PROJECT / "config" / "prices.csv"))  # without newer offers of a user
 
 from whichdevice.locks import LOCK_FOLDER
 

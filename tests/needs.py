@@ -18,7 +18,7 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
 APART = PROJECT / ".venv/apart"  # Snakemake's plugins for clusters: envs/extra.sh
-SLURM = ("slurmctld", "slurmd", "munged", "srun", "sbatch", "slurmdbd", "mariadbd", "mariadb-install-db")
+SLURM = ("slurmctld", "slurmd", "munged", "srun", "sbatch")
 
 
 def program(*names: str) -> str | None:
@@ -70,7 +70,7 @@ NEEDS = {
     ),
     "slurm": Need(
         "Slurm",
-        "apt-get install slurm-wlm slurmdbd munge mariadb-server",
+        "apt-get install slurm-wlm munge",
         lambda: all(map(program, SLURM)),
     ),
     "slurm plugin": Need("the executor for Slurm", SLURM_PLUGIN, (APART / "slurm").is_dir),

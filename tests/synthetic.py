@@ -89,7 +89,7 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
     module = workload.module or cell.workload
     random = np.random.default_rng(int(hashlib.sha256(run.path.encode()).hexdigest()[:8], 16))
     facts = facts_of(cell, module, workload, device.replicas)
-    slow = step_time_of(cell, device, facts) * (1 + workload.slowdown) * float(np.exp(random.normal(0, noise)))
+    slow = step_time_of(cell, device, facts) * float(np.exp(random.normal(0, noise)))
     windows = [(5, 5 * slow * float(np.exp(random.normal(0, noise / 3)))) for _ in range(4)]
     step_time = sum(seconds for _, seconds in windows) / 20
     trains = module in FACTS and workload.mode == "train"

@@ -162,7 +162,7 @@ def asked_of(study: Study, run: Run, module: str, learn: bool, source: str) -> R
         loop=cell.loop, sequence_length=cell.sequence_length, repeat=run.repeat, seed=study.seed,
         epochs=study.train.epochs or 10, steps_per_epoch=workload.steps_per_epoch, validation=True, learn=learn,
         seconds=study.measure.seconds, min_steps=study.measure.min_steps, timeout=study.measure.timeout,
-        slowdown=workload.slowdown, mode=workload.mode if module in FACTS else None,
+        mode=workload.mode if module in FACTS else None,
         dataset=FACTS[module][5] if module in FACTS else None, source=source if module in FACTS else None,
     )  # fmt: skip
 

@@ -7,7 +7,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -121,14 +120,6 @@ def test_work_that_is_not_timed_prints_that_it_waits(
     assert first_line(waits) == "held"
 
 
-def test_an_owner_that_could_not_write_its_name_is_waited_for_as_well(tmp_path: Path, owner: Owner) -> None:
-    other = owner(MEASUREMENT)
-    assert first_line(other) == "held"
-    (tmp_path / MEASUREMENT_LOCK).write_text("\x1b[2J\n")
-    with pytest.raises(StudyError, match="unknown process"), measurement_lock("mine", str, tmp_path, limit=0):
-        pass
-
-
 def test_a_free_host_is_taken_without_a_word_whatever_the_umask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,36 +141,6 @@ def test_a_file_that_cannot_be_locked_is_an_error_of_one_line(tmp_path: Path) ->
         measurement_lock("mine", never, tmp_path),
     ):
         pass
-
-
-def test_a_planted_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / MEASUREMENT_LOCK).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StudyError, match="delete it"), measurement_lock("mine", never, tmp_path):
-        pass
-    assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_file_that_was_cleared_away_while_waiting_is_not_taken_for_the_lock(tmp_path: Path, owner: Owner) -> None:
-    """Else the waiter would hold the deleted file and a newcomer a new one, both at once."""
-    other = owner(MEASUREMENT)
-    assert first_line(other) == "held"
-    waiting, has, done = threading.Event(), threading.Event(), threading.Event()
-
-    def measure() -> None:
-        with measurement_lock("mine", lambda _: waiting.set(), tmp_path):
-            has.set()
-            done.wait(5)
-
-    first = threading.Thread(target=measure, daemon=True)
-    first.start()
-    assert waiting.wait(5)
-    (tmp_path / MEASUREMENT_LOCK).unlink()
-    kill(other)
-    assert has.wait(5) and (tmp_path / MEASUREMENT_LOCK).exists()
-    with pytest.raises(StudyError), measurement_lock("a newcomer", str, tmp_path, limit=0):
-        pass
-    done.set()
-    first.join(5)
 
 
 def test_a_file_system_without_locks_warns_and_goes_on(

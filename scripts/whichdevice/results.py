@@ -10,6 +10,7 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.config.prices import price_sheet
+from whichdevice.forecast.study import own_sizes
 from whichdevice.study_cells import workflow_command
 from whichdevice.tables import comparison
 from whichdevice.tables.base import read_table
@@ -18,7 +19,7 @@ from whichdevice.tables.make import TABLES
 from whichdevice.tables.measured import timed
 from whichdevice.tables.runs import NOT_MEASURED
 
-FEW_POINTS = "few-points"  # in the SVG of a figure of no point or one, which the report leaves out
+NOTHING = "nothing-to-draw"  # in the SVG of a figure without data, which the report leaves out
 
 
 class StudyResults:
@@ -53,7 +54,15 @@ class StudyResults:
         named = self.summary.dropna(subset=["device_name"]).groupby("device")["device_name"].first()
         hardware = {name: sheet_row(name, named.get(name), self.study, sheet) for name in self.study.devices}
         options = {name: workload.options for name, workload in self.study.workloads.items()}
-        return answers(self.summary, self.costs, self.forecasts, None, hardware, sheet, options=options)
+        return answers(self.summary, self.costs, self.asked_forecasts, None, hardware, sheet, options=options)
+
+    @cached_property
+    def asked_forecasts(self) -> pd.DataFrame:
+        """The rows of `forecasts` at the batch sizes that the question is about, without those of a sweep."""
+        swept = [name for name, workload in self.study.workloads.items() if workload.sweep]
+        sizes = {name: own_sizes(self.study, name) for name in swept}
+        rows = zip(self.forecasts["workload"], self.forecasts["batch_size"], strict=True)
+        return self.forecasts[[size in sizes.get(name, [size]) for name, size in rows]]
 
     @property
     def devices(self) -> list[str]:

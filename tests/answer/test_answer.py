@@ -224,14 +224,16 @@ def test_of_two_equal_ones_both_are_named_with_what_tells_them_apart() -> None:
 
 SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
     (HEAVY, (here(), FAST, MIDDLE, CHEAP), [
-        "Rent an L40S: 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].",
+        "Rent an L40S (Cloud): 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].",
         "Probably cheapest of 2 that end within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10 cases.",
+        "Cheapest while an L40S costs less than USD 0.86 an hour (now 0.80); above, an H100.",
         "Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.09 or more.",
         "Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).",
     ]),
     ({**HEAVY, "deadline": 9.5 * 3600}, (MIDDLE, device("A100", 0.007, 1.6)), [
-        "Rent an L40S: 8.3 h [5.7–12 h], USD 6.67 [4.55–9.76].",
+        "Rent an L40S (Cloud): 8.3 h [5.7–12 h], USD 6.67 [4.55–9.76].",
         "Cheapest of 2 that end within 9.5 h, and 67 % sure to do so.",
+        "Cheapest while an L40S costs less than USD 1.07 an hour (now 0.80); above, an A100.",
         "Fastest: A100, 5.8 h [4–8.6 h], USD 9.34; worth it if an hour of waiting costs you USD 0.81 or more.",
     ]),
     ({"examples": 5e5}, (here(), FAST), [
@@ -239,12 +241,12 @@ SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
         "The choice hardly matters: none of 2 differs by more than 15 min and USD 0.05.",
     ]),
     ({**HEAVY, "deadline": 3600.0}, (FAST, device("V100", 0.03, 2.0)), [
-        "Rent an H100: 2.5 h [1.7–3.6 h], USD 7.50 [5.16–11].",
+        "Rent an H100 (Cloud): 2.5 h [1.7–3.6 h], USD 7.50 [5.16–11].",
         "Fastest of 2; none ends within 60 min; that is sure.",
         "Avoid V100: USD 50, and slower than H100.",
     ]),
     (HEAVY, (here(), MIDDLE, CHEAP), [  # all but one end too late, and that matters
-        "Rent an L40S: 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].",
+        "Rent an L40S (Cloud): 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].",
         "Probably the only one of 3 that ends within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10 cases.",
         "Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).",
     ]),
@@ -311,7 +313,7 @@ def test_a_pick_whose_memory_is_tight_names_one_that_has_room() -> None:
 def test_this_machine_where_it_does_not_fit_is_still_here() -> None:
     small = replace(here(memory_needed=30e9), evidence="does not fit", step_time=None)
     found = answer(small, FAST)
-    assert lines(found)[0].startswith("Rent an H100: 5 min") and "; here it does not fit, USD 0.25" in lines(found)[0]
+    assert lines(found)[0].startswith("Rent an H100 (Cloud): 5 min") and "; here it does not fit, USD 0.25" in lines(found)[0]
 
 
 SIXTEEN = "mixed 16 bits"
@@ -344,7 +346,7 @@ def test_a_terminal_shows_the_decision_first_and_no_line_is_too_wide(width: int)
     found = answer(*rows, wants=replace(SIZE, **HEAVY))
     shown = text(found, width)
     assert max(map(len, shown)) <= width and len(head(found)) <= 6
-    assert len(lines(found)) <= 8 and "Rent an L40S: 8.3 h" in "\n".join(shown)
+    assert len(lines(found)) <= 8 and "Rent an L40S (Cloud): 8.3 h" in "\n".join(shown)
     assert sum("▶" in line for line in shown) == 1
     assert any(line.startswith("Dearer and slower: ") for line in shown)
     assert len(text(found, width, everything=True)) > len(shown)

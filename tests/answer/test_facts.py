@@ -240,12 +240,12 @@ def test_the_article_is_that_of_the_spoken_name(name: str, expected: str) -> Non
 
 
 USES = [
-    (FAST, "Rent an H100"), (FREE, "Use a free T4 (Colab)"), (SPOT, "Rent a spot H100 (Cloud)"),
+    (FAST, "Rent an H100 (Cloud)"), (FREE, "Use a free T4 (Colab)"), (SPOT, "Rent a spot H100 (Cloud)"),
     (here(), "Use this machine"), (UNRENTED, "Use an RTX 2080 Ti"),
-    (replace(FAST, card="8 × H100", devices=8), "Rent 8 × H100"),
+    (replace(FAST, card="8 × H100", devices=8), "Rent 8 × H100 (Cloud)"),
     (replace(SPOT, card="8 × H100", devices=8), "Rent 8 × H100 as spot machines (Cloud)"),
     (replace(FREE, card="2 × T4", devices=2), "Use free 2 × T4 (Colab)"),
-    (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2)"),
+    (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2) (Cloud)"),
 ]  # fmt: skip
 
 
@@ -310,10 +310,25 @@ def test_more_time_is_worth_a_sentence_within_a_year() -> None:
 
 def test_a_spot_machine_is_offered_where_it_saves_much() -> None:
     heavy = replace(SIZE, **HEAVY)
-    assert facts.spot_offer(answer(FAST, SPOT, wants=heavy)).device == "H100, spot"
-    assert facts.spot_offer(answer(FAST, replace(SPOT, usd_per_hour=2.9), wants=heavy)) is None
-    assert facts.spot_offer(answer(FAST, SPOT, wants=replace(heavy, by="time"))) is None
-    assert facts.spot_offer(answer(here(), SPOT, wants=replace(heavy, only_free=True))) is None
+    assert facts.cheaper(answer(FAST, SPOT, wants=heavy), Reason.SPOT).device == "H100, spot"
+    assert facts.cheaper(answer(FAST, replace(SPOT, usd_per_hour=2.9), wants=heavy), Reason.SPOT) is None
+    assert facts.cheaper(answer(FAST, SPOT, wants=replace(heavy, by="time")), Reason.SPOT) is None
+    assert facts.cheaper(answer(here(), SPOT, wants=replace(heavy, only_free=True)), Reason.SPOT) is None
+
+
+def test_a_tpu_that_a_pytorch_model_has_to_be_ported_to_is_a_choice_where_it_is_asked_for() -> None:
+    heavy, tpu = replace(SIZE, **HEAVY), replace(FREE, card="TPU v5e", kind="tpu", port=True, step_time=0.005)
+    ported = answer(FAST, tpu, wants=heavy)
+    assert ported.pick.device == "H100" and facts.cheaper(ported, Reason.PORT).row == tpu
+    assert [option.why for option in ported.options if option.row.port] == [Reason.PORT]
+    assert any("with a port" in line for line in notes(ported))
+    assert answer(FAST, tpu, wants=replace(heavy, port=True)).pick.row == tpu
+
+
+def test_of_free_devices_that_end_at_about_the_same_time_the_gpu_is_taken() -> None:
+    """A TPU needs another backend of Keras; some minutes are not worth that."""
+    tpu = replace(FREE, card="TPU v5e", kind="tpu", step_time=FREE.step_time * 0.9)
+    assert answer(FREE, tpu, wants=SIZE).pick.row == FREE
 
 
 def test_several_gpus_are_named_where_one_is_late_and_share_the_batch_evenly() -> None:

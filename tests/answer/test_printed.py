@@ -9,9 +9,10 @@ PRINTED = {
     "a day": """\
 net · 300 million images · batch 100 · float32 here, mixed 16 bits elsewhere
 
-Rent an L40S: 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].
+Rent an L40S (Cloud): 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].
 Probably cheapest of 2 that end within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10
 cases.
+Cheapest while an L40S costs less than USD 0.86 an hour (now 0.80); above, an H100.
 Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.09 or
 more.
 Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).
@@ -30,7 +31,7 @@ Cheaper where it may be taken away at any moment: H100, 2.5 h, USD 2.00 (--spot)
     "an hour": """\
 net · 300 million images · batch 100 · float32 here, mixed 16 bits elsewhere
 
-Rent an H100: 2.5 h [1.7–3.6 h] instead of 3.5 days here, USD 7.50 [5.16–11].
+Rent an H100 (Cloud): 2.5 h [1.7–3.6 h] instead of 3.5 days here, USD 7.50 [5.16–11].
 Fastest of 3; none ends within 60 min; that is sure.
 Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).
 Avoid L4: USD 24, and slower than H100.
@@ -81,8 +82,9 @@ Not included: loading data, validation.
     "tight": """\
 net · 10 million images · batch 100 · mixed 16 bits
 
-Rent a T4: 67 min [46–96 min], USD 0.17 [0.12–0.24].
+Rent a T4 (Cloud): 67 min [46–96 min], USD 0.17 [0.12–0.24].
 Cheapest of 3 that end within 24 h; that is sure.
+Cheapest while a T4 costs less than USD 0.16 an hour (now 0.15); above, an L40S.
 Fastest: H100, 5 min [3.4–7.3 min], USD 0.25; worth it if an hour of waiting costs you USD 0.15 or
 more, L40S from USD 0.02.
 Memory is tight there: 15 of 15 GB. If it does not fit: L40S, 17 min, USD 0.22.
@@ -98,7 +100,7 @@ Not included: loading data, validation.
     "too small": """\
 net · 10 million images · batch 100 · mixed 16 bits
 
-Rent an H100: 5 min [3.4–7.3 min], USD 0.25 [0.17–0.36].
+Rent an H100 (Cloud): 5 min [3.4–7.3 min], USD 0.25 [0.17–0.36].
 It is the only choice.
 
   device       fits, GB  a step    10 million images               USD  source
@@ -127,7 +129,7 @@ the time); 4 GPUs (--gpus 4).
     "too small here": """\
 net · 10 million images · batch 100 · mixed 16 bits
 
-Rent an H100: 5 min [3.4–7.3 min]; here it does not fit, USD 0.25 [0.17–0.36].
+Rent an H100 (Cloud): 5 min [3.4–7.3 min]; here it does not fit, USD 0.25 [0.17–0.36].
 It is the only choice.
 
   device            fits, GB  a step    10 million images               USD  source
@@ -140,7 +142,7 @@ Not included: loading data, validation.
     "estimated here": """\
 net · 10 million images · batch 100 · mixed 16 bits
 
-Rent an H100: 5 min [3.4–7.3 min] instead of years here, USD 0.25 [0.17–0.36].
+Rent an H100 (Cloud): 5 min [3.4–7.3 min] instead of years here, USD 0.25 [0.17–0.36].
 The only one of 2 that ends within 24 h; that is sure.
 
   device        fits, GB        a step    10 million images               USD  source
@@ -154,7 +156,7 @@ Not included: loading data, validation.
     "not here": """\
 net · 10 million images · batch 100 · mixed 16 bits
 
-Rent an H100: 5 min [3.4–7.3 min]; here it has no time, USD 0.25 [0.17–0.36].
+Rent an H100 (Cloud): 5 min [3.4–7.3 min]; here it has no time, USD 0.25 [0.17–0.36].
 It is the only choice.
 
   device        fits, GB  a step    10 million images               USD  source
@@ -179,7 +181,7 @@ Not included: loading data, validation.
     "a pipeline": """\
 net · 10 million images · batch 100 · float32 here, mixed 16 bits elsewhere
 
-Rent an L40S: 17 min [11–24 min] instead of 14 h here, USD 0.22 [0.15–0.33].
+Rent an L40S (Cloud): 17 min [11–24 min] instead of 14 h here, USD 0.22 [0.15–0.33].
 Probably fastest of 4: 85 % sure; another saves at most 17 min in 9 of 10 cases.
 Your pipeline gives 22,000 images/s with 2 cores, 400 with no worker process as written; H100 takes
 33,000: it would wait 34 % of the time; about 4 such cores feed it.
@@ -196,7 +198,7 @@ Not included: validation.
     "notes": """\
 net · 10 million images · batch 100 · mixed 16 bits
 
-Rent an L40S: 17 min [11–24 min], USD 0.22 [0.15–0.33].
+Rent an L40S (Cloud): 17 min [11–24 min], USD 0.22 [0.15–0.33].
 The choice hardly matters: none of 2 differs by more than 15 min and USD 0.05.
 
   device  fits, GB  a step    10 million images               USD  source
@@ -255,7 +257,7 @@ In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: n
     "several": """\
 net · 300 million images · batch 100 · mixed 16 bits
 
-Rent 8 × H100: 2.5 h [1.7–3.6 h], USD 7.50 [5.16–11].
+Rent 8 × H100 (Cloud): 2.5 h [1.7–3.6 h], USD 7.50 [5.16–11].
 It is the only choice.
 
   device    fits, GB  a step  300 million images             USD  source
@@ -272,9 +274,10 @@ Not included: loading data, validation.
     "what settles it": """\
 net · 3 billion images · batch 100 · mixed 16 bits
 
-Rent an A100: 3.5 days [1.8–6.6 days], USD 83 [44–157].
+Rent an A100 (Cloud): 3.5 days [1.8–6.6 days], USD 83 [44–157].
 Probably cheapest of 2 that end within years: 56 % sure; another saves at most USD 58 in 9 of 10
 cases.
+Cheapest while an A100 costs less than USD 1.04 an hour (now 1.00); above, an L40S.
 Or L40S: costs USD 88.
 
   device  fits, GB  a step         3 billion images          USD  source
@@ -288,7 +291,7 @@ What would settle it: whichdevice rent net.py --on A100 --max-usd 1 --batch 100 
     "buying": """\
 net · 30 billion images · batch 100 · mixed 16 bits
 
-Rent an RTX 3090: 140 days [96–200 days], USD 500 [346–723].
+Rent an RTX 3090 (Cloud): 140 days [96–200 days], USD 500 [346–723].
 It is the only choice.
 
   device    fits, GB  a step       30 billion images            USD  source

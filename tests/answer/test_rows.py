@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from whichdevice.answer.rows import Price, Row, Work, works
-from whichdevice.config.hardware import HardwareRow
+from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.prices import Card, Offer
 from whichdevice.forecast.answer import Forecast
 from whichdevice.tables.base import table
 from whichdevice.tables.costs import COSTS_COLUMNS
 from whichdevice.tables.forecasts import COLUMNS, read_forecasts, write_forecasts
-from whichdevice.tables.summary import COLUMNS as SUMMARY
+from whichdevice.tables.summary import SUMMARY_COLUMNS as SUMMARY
 
 T4 = Forecast(
     device="T4", devices=1, kind="gpu", workload="net", module="net.py", precision="mixed_float16", batch_size=100,
@@ -66,7 +66,7 @@ CHOSEN: list[tuple[str, tuple[Forecast, ...], str, dict[str, Any]]] = [
     ("several are another device", (replace(T4, devices=8),), "8 × T4", {"devices": 8, "target": "T4"}),
     ("one chip of a TPU is the TPU", (replace(T4, device="TPU v5e", kind="tpu", slice="v5e-1x1"),), "TPU v5e",
      {"target": "v5e-1x1"}),
-    ("a slice is named", (replace(T4, device="TPU v5e", kind="tpu", slice="v5e-2x2", devices=4),), "TPU v5e (v5e-2x2)",
+    ("a slice is named", (replace(T4, device="TPU v5e", kind="tpu", slice="v5e-2x2", devices=4),), "4 × TPU v5e",
      {"target": "v5e-2x2", "devices": 4}),
     ("a wide interval is rough", (replace(T4, step_time_high=0.1),), "T4", {"rough": True}),
     ("parts of the memory", (SMALL,), "T4", {"memory_parts": {"weights": 8e9, "gradients": 4e9, "context": 1e9}}),
@@ -176,3 +176,11 @@ def test_measured_devices_come_first_and_the_fastest_cell_is_taken() -> None:
 def test_tables_without_rows_are_no_work() -> None:
     empty = pd.DataFrame()
     assert answered() == [] and works(*(table(empty, one) for one in (SUMMARY, COSTS_COLUMNS, COLUMNS))) == []
+
+
+def test_a_free_tpu_is_the_slice_that_is_given() -> None:
+    one = replace(T4, device="TPU v5e", kind="tpu", slice="v5e-1x1", devices=1)
+    eight = replace(one, slice="v5e-2x4", devices=8)
+    offered = rows(one, eight, sheet={"TPU v5e": hardware_rows()["TPU v5e"]})
+    assert offered["TPU v5e, free"].provider == "Colab" and offered["8 × TPU v5e, free"].provider == "Kaggle"
+    assert (offered["8 × TPU v5e, free"].session_hours, offered["8 × TPU v5e, free"].week_hours) == (9, 20)

@@ -13,7 +13,7 @@ from whichdevice.backends import backend_class
 from whichdevice.measuring.events import reason_line
 from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
-from whichdevice.workloads.base import Options, Split
+from whichdevice.workloads.base import Options
 
 BATCH, STEPS = 16, 6
 
@@ -49,35 +49,6 @@ def training(backend, images):
     return workload, model, train, validation, backend.training_loop(workload, model, train, validation)
 
 
-def test_steps_in_one_program_learn_what_fit_learns(training):
-    import keras
-
-    workload, model, train, _, loop = training
-    initial = model.get_weights()
-    batches = np.arange(BATCH * STEPS, dtype=np.int32).reshape(STEPS, BATCH)
-    looped = [loop.run(batches[step : step + 1]).loss for step in range(STEPS)]
-    trained = model.get_weights()
-
-    model.set_weights(initial)
-    model.compile(optimizer=workload.optimizer(), loss="categorical_crossentropy")
-    images = train.arrays["images"][..., None].astype(np.float32) / 255
-    targets = keras.utils.to_categorical(train.arrays["labels"], 10)
-    fitted = [model.train_on_batch(images[batch], targets[batch]) for batch in batches]
-    np.testing.assert_allclose(looped, np.array(fitted).reshape(STEPS), atol=1e-4)
-    for ours, theirs in zip(trained, model.get_weights(), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2e-3)
-
-
-def test_many_steps_in_one_call_are_the_same_as_one_by_one(training):
-    *_, loop = training
-    batches = np.arange(BATCH * STEPS, dtype=np.int32).reshape(STEPS, BATCH)
-    together = loop.run(batches)
-    loop.reset()
-    apart = [loop.run(batches[step : step + 1]) for step in range(STEPS)]
-    assert together.loss == pytest.approx(np.mean([means.loss for means in apart]), abs=1e-5)
-    assert together.metric == pytest.approx(np.mean([means.metric for means in apart]), abs=1e-6)
-
-
 def test_reset_brings_back_weights_and_optimiser(training):
     _, model, _, _, loop = training
     before = [value.copy() for value in model.get_weights()]
@@ -87,19 +58,6 @@ def test_reset_brings_back_weights_and_optimiser(training):
     for was, now in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(was, now)
     assert int(model.optimizer.iterations) == 0
-
-
-def test_evaluation_counts_the_tail_for_what_it_is(training):
-    _, model, _, validation, loop = training
-    tail = Split(validation.arrays, validation.examples, batch_size=10)  # 10 + 10 + 3
-    whole = loop.evaluate()
-    loop._validation = tail
-    in_parts = loop.evaluate()
-    assert in_parts.loss == pytest.approx(whole.loss, rel=1e-5)
-    assert in_parts.metric == pytest.approx(whole.metric, rel=1e-5)
-    images = validation.arrays["images"][..., None] / 255
-    right = model.predict(images, verbose=0).argmax(1) == validation.arrays["labels"]
-    assert whole.metric == pytest.approx(right.mean(), abs=1e-6)
 
 
 def test_a_chain_of_products_is_really_computed(backend):

@@ -8,16 +8,7 @@ from backends.torch_scenario import LONG, STEPS, WORKLOADS, losses, request_for,
 
 from whichdevice.backends import backend_class, keras_on_torch
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options, Split
-
-
-def test_many_steps_in_one_call_are_the_same_as_one_by_one():
-    this = training("mnist_cnn")
-    together = this.loop.run(this.batches)
-    this.loop.reset()
-    apart = [this.loop.run(this.batches[step : step + 1]) for step in range(STEPS)]
-    assert together.loss == pytest.approx(np.mean([means.loss for means in apart]), abs=1e-5)
-    assert together.metric == pytest.approx(np.mean([means.metric for means in apart]), abs=1e-6)
+from whichdevice.workloads.base import Options
 
 
 @pytest.mark.parametrize("name", [*WORKLOADS, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
@@ -28,17 +19,6 @@ def test_reset_brings_back_weights_optimiser_and_random_state(name):
     this.loop.reset()
     assert int(this.model.optimizer.iterations) == 0
     assert losses(this) == pytest.approx(first, rel=1e-6)  # dropout draws the same units again
-
-
-def test_evaluation_counts_the_tail_for_what_it_is():
-    this = training("mnist_cnn")
-    whole = this.loop.evaluate()
-    this.loop._validation = Split(this.validation.arrays, this.validation.examples, batch_size=10)  # 10 + 10 + 3
-    in_parts = this.loop.evaluate()
-    assert in_parts[:2] == pytest.approx(whole[:2], rel=1e-5)
-    probabilities = this.loop.predict(np.arange(23, dtype=np.int32))
-    assert probabilities.dtype == np.float32
-    assert whole.metric == pytest.approx((probabilities.argmax(1) == this.validation.arrays["labels"]).mean())
 
 
 def test_weights_loaded_into_the_model_are_the_ones_that_train_on():
@@ -66,21 +46,6 @@ def test_trying_out_a_compiled_step_leaves_no_trace(monkeypatch):
     compiled.loop._compiles = True
     assert losses(compiled) == pytest.approx(losses(eager), rel=1e-6)  # dropout included
     assert compiled.told == ["torch.compile"] and eager.told == ["eager"]
-
-
-def test_a_step_that_cannot_be_compiled_runs_eagerly_and_the_record_has_the_reason(monkeypatch):
-    def refuse(step, **settings):
-        def run(index):
-            step(index)
-            raise RuntimeError("no such compiler\nlong trace")
-
-        return run
-
-    monkeypatch.setattr(torch, "compile", refuse)
-    eager, refused = training("mnist_cnn"), training("mnist_cnn")
-    refused.loop._compiles = True
-    assert losses(refused) == pytest.approx(losses(eager), rel=1e-6)
-    assert refused.told == ["eager, as torch.compile failed: no such compiler"]
 
 
 def test_too_little_memory_is_not_taken_for_a_step_that_cannot_be_compiled(monkeypatch):

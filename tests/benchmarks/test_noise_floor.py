@@ -9,7 +9,6 @@ import synthetic
 from benchmarks import noise_floor
 from benchmarks.quiet_host import QuietHost
 
-from whichdevice.config.model import FIRST, SECOND, SLOWED
 from whichdevice.measuring.request import planned_record
 from whichdevice.records.schema import Noise, Record
 from whichdevice.records.store import write_record
@@ -20,23 +19,22 @@ OPTIONS = Namespace(
 )
 
 
-def records(spread: float, slowdown: float = 0.10) -> list[Record]:
-    """A record for each run: one speed with noise, slower where planted; disturbed beside a load."""
+def records(spread: float) -> list[Record]:
+    """A record for each run: one speed with noise; disturbed beside a load."""
     study, random, found = noise_floor.study_of(OPTIONS), np.random.default_rng(0), []
     for run in study_runs(study):
         record = synthetic.record_of(study, run)
-        slower = slowdown if run.cell.workload == SLOWED else 0.0
-        record.steady.throughput = 1000 / (1 + slower) * float(np.exp(random.normal(0, spread)))
+        record.steady.throughput = 1000 * float(np.exp(random.normal(0, spread)))
         disturbed = run.cell.workload == noise_floor.LOADED
         record.noise = Noise(disturbed=disturbed, bursts_before=[[1.0], [1.0]], bursts_after=[[1.2], [1.0]])
         found.append(record)
     return found
 
 
-def test_one_cell_twice_slowed_and_beside_a_load():
+def test_one_cell_three_times_and_beside_a_load():
     study = noise_floor.study_of(OPTIONS)
-    assert {run.cell.workload for run in study_runs(study)} == {FIRST, SECOND, SLOWED, noise_floor.LOADED}
-    assert study.workloads[SLOWED].slowdown == 0.10 and not study.measure.retry_disturbed
+    assert {run.cell.workload for run in study_runs(study)} == {*noise_floor.CELLS}
+    assert not study.measure.retry_disturbed
     assert len({workload.batch_size[0] for workload in study.workloads.values()}) == 1
 
 
@@ -52,7 +50,7 @@ def test_it_prints_what_is_true_of_the_speeds(capsys: pytest.CaptureFixture, mon
 
 def test_a_small_slowdown_in_much_noise_is_not_found(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(noise_floor, "FAMILIES", 50)
-    noise_floor.report(records(0.2, slowdown=0.01), OPTIONS)
+    noise_floor.report(records(0.2), Namespace(**vars(OPTIONS) | {"slowdown": 0.01}))
     assert "found in 20 of 20" not in capsys.readouterr().out
 
 

@@ -1,6 +1,5 @@
 """Tables as Parquet with types and meanings, and one line for what is wrong."""
 
-import errno
 from pathlib import Path
 
 import pandas as pd
@@ -50,24 +49,3 @@ def test_without_pyarrow_the_line_says_what_to_install(results: Path, monkeypatc
     monkeypatch.setattr("whichdevice.tables.make.find_spec", lambda name: None)
     assert main(["export", "--parquet", str(results)]) == 2
     assert "pip install pyarrow" in capsys.readouterr().err
-
-
-def test_a_folder_that_cannot_be_made_is_one_line(results: Path, capsys) -> None:
-    (results / "parquet").touch()
-    assert main(["export", "--parquet", str(results)]) == 2
-    message = capsys.readouterr().err
-    assert message.startswith(f"{results}/parquet") and message.count("\n") == 1
-
-
-def test_a_disk_that_is_full_is_one_line_and_a_whole_file_stays(results: Path, monkeypatch, capsys) -> None:
-    assert main(["export", "--parquet", str(results)]) == 0
-    before = (results / "parquet/runs.parquet").read_bytes()
-
-    def full(frame: pd.DataFrame, path: Path, **options: object) -> None:
-        path.write_bytes(b"PAR1")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(pd.DataFrame, "to_parquet", full)
-    assert main(["export", "--parquet", str(results)]) == 2
-    assert capsys.readouterr().err == "export: No space left on device\n"
-    assert {path.name: path.read_bytes() for path in (results / "parquet").iterdir()} == {"runs.parquet": before}

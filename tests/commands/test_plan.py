@@ -143,14 +143,6 @@ def test_an_override_that_the_study_does_not_know_is_one_line(plan, capsys, over
     assert err.count("\n") == 1
 
 
-def test_an_absent_file_is_one_line(working_folder, capsys):
-    assert main(["plan", "--configfile", "nosuch.yaml"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "nosuch.yaml" in err
-    assert err.count("\n") == 1
-
-
 @pytest.mark.slow  # Keras is imported to count operations
 @pytest.mark.filterwarnings("error::RuntimeWarning")  # a person would see it
 def test_what_cannot_fit_is_said_to_be_refused_and_not_counted(plan):

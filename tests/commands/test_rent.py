@@ -5,13 +5,11 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,16 +142,6 @@ def brought() -> int:
     return sum("machine" in json.loads(path.read_text()) for path in records)
 
 
-def test_where_no_rsync_is_installed_the_fake_starts_no_further_one(stage, monkeypatch):
-    monkeypatch.delenv("REAL_RSYNC")
-    with subprocess.Popen([stage.folder / "bin/rsync", "host:", "."], start_new_session=True) as fake:
-        with suppress(subprocess.TimeoutExpired):
-            fake.wait(5)
-        with suppress(ProcessLookupError):
-            os.killpg(fake.pid, signal.SIGKILL)
-    assert (fake.returncode, len(stage.calls)) == (127, 1)
-
-
 def test_a_study_is_measured_its_records_come_back_and_the_machine_goes(stage):
     status, printed = stage.start("--yes").ended()
     assert status == 0 and not stage.alive
@@ -192,15 +180,6 @@ def test_after_a_fault_the_machine_is_down(stage, fault):
     assert not stage.alive
     if "rsync fails" not in faults and fault != "launch_fails":
         assert brought() == 4, "what was measured before the fault is kept"
-
-
-def test_a_machine_without_records_is_taken_down_as_well(stage):
-    shutil.rmtree(stage.folder / "records")
-    (stage.folder / "records").mkdir()
-    stage.faults(**{"run fails": 1})
-    status, printed = stage.start("--yes").ended()
-    assert status == 2 and "failed on the machine" in printed and "could not be copied" not in printed
-    assert not stage.alive
 
 
 @pytest.mark.parametrize("fault", ["connection lost", "rsync fails", "down fails", "status fails"])

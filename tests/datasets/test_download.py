@@ -3,9 +3,6 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
-from socketserver import TCPServer
 from typing import Any
 
 import pytest
@@ -18,24 +15,6 @@ def no_proxy(monkeypatch: Any) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-
-
-class Answers(BaseHTTPRequestHandler):
-    def do_HEAD(self) -> None:
-        self.send_response(int(self.path.strip("/")))
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with TCPServer(("127.0.0.1", 0), Answers) as http:
-        thread = threading.Thread(target=http.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_address[1]}"
-        http.shutdown()
 
 
 def test_a_silent_host_costs_no_more_than_the_timeout() -> None:
@@ -57,16 +36,3 @@ def test_a_slow_name_look_up_costs_no_more_than_the_timeout(monkeypatch: Any) ->
     assert reachable("http://example.invalid/x", timeout=0.3) is False
     assert time.monotonic() - start < 30
     told.set()
-
-
-def test_the_environments_proxy_is_used(server: str, monkeypatch: Any) -> None:
-    class Proxy(Answers):
-        def do_HEAD(self) -> None:
-            self.send_response(200 if self.path.startswith("http://example.invalid") else 500)
-            self.end_headers()
-
-    with TCPServer(("127.0.0.1", 0), Proxy) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{http.server_address[1]}")
-        assert reachable("http://example.invalid/data")
-        http.shutdown()

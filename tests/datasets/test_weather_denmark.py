@@ -52,19 +52,6 @@ def test_nothing_is_missing_and_hours_are_regular() -> None:
     assert (result["times"] % HOUR == 0).all()
 
 
-def test_a_signal_without_any_value_is_named() -> None:
-    city = observed(np.random.default_rng(6))
-    city.values[:, 1] = np.nan
-    with pytest.raises(StudyError, match="weather of a: no observation of pressure"):
-        hourly({"a": city})
-
-
-def test_cities_without_a_common_hour_are_an_error() -> None:
-    city = observed(np.random.default_rng(7))
-    with pytest.raises(StudyError, match="no hour in common"):
-        hourly({"a": city, "b": Observations(city.times + 10**6 * HOUR, city.values)})
-
-
 HEADER = "City,DateTime,Temp,Pressure,WindSpeed,WindDir\n"
 
 

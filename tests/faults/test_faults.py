@@ -55,30 +55,6 @@ def statuses(project: Project, name: str) -> set[str]:
     return set(pd.read_csv(project.folder / f"results/{name}/tables/runs.csv")["status"])
 
 
-@pytest.mark.parametrize("damage", ["cut", "garbled"])
-def test_a_damaged_record_is_told_and_measured_again_when_asked(project: Project, damage: str) -> None:
-    config = {**STUDY, "study": damage}
-    victim, other = finished(project, config).items()
-    content = victim[1]
-    victim[0].write_bytes(content[: len(content) // 2] if damage == "cut" else content[:100] + os.urandom(50))
-    assert finished(project, config)[other[0]] == other[1]
-    assert statuses(project, damage) == {"ok", "unreadable"}
-    assert "unreadable" in (project.folder / f"results/{damage}/report.html").read_text(encoding="utf-8")
-    after = finished(project, config, "all", "--forcerun", "measure", "--config", "retry=failed")
-    assert statuses(project, damage) == {"ok"} and after[other[0]] == other[1]
-
-
-def test_a_flipped_bit_of_a_dataset_is_seen_before_the_next_run(project: Project) -> None:
-    config = {**STUDY, "study": "bit", "workloads": LEARNING, "measure": {**MEASURE, "repeats": 1}}
-    before = finished(project, config)
-    (array,) = project.folder.glob("results/datasets/mnist/standin-*/train_images.npy")
-    content = bytearray(array.read_bytes())
-    content[len(content) // 2] ^= 1
-    array.write_bytes(content)
-    after = finished(project, {**config, "measure": MEASURE})
-    assert array.read_bytes() != bytes(content) and before.items() <= after.items()
-
-
 def test_a_clock_that_is_set_back_loses_no_record_and_hides_no_new_one(project: Project) -> None:
     config = {**STUDY, "study": "clock"}
     before = finished(project, config)
@@ -89,18 +65,6 @@ def test_a_clock_that_is_set_back_loses_no_record_and_hides_no_new_one(project: 
     after = finished(project, {**config, "measure": {**MEASURE, "repeats": 3}})
     assert before.items() <= after.items() and len(after) == 3
     assert (project.folder / "results/clock/tables/runs.csv").read_text(encoding="utf-8").count("/r3,") == 1
-
-
-def test_a_call_killed_as_its_first_record_lands_keeps_it_whole(project: Project) -> None:
-    config = {**STUDY, "study": "kill"}
-    project.write(config)
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "all", "--configfile", "study.yaml"]
-    with subprocess.Popen(command, cwd=project.folder, stderr=subprocess.DEVNULL) as process:
-        while not (before := records(project, "kill")) and process.poll() is None:
-            time.sleep(0.001)
-        process.kill()
-    after = finished(project, config)
-    assert len(before) == 1 and len(after) == 2 and statuses(project, "kill") == {"ok"}
 
 
 def test_kills_at_random_moments_lose_no_record(project: Project) -> None:

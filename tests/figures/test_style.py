@@ -70,17 +70,3 @@ def test_every_text_has_a_colour_that_follows_the_scheme(tmp_path: Path) -> None
     texts = re.findall(r"<text [^>]*style=\"([^\"]*)\"", (tmp_path / "figure.svg").read_text(encoding="utf-8"))
     colours = {found[1] if (found := re.search(r"fill: (#\w{6})", text)) else "none" for text in texts}
     assert colours <= {colour.lower() for colour in style.DARK}
-
-
-def test_panels_of_one_point_each_are_nothing_to_compare() -> None:
-    figure = Figure()
-    panels = figure.subplots(2, 1)
-    for panel in panels:
-        panel.plot([1], [2], marker="o")
-        panel.axhline(3)
-    style.name_few_points(figure)
-    assert figure.get_gid() == style.FEW_POINTS
-    figure.set_gid(None)
-    panels[0].plot([3], [4], marker="o")
-    style.name_few_points(figure)
-    assert figure.get_gid() is None

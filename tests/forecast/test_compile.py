@@ -55,16 +55,6 @@ def test_a_process_that_is_killed_fails_one_program_and_the_rest_goes_on(install
     assert starts == [3, 1]
 
 
-def test_a_process_that_never_starts_ends_each_program_in_one_line(installed, monkeypatch):
-    def process(*_):
-        return Finish("failed", "the process ended without a result (exit code 1); see its log", 1)
-
-    monkeypatch.setattr(compiling, "supervise_module", process)
-    records = compile_programs(asked())
-    assert [record.status for record in records] == ["failed"] * 3
-    assert {record.reason for record in records} == {"the process ended without a result (exit code 1); see its log"}
-
-
 def test_a_crash_under_a_memory_limit_of_the_shell_names_the_limit(installed, monkeypatch):
     stand_in(monkeypatch, [Finish("failed", "the process crashed: SIGABRT", 1)])
     monkeypatch.setattr(compiling.resource, "getrlimit", lambda _: (1_800_000_000, 1_800_000_000))
@@ -108,13 +98,6 @@ def test_an_interrupt_ends_the_call(installed, monkeypatch):
     monkeypatch.setattr(compiling, "supervise_module", process)
     with pytest.raises(KeyboardInterrupt):
         compile_programs(asked())
-
-
-def test_a_program_made_with_other_xla_flags_is_another_program(installed, monkeypatch):
-    drafts = [compiling._draft(request) for request in asked()]
-    paths = set(map(compiling.cache_path, drafts))
-    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0")
-    assert not paths & set(map(compiling.cache_path, drafts))
 
 
 WORK = {"platform": "gpu", "items": [], "unknown_loops": 0, "unknown_calls": 0}

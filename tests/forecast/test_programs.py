@@ -215,9 +215,7 @@ def test_too_little_memory_on_this_host_is_one_line(tmp_path):
 def test_a_train_step_for_another_framework_is_named_with_what_to_do(found):
     record = found["own step"]
     assert record.status == "failed"
-    assert record.reason.startswith(
-        "no forecast: the model's own train_step(data) is written for TensorFlow or PyTorch"
-    )
+    assert record.reason.startswith("the model's own train_step(data) is written for TensorFlow or PyTorch")
     assert "train_step(state, data)" in record.reason
 
 

@@ -66,22 +66,6 @@ def test_what_a_quota_held_up_is_read_in_seconds(tmp_path: Path, groups: str, st
     assert cpu.throttled_seconds(tmp_path) == 2.5
 
 
-@pytest.mark.parametrize("stat", ["usage_usec 9000000", "throttled_usec ?", "\n"])
-def test_where_nothing_counts_what_a_quota_held_up_there_is_no_number(tmp_path: Path, stat: str) -> None:
-    put(tmp_path / "proc/self/cgroup", "0::/")
-    assert cpu.throttled_seconds(tmp_path) is None
-    put(tmp_path / "sys/fs/cgroup/cpu.stat", stat)
-    assert cpu.throttled_seconds(tmp_path) is None
-
-
-def test_a_group_counts_once_though_its_mount_has_two_names(tmp_path: Path) -> None:
-    put(tmp_path / "proc/self/cgroup", "3:cpu,cpuacct:/job")
-    put(tmp_path / "sys/fs/cgroup/cpu,cpuacct/job/cpu.stat", "throttled_time 2000000000")
-    put(tmp_path / "sys/fs/cgroup/cpu,cpuacct/cpu.stat", "throttled_time 500000000")
-    (tmp_path / "sys/fs/cgroup/cpu").symlink_to("cpu,cpuacct")
-    assert cpu.throttled_seconds(tmp_path) == 2.5
-
-
 @pytest.mark.parametrize(("quota", "seconds"), [("50000 100000", None), ("100000 100000", 3.0)])
 def test_a_quota_below_one_processor_holds_every_run_up_and_is_no_noise(
     tmp_path: Path, quota: str, seconds: float | None

@@ -97,14 +97,6 @@ def test_a_counter_that_fails_during_the_run_gives_no_joules() -> None:
     assert meter.stop() == Energy(reason="no meter: a counter failed: it is gone")
 
 
-def test_a_counter_that_never_wraps_but_went_back_gives_no_joules() -> None:
-    counter = Counter(10)
-    meter = meter_of(device=counter)
-    meter.start()
-    counter.joules = 3
-    assert meter.stop() == Energy(reason="no meter: a counter was reset during the run")
-
-
 def test_samples_from_two_threads_count_nothing_twice() -> None:
     """The supervisor samples once a minute in one thread and takes the run's messages in another."""
     counter = Counter(0)

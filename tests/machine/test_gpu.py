@@ -161,27 +161,6 @@ def test_without_nvml_there_is_no_gpu_and_the_reason(monkeypatch: pytest.MonkeyP
     assert gpu.clock_now() is None
 
 
-def test_an_nvml_that_fails_later_is_a_reason_too(nvml: FakeNvml) -> None:
-    def lost(*_: object) -> int:
-        raise nvml.NVMLError("GPU is lost")
-
-    nvml.nvmlDeviceGetHandleByIndex = lost
-    assert gpu.describe() == gpu.DeviceFacts(count=2)
-    nvml.nvmlDeviceGetCount = lost
-    assert gpu.absent_reason() == "no GPU found on this host (NVML: GPU is lost)"
-
-
-def test_a_driver_that_hangs_after_its_start_is_given_up(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "WAKING", 0.05)
-    end = threading.Event()
-    nvml.nvmlDeviceGetCount = end.wait
-    try:
-        assert gpu.absent_reason() == "no GPU found on this host (NVML: no answer within 0.05 s; see nvidia-smi)"
-        assert (gpu.describe(), gpu.clock_now()) == (gpu.DeviceFacts(), None)
-    finally:
-        end.set()
-
-
 def test_a_gpu_under_mig_is_no_device_until_a_slice_is_named(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
     nvml.sliced = {0, 1}
     asked = "no GPU found on this host (MIG is on: name a slice of `nvidia-smi -L` in CUDA_VISIBLE_DEVICES)"

@@ -1,14 +1,11 @@
 """Noise is found by the calibration, by the processors' time and by clocks."""
 
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 
 from whichdevice.machine import noise
@@ -59,24 +56,6 @@ def test_every_gpu_of_the_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert noise.gpu_reader(replicas=2)() == reading(1.5e9, 64 | 4, 0.3)
     del nvml.nvmlDeviceGetCurrentClocksEventReasons, nvml.nvmlDeviceGetUtilizationRates  # a driver without them
     assert noise.gpu_reader(replicas=2)() == reading(1.5e9, None, None)
-
-
-def test_how_busy_a_gpu_was_before_is_told_by_the_first_second_alone() -> None:
-    def late() -> Iterator[noise.GpuReading]:
-        yield reading(None, None, None)
-        while True:
-            yield reading(1.5e9, 0, 1.0)  # the run itself
-
-    readings = late()
-    seen = watched(ClockWatch("gpu", interval=0.01, open_gpu=lambda: lambda: next(readings)), samples=3)
-    assert (seen.gpu_busy_before, seen.gpu_low) == (None, 1.5e9)
-
-
-def test_a_gpu_whose_library_fails_is_not_watched() -> None:
-    def broken() -> noise.ReadGpu:
-        raise OSError("no library")
-
-    assert watched(ClockWatch("gpu", interval=0.01, open_gpu=broken)).gpu_low is None
 
 
 def test_throttles_of_all_processors_add_up(tmp_path: Path) -> None:
@@ -160,20 +139,6 @@ def test_a_changed_speed_is_a_reason_either_way(before: Calibration, after: Cali
     assert noise.severity == pytest.approx(2.5)
 
 
-def test_after_the_run_it_looks_until_the_speed_is_back() -> None:
-    questions: list[Callable[[Calibration], bool] | None] = []
-
-    def calibrate(answered: Callable[[Calibration], bool] | None) -> Calibration:
-        questions.append(answered)
-        return bursts(1.0)
-
-    watch = NoiseWatch(4, "cpu", calibrate, lambda: at(0.0), NoClocks())
-    watch.start()
-    watch.stop()
-    assert questions[0] is None and questions[1] is not None
-    assert questions[1](bursts(1.05)) and not questions[1](bursts(1.2))
-
-
 def test_stolen_time_is_a_reason() -> None:
     noise = watched_noise(bursts(1.0), bursts(1.0), at(10.0, steal=2.0))
     assert noise.reasons == ["the hypervisor took 5.0% of processor time of the run (bound 2%)"]
@@ -222,32 +187,6 @@ def test_company_on_processors_that_we_do_not_use_is_none() -> None:
     assert others_share(at(0.0, cores=16), sixteen, cores=4) == 0.0
     full = at(10.0, busy=150.0, own=0.0, cores=16)
     assert others_share(at(0.0, cores=16), full, cores=4) == pytest.approx(0.75)
-
-
-@pytest.mark.needs("linux")
-@pytest.mark.parametrize(
-    ("listed", "own", "busy"),
-    [
-        ([0, 1, 2], {1}, 1.0),
-        ([0, 1, 2], {0, 2}, 100.0),
-        ([0, 2, 4], {2}, 1.0),  # the others are offline and not listed
-        ([0, 2, 4], {0, 4}, 100.0),
-        ([0, 2, 4], {1}, 101.0),  # numbers of two kinds: all count
-        ([0, 1], {1}, 101.0),
-        ([], {1}, 101.0),
-    ],
-)
-def test_only_the_processors_that_this_process_may_use_count(
-    listed: list[int], own: set[int], busy: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times = psutil.cpu_times(percpu=True)
-    idle, full = (times[0]._replace(user=user, nice=0, system=0, irq=0, softirq=0, idle=9.0) for user in (1.0, 50.0))
-    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: [full, idle, full])
-    stat = tmp_path / "stat"
-    stat.write_text("".join(f"cpu{number} 1 2 3\n" for number in ["", *listed]) + "intr 5\n", encoding="ascii")
-    monkeypatch.setattr(noise, "STAT", stat)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: own)
-    assert processor_time().busy == busy
 
 
 def test_a_child_that_still_runs_is_ones_own() -> None:

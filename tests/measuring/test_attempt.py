@@ -51,12 +51,6 @@ def test_a_process_killed_from_outside_is_started_once_more_in_an_empty_folder(m
     assert found == [[], []]
 
 
-def test_killed_twice_is_a_failure_that_says_so(measure: Measure) -> None:
-    record, found = measure(KILLED, KILLED)
-    assert record.status == "failed" and len(found) == 2
-    assert record.reason == "killed from outside (signal 9), not for lack of memory, twice"
-
-
 @pytest.mark.parametrize("status", ["failed", "out_of_memory"])
 def test_a_full_disk_leaves_no_record_and_says_what_to_do(measure: Measure, status: str) -> None:
     with pytest.raises(OSError, match=r"no room left on the disk \(OSError.*: make some and run again"):

@@ -19,7 +19,7 @@ from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
 BATCH, LENGTH, HOURS = 4, 60, 2000
-RATE, LOWEST = 1e-3, 1e-4  # the recipe's first rate and the one that it stops at
+RATE = 1e-3  # the first rate of the recipe
 
 
 def request_for(epochs: int, validation: bool = True, seconds: float | None = None) -> Request:

@@ -270,18 +270,6 @@ def test_a_mistake_in_a_file_of_pytorch_is_one_line(tmp_path, old, new, line):
 
 
 @needs_torch
-def test_classes_are_along_the_last_axis_of_sequences_and_along_the_second_of_images():
-    import torch
-
-    from whichdevice.models.torch_model import by_class
-
-    scores, classes = by_class(torch.zeros(2, 5, 7), torch.zeros(2, 5), False)
-    assert scores.shape == (10, 7) and classes.shape == (10,)
-    scores, classes = by_class(torch.zeros(2, 7, 5, 5), torch.zeros(2, 5, 5), False)
-    assert scores.shape == (2, 7, 5, 5)
-
-
-@needs_torch
 @pytest.mark.parametrize(
     ("inputs", "last"),
     [

@@ -249,15 +249,16 @@ def test_words_are_looked_up_on_the_host_and_lengths_are_the_mean(monkeypatch):
         "StringLookup: on the host, with the input pipeline.", "Lengths vary from 3 to 9; steps are of the mean, 6."
     )  # fmt: skip
     monkeypatch.setattr(scripts, "run_watched", lambda *_: pytest.fail("the script runs again"))
-    keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        workload = Model.read(address.text).workload(Options(batch_size=10))
-        train, _ = workload.splits({})
-        model = workload.model()
+        for policy in ("mixed_bfloat16", "float32"):  # one process compiles for devices of several formats
+            keras.config.set_dtype_policy(policy)
+            workload = Model.read(address.text).workload(Options(batch_size=10))
+            train, _ = workload.splits({})
+            model = workload.model()
+            assert model.layers[-1].dtype_policy.name == policy and model.optimizer.learning_rate == 0.01
     finally:
         keras.config.set_dtype_policy("float32")
-    assert {each.shape[1:] for each in train.arrays.values()} == {(6,), (4,), ()}
-    assert model.layers[-1].dtype_policy.name == "mixed_bfloat16" and model.optimizer.learning_rate == 0.01
+    assert {array.shape[1:] for array in train.arrays.values()} == {(6,), (4,), ()}
 
 
 @pytest.mark.slow

@@ -75,14 +75,6 @@ def test_a_folder_of_archives_that_was_completed_later_is_taken(plan, decided):
     assert plan(data=data).study.data.sources == {"mnist": "files"}
 
 
-def test_a_mistyped_folder_of_archives_stops_the_call(plan, decided):
-    data = {"source": "auto", "dir": "archves"}
-    with pytest.raises(StudyError, match=r"data\.dir: archves is no folder"):
-        plan(data=data)
-    assert plan(data=data, storage={"bucket": "bucket"})  # another machine may have had the folder
-    assert plan(data={**data, "sources": {"mnist": "tfds"}}).study.data.sources == {"mnist": "tfds"}
-
-
 def require_archives(planned: StudyPlan) -> None:
     """What the workflow asks of the planner before it prepares a dataset."""
     for name in planned.datasets(planned.to_measure()):

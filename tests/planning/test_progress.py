@@ -86,21 +86,6 @@ def test_snakemakes_own_lines_stay_off_the_terminal_but_for_problems(plan):
     assert [line.split()[0] for line in stream.getvalue().splitlines()] == ["Nothing", "WorkflowError:"]
 
 
-def test_a_log_that_a_full_disk_cuts_short_prints_no_traceback(plan, capsys):
-    class Full(logging.StreamHandler):
-        def emit(self, record):
-            try:
-                raise OSError(28, "No space left on device")
-            except OSError:
-                self.handleError(record)
-
-    logger = logging.Logger("snakemake")
-    logger.addHandler(Full())
-    StudyProgress(plan(), io.StringIO()).listen(logger)
-    logger.info("Job stats")
-    assert capsys.readouterr().err == ""
-
-
 def test_a_closed_terminal_or_an_event_of_another_shape_does_not_stop_snakemake(plan):
     class Closed(io.StringIO):
         def write(self, text: str) -> int:

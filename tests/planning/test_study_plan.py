@@ -1,8 +1,6 @@
 """What a call of the workflow brings about, without Snakemake: its runs, and what is left out."""
 
-import os
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +74,6 @@ def test_earlier_records_are_kept_in_sight(plan):
     assert set(others) == set(earlier) - set(planned.records(planned.wanted()))
     assert len(others) == 2 * RUNS - 2
     assert planned.other_times() == [Path(path).stat().st_mtime_ns for path in others]
-
-
-def test_results_from_the_future_are_dated_to_now(plan):
-    earlier = [Path(path) for path in end(plan(), *["ok"] * 2 * RUNS)]
-    old = earlier[1].stat().st_mtime
-    os.utime(earlier[0], (old + 86_400, old + 86_400))
-    plan().end_future()
-    assert earlier[0].stat().st_mtime <= time.time()
-    assert earlier[1].stat().st_mtime == old
 
 
 def test_what_did_not_end_well_is_repeated_also_one_refused_before_its_need_was_known(plan):

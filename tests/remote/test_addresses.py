@@ -9,8 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from remote.conftest import use_google
 
 from whichdevice.errors import StudyError
@@ -99,21 +97,6 @@ def test_credentials_that_are_none_are_one_line(tmp_path: Path, monkeypatch, con
         open_place("gs://somebucket").listing()
     assert "no usable Google credentials on this machine; run `gcloud auth" in str(caught.value)
     assert "secret-project" not in str(caught.value)
-
-
-def test_a_key_that_google_refuses_is_one_line_without_what_it_names(refusing, tmp_path, monkeypatch):
-    private = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    key = {"type": "service_account", "project_id": "secret-project", "client_email": ACCOUNT, "private_key_id": "1"}
-    key |= {"private_key": private.decode(), "token_uri": f"http://127.0.0.1:{refusing.server_port}/token"}
-    (tmp_path / "key.json").write_text(json.dumps(key))
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
-    refusing.code = 401
-    with pytest.raises(StudyError) as caught:
-        open_place("gs://somebucket").listing()
-    assert "the credentials are missing, wrong or expired (HTTP 401); run `gcloud auth" in str(caught.value)
-    assert ACCOUNT not in str(caught.value) and "secret" not in str(caught.value)
 
 
 def test_a_bucket_that_is_not_there_is_told_from_an_empty_one(google, bucket):

@@ -60,22 +60,6 @@ def test_what_is_not_there_or_made_otherwise_is_left_to_be_prepared(place, prepa
     assert not elsewhere.exists()
 
 
-def test_without_its_description_the_bucket_has_no_dataset(place, prepared, elsewhere):
-    upload_dataset(prepared, place, "tiny", "standin")
-    place.fs.rm_file(place.path(f"{THERE}/dataset.json"))
-    assert fetch_dataset(place, "tiny", "standin", elsewhere, MADE_OF) is None
-
-
-def test_an_array_deleted_behind_our_back_is_named_and_the_next_upload_mends_it(place, prepared, elsewhere):
-    upload_dataset(prepared, place, "tiny", "standin")
-    place.fs.rm_file(place.path(f"{THERE}/labels.npy"))
-    with pytest.raises(StudyError, match=rf"{THERE}/labels\.npy is missing; publish it again"):
-        fetch_dataset(place, "tiny", "standin", elsewhere, MADE_OF)
-    assert not elsewhere.exists()
-    assert upload_dataset(prepared, place, "tiny", "standin").files == 1
-    assert fetch_dataset(place, "tiny", "standin", elsewhere, MADE_OF)
-
-
 def test_another_content_than_its_checksums_say_is_refused_and_the_old_one_stays(place, prepared, elsewhere):
     upload_dataset(prepared, place, "tiny", "standin")
     write_dataset(elsewhere, {"images": np.zeros((10, 100), int), "labels": np.zeros(10, int)}, FACTS)

@@ -196,16 +196,6 @@ def test_records_of_this_very_machine_need_no_other_name(working_folder: Path) -
     assert {run.cell.device for run in merged_records(ROOT)} == {"cpu"} and measured_elsewhere(ROOT) == set()
 
 
-def test_own_records_of_another_machine_clash(working_folder: Path) -> None:
-    results(ROOT, devices=("gpu",))
-    results(working_folder / "same", devices=("gpu",))
-    study = synthetic.small_study()
-    merge_folder(ROOT, "same", {}, study)
-    results(working_folder / "third", devices=("gpu",), machine=OTHER.model_copy(update={"identity": "cccc"}))
-    with pytest.raises(StudyError, match=r"gpu of third .* another machine .* --rename gpu=gpu_2"):
-        merge_folder(ROOT, "third", {}, study)
-
-
 def test_two_sources_with_one_name_clash_unless_they_are_of_one_machine(other: Path) -> None:
     shutil.copytree(other, "copy")
     first = records(Path("copy"))[0]
@@ -243,25 +233,6 @@ def test_a_device_that_is_another_one_here_is_refused(working_folder: Path, here
     study = Study.model_validate({**synthetic.SMALL, "devices": {"cpu": {"kind": "cpu"}, "tpu": here}})
     with pytest.raises(StudyError, match=f"merge: tpu of other {line}; give it another name: --rename tpu=tpu_2"):
         merge_folder(ROOT, "other", {}, study)
-
-
-def test_records_of_a_device_that_has_other_replicas_by_now_are_left_out(working_folder: Path) -> None:
-    results(working_folder / "other", devices=("gpu",), replicas=2)
-    first = records(working_folder / "other")[0]
-    old = read_record(first)
-    change(first, **later(old, -1), asked=old.asked.model_copy(update={"replicas": 1}))
-    lines = merge_folder(ROOT, "other", {}, STUDY)
-    assert lines[1:] == ["1 records left out: newer records of gpu there are of gpu with 2 replicas"]
-    assert len(merged_records(ROOT)) == 3
-
-
-@pytest.mark.parametrize("price", ["9" * 400, "-1", "0", ".nan", ".inf", "x", "[1]"])
-def test_an_impossible_price_there_is_none_here(price: str, other: Path) -> None:
-    config = other / "config.yaml"
-    config.write_text(config.read_text("utf-8").replace("usd_per_hour: null", f"usd_per_hour: {price}"), "utf-8")
-    merge_folder(ROOT, "other", {"cpu": "laptop"}, STUDY)
-    (source,) = merged_sources(ROOT).values()
-    assert source.devices["laptop"].usd_per_hour is None and len(source.records) == 4
 
 
 def test_a_source_that_merged_others_brings_their_records_and_none_that_it_dropped(other: Path) -> None:
@@ -337,13 +308,6 @@ def test_an_edited_record_is_refused_with_the_reason_and_nothing_of_it_comes(
     assert len(bad) == 1 and reason in bad[0]
     assert not any(b"secret" in path.read_bytes() for path in ROOT.rglob("*") if path.is_file())
     assert "nothing new" in merge_folder(ROOT, "other", {}, STUDY)[0] and tree() == before
-
-
-def test_a_record_of_many_megabytes_is_not_read(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whichdevice.remote.merge.MAX_RECORD_BYTES", 100)
-    with pytest.raises(StudyError, match="is no record"):
-        merge_folder(ROOT, "other", {"cpu": "laptop"}, STUDY)
-    assert not list(ROOT.rglob("record.json"))
 
 
 def test_an_artefact_that_is_not_what_its_record_says_stays_away(other: Path) -> None:

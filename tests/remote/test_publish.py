@@ -41,16 +41,6 @@ def test_merged_records_go_up_and_count_no_more_there_once_they_were_dropped_her
     assert "merged/bbbb/source.json" in there and "merged/aaaa/source.json" not in there
 
 
-def test_what_was_refused_when_it_was_merged_is_replaced_once_it_is_sound(place, root):
-    path = sorted(root.rglob("record.json"))[0]
-    whole = path.read_bytes()
-    path.write_text('{"refused": "unreadable"}')
-    publish(root, place)
-    path.write_bytes(whole)
-    publish(root, place)
-    assert place.fs.cat_file(place.path(f"small/{path.relative_to(root).as_posix()}")) == whole
-
-
 def change(root, **changes):
     """Change the first record; its path."""
     path = sorted(root.rglob("record.json"))[0]
@@ -89,15 +79,6 @@ def test_what_was_made_from_older_records_does_not_replace_what_was_made_from_ne
     assert place.fs.cat_file(place.path("small/report.html")) == before
 
 
-def test_a_record_damaged_here_keeps_nothing_else_back(place, root):
-    publish(root, place)
-    path = sorted(root.rglob("record.json"))[0]
-    path.write_text("{")
-    (root / "report.html").write_text("which tells of the damage")
-    assert ": 1 files, " in publish(root, place)
-    assert place.fs.cat_file(place.path("small/report.html")) == b"which tells of the damage"
-
-
 def test_another_machines_record_is_refused_with_the_way_out(place, root):
     publish(root, place)
     path = change(root)
@@ -113,16 +94,6 @@ def test_records_that_only_the_bucket_has_stay_and_are_told(place, root):
     shutil.rmtree(root / "runs/gpu")
     assert "4 more records there are not here" in publish(root, place)
     assert [name for name in place.below("small").listing() if name.startswith("runs/gpu")]
-
-
-def test_an_artefact_that_is_a_link_out_of_its_folder_stays_here(place, root, tmp_path):
-    (tmp_path / "id_rsa").write_text("secret")
-    learned = next(path for path in sorted(root.rglob("record.json")) if read_record(path).artefacts)
-    file = learned.parent / next(iter(read_record(learned).artefacts.values())).file
-    file.unlink()
-    file.symlink_to(tmp_path / "id_rsa")
-    publish(root, place)
-    assert file.relative_to(root).as_posix() not in place.below("small").listing()
 
 
 def test_a_record_damaged_here_replaces_no_sound_one(place, root):

@@ -76,31 +76,6 @@ def test_what_another_machine_sent_at_the_same_time_is_left_to_it(
     assert bucket.read("record.json") == other.read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["folder", "memory"])
-def test_a_transfer_that_breaks_leaves_nothing_under_the_final_name(
-    kind: str, file_of: FileOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = open_place(str(tmp_path / "there") if kind == "folder" else "memory://breaks/prefix")
-    upload(place, {"old": file_of("old", 10)})
-
-    def half_up(here: str, there: str, **_: object) -> None:
-        place.fs.pipe_file(there, b"half")
-        raise ConnectionResetError
-
-    def half_down(there: str, here: str, **_: object) -> None:
-        Path(here).write_bytes(b"half")
-        raise ConnectionResetError
-
-    monkeypatch.setattr(place.fs, "put_file", half_up)
-    monkeypatch.setattr(place.fs, "get_file", half_down)
-    with pytest.raises(StudyError, match="connection broke"):
-        upload(place, {"a": file_of("a", 1000)})
-    assert set(place.listing()) == {"old"}
-    with pytest.raises(StudyError, match="connection broke"):
-        download(place, {"old": tmp_path / "back" / "old"}, place.listing())
-    assert list((tmp_path / "back").iterdir()) == []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["up", "down"])
 @pytest.mark.parametrize("kind", ["folder", "bucket"])

@@ -3,15 +3,14 @@
 import json
 import random
 import subprocess
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from needs import program
+from random_works import random_wants, random_work
 
-from whichdevice.answer import Answer, Wants, table
-from whichdevice.answer.decide import Amount, decide
-from whichdevice.answer.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
+from whichdevice.answer import Answer, table
+from whichdevice.answer.decide import decide
 from whichdevice.answer.words import amount_words, lines
 from whichdevice.report.live import live_data
 from whichdevice.report.page import live_script
@@ -19,7 +18,6 @@ from whichdevice.report.page import live_script
 NODE = program("node")
 pytestmark = pytest.mark.needs("node")
 WORKS = 200
-CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
 NUMBERS = ("seconds", "seconds_low", "seconds_high", "usd", "usd_low", "usd_high", "in_time", "sure", "regret")
 DECIDES = """
 const cases = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -35,64 +33,16 @@ console.log(JSON.stringify(cases.map(([data, wants]) => {
   return {
     options, by: answer.by, matters: answer.matters, regret_at_most: plain(answer.regret_at_most),
     named: [pick, fastest, cheapest, rival, avoid].map(device), turning: plain(answer.turning) ?? [],
+    price_turns: answer.price_turns ?? [],
     toss_up: (answer.toss_up ?? []).map(device), lines: sentences.lines(data, wants, answer),
   };
 })));
 """
 
 
-def random_row(chance: random.Random, card: str) -> Row:
-    """A device of a clear or unclear time, with or without a price, host, session or pause; some have no room."""
-    fits = chance.random()
-    step = None if fits < 0.15 else 10 ** chance.uniform(-3, -0.5)
-    row = Row(
-        card, "gpu", FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN, rented=True, chip=card,
-        software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step,
-        price=Price("on_demand", "Cloud"),
-        device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
-        log_sd_own=chance.uniform(0.01, 0.4), fits=fits >= 0.12, rough=chance.random() < 0.15,
-        memory_needed=chance.uniform(1e9, 80e9), memory_available=chance.uniform(10e9, 80e9),
-        memory_tight=chance.random() < 0.2, reason=chance.choice(["", "", "no forecast of such a step"]),
-        usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12)]), start_time=chance.choice([0.0, 420.0]),
-    )  # fmt: skip
-    if chance.random() < 0.4 and step:
-        row = replace(row, host_time=step * chance.uniform(0.2, 1.5), host_log_sd=chance.uniform(0, 0.4))
-    if row.usd_per_hour == 0.0:
-        row = replace(row, price=Price("free", "Cloud"), session_hours=12.0, week_hours=chance.choice([None, 30.0]))
-    if row.usd_per_hour is None:
-        row = replace(row, price=Price("unknown"))
-    return row
-
-
-def random_work(chance: random.Random) -> Work:
-    """Rows of some cards, of spot machines of them, and of this machine."""
-    rows = [random_row(chance, card) for card in chance.sample(CARDS, chance.randint(1, len(CARDS)))]
-    rows += [replace(row, price=Price("spot", "Cloud"), usd_per_hour=chance.uniform(0.05, 3)) for row in rows
-             if chance.random() < 0.3]  # fmt: skip
-    if chance.random() < 0.7:
-        step = None if chance.random() < 0.1 else 10 ** chance.uniform(-2, 0.5)
-        rows.insert(0, Row(
-            "this machine", "cpu", MEASURED if step else UNKNOWN, step_time=step, usd_per_hour=0.03, chip="here",
-            price=Price("electricity", watts=100.0), log_sd_own=0.02, precision="float32", fits=True,
-        ))  # fmt: skip
-    return Work(
-        "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
-        tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
-    )  # fmt: skip
-
-
-def random_wants(chance: random.Random) -> tuple[Wants, Amount]:
-    units = round(10 ** chance.uniform(4, 10))
-    return Wants(
-        by=chance.choice(["cost", "cost", "time"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
-        budget=chance.choice([None, None, 0.5, 5.0, 50.0]), only_free=chance.random() < 0.2,
-        spot=chance.random() < 0.3, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
-    ), Amount(units)  # fmt: skip
-
-
 def asked(answer: Answer) -> dict[str, Any]:
     """What a page asks for where its reader typed the same."""
-    names = ("by", "deadline", "budget", "only_free", "spot", "hour_usd")
+    names = ("by", "deadline", "budget", "only_free", "spot", "port", "hour_usd", "prices")
     wants = {name: getattr(answer.wants, name) for name in names}
     return wants | {"units": answer.amount.units, "words": amount_words(answer)}
 
@@ -133,6 +83,10 @@ def test_both_have_the_same_times_costs_chances_and_regret(both: list[tuple[Answ
         assert [point["device"] for point in page["turning"]] == [point.device for point in answer.turning], place
         for point, other in zip(answer.turning, page["turning"], strict=True):
             assert other["hour_usd"] == close_to(point.hour_usd), place
+        assert len(page["price_turns"]) == len(answer.price_turns), place
+        for turn, other in zip(answer.price_turns, page["price_turns"], strict=True):
+            assert (other["device"], other["above"]) == (turn.device, turn.above), place
+            assert other["usd_per_hour"] == close_to(turn.usd_per_hour), place
 
 
 def close_to(value: float | None) -> Any:

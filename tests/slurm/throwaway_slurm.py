@@ -1,6 +1,6 @@
 """A throw-away Slurm: three nodes and partitions on this machine, without systemd, in a folder of its own.
 
-It has its own munge, ports and, for accounting, database. Commands find it through wrappers first on PATH and not by
+It has its own munge and ports, and no accounting. Commands find it through wrappers first on PATH and not by
 /etc/slurm, so a real Slurm of this machine is neither seen nor touched.
 """
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 
 import psutil
-from slurm.slurm_files import NODES, accounting_files, slurm_files
+from slurm.slurm_files import NODES, slurm_files
 
-COMMANDS = ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "scontrol", "sacctmgr", "sshare")
+COMMANDS = ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "scontrol")
 PATIENCE = 90  # seconds for a daemon to answer on a busy machine
 
 
@@ -37,7 +37,6 @@ class Job:
 class ThrowawaySlurm:
     """Started by `with`; everything it started is gone afterwards."""
 
-    accounting: bool
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp")))
     daemons: dict[str, subprocess.Popen] = field(default_factory=dict)
 
@@ -61,7 +60,7 @@ class ThrowawaySlurm:
         self.stop()
 
     def _start(self) -> None:
-        slurm_files(self.folder, self.accounting)
+        slurm_files(self.folder)
         for command in COMMANDS:
             self._wrapper(command)
         munge = f"{self.folder}/munge"
@@ -70,53 +69,16 @@ class ThrowawaySlurm:
             "munged", "--foreground", "--force", *options, f"--socket={munge}.socket", f"--seed-file={munge}.seed"
         )
         self._until(lambda: self._answers("munge", "-n", "-S", f"{munge}.socket"), "munged")
-        if self.accounting:
-            self._start_accounting()
         self._daemon("slurmctld", "-D")
         self._until(lambda: self._answers("scontrol", "ping"), "slurmctld")
         for node in NODES:
-            self.start_node(node)
+            self._daemon("slurmd", "-D", "-N", node, name=node)
         self._until(lambda: self.ask("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * len(NODES), "nodes")
-
-    def _start_accounting(self) -> None:
-        data, user = self.folder / "database", f"--user={psutil.Process().username()}"
-        install = ["mariadb-install-db", "--no-defaults", user, f"--datadir={data}", "--skip-test-db"]
-        self.ask(*install, "--auth-root-authentication-method=normal")
-        port = accounting_files(self.folder)
-        where = [f"--socket={self.folder}/database.socket", "--bind-address=127.0.0.1", f"--port={port}"]
-        size = ["--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900"]
-        self._daemon("mariadbd", "--no-defaults", user, f"--datadir={data}", *where, *size)
-        client = ["mariadb", "--no-defaults", "-uroot", f"--socket={self.folder}/database.socket"]
-        self._until(lambda: self._answers(*client, "-e", "select 1"), "mariadbd")
-        user_at = "'slurm'@'127.0.0.1'"
-        orders = f"create user {user_at} identified by 'slurm'; grant all on slurm_acct_db.* to {user_at};"
-        self.ask(*client, "-e", orders)
-        self._daemon("slurmdbd", "-D")
-        self._until(lambda: self._answers("sacctmgr", "-n", "list", "cluster"), "slurmdbd")
-        for what in (["cluster", "throwaway"], ["account", "study"], ["user", psutil.Process().username()]):
-            self.ask("sacctmgr", "-i", "-Q", "add", *what, *(["account=study"] if what[0] == "user" else []))
-
-    def start_node(self, node: str) -> None:
-        """Start a node's daemon, or start it again after `kill_node`."""
-        self._daemon("slurmd", "-D", "-N", node, name=node)
-
-    def kill_node(self, node: str) -> None:
-        """Kill a node's daemon and everything of its jobs, as a power failure would."""
-        victim = self.daemons.pop(node)
-        victim.kill()
-        victim.wait()
-        for process in self.processes(node):
-            with contextlib.suppress(psutil.Error):
-                process.kill()
 
     def jobs(self) -> list[Job]:
         """Every job that Slurm still knows, finished ones too."""
         lines = self.ask("squeue", "-h", "--states=all", "-o", "%i|%P|%N|%T|%k").splitlines()
         return [Job(*line.split("|", 4)) for line in lines]
-
-    def cancel(self, job: Job) -> None:
-        """Cancel a job as a person or an administrator would."""
-        self.ask("scancel", job.id)
 
     def ask(self, *command: str) -> str:
         """Return what a command of this Slurm prints."""
@@ -142,14 +104,14 @@ class ThrowawaySlurm:
                 process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def processes(self, node: str | None = None) -> list[psutil.Process]:
-        """Return what runs for this Slurm, or for one node of it; processes that watch jobs come first."""
+    def processes(self) -> list[psutil.Process]:
+        """Return what runs for this Slurm; processes that watch jobs come first."""
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 variables = process.environ()
                 ours = f"{self.folder}/" in variables.get("SLURM_CONF", "") + variables.get("PATH", "")
-                if ours and process.pid != os.getpid() and node in (None, variables.get("SLURMD_NODENAME")):
+                if ours and process.pid != os.getpid():
                     found.append(process)
         parents = [parent for process in found if (parent := process.parent()) and parent.name() == "slurmstepd"]
         return list(dict.fromkeys(parents + found))
@@ -158,7 +120,7 @@ class ThrowawaySlurm:
         log = (self.folder / f"{name or program}.out").open("ab")
         self.daemons[name or program] = subprocess.Popen(
             [program, *options],
-            env={**self.environment, "SLURMD_NODENAME": name},
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -9,7 +9,7 @@ import pytest
 import synthetic
 
 from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, SelfCheck, Study, Workload, with_self_check
+from whichdevice.config.model import Device, Measure, Study, Workload
 from whichdevice.records.store import record_paths, write_record
 from whichdevice.tables.comparison import comparison_table, controls, differences, read_runs, without_copies
 
@@ -68,24 +68,6 @@ def test_models_of_other_weights_are_other_work_where_both_sides_say_how_many() 
     assert found["ratio"].isna().tolist() == [True, False]
 
 
-def test_the_session_is_told_apart_by_the_time_between() -> None:
-    study = study_of([64])
-    here, there = (runs_of(study, {64: 1.0}, seed) for seed in (1, 2))
-    assert set(comparison_table(here, there)["setting"]) == {"one machine, one session"}
-    later = there.assign(started="2026-03-04 00:00:00", ended="2026-03-04 00:01:00")
-    assert set(comparison_table(here, later)["setting"]) == {"one machine, 2 sessions"}
-    assert set(comparison_table(here, later.assign(cpu="Other"))["setting"]) == {"2 machines, 2 sessions"}
-
-
-def test_failed_runs_and_modelled_numbers_take_no_part() -> None:
-    study = study_of([64])
-    here, there = (runs_of(study, {64: 1.0}, seed) for seed in (1, 2))
-    assert comparison_table(here, there.assign(evidence="modelled"))["measured"].tolist() == ["only here"]
-    assert comparison_table(here, there.iloc[:0])["measured"].tolist() == ["only here"]
-    one = there.assign(status=["ok", *["failed"] * 4])
-    assert comparison_table(here, one)[["n_there", "verdict"]].iloc[0].tolist() == [1, "undecided"]
-
-
 def test_records_are_read_from_results_or_any_folder_and_cut_ones_are_told(tmp_path: Path) -> None:
     study = study_of([64], repeats=2)
     _, paths = synthetic.write_study(study, tmp_path / "results", artefacts=False)
@@ -133,7 +115,6 @@ def test_a_process_counts_once_however_often_its_record_lies_there() -> None:
 
 
 STUDY = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, measure=Measure(repeats=4))
-CHECKED = with_self_check(STUDY.model_copy(update={"self_check": SelfCheck(workload="mnist_official", batch_size=128)}))
 
 
 def runs_of_control(study, speed: float = 1.0, kernel: float = 0.01):
@@ -142,13 +123,12 @@ def runs_of_control(study, speed: float = 1.0, kernel: float = 0.01):
     return runs.assign(calibration=kernel * 1.01 ** np.arange(len(runs)))
 
 
-def test_a_slower_session_shows_in_the_fixed_product_and_in_the_self_check():
-    found = controls(runs_of_control(CHECKED, 0.8, 0.0125), runs_of_control(CHECKED, 1.0, 0.01)).set_index("name")
+def test_a_slower_session_shows_in_the_fixed_product():
+    found = controls(runs_of_control(STUDY, 0.8, 0.0125), runs_of_control(STUDY, 1.0, 0.01)).set_index("name")
     assert found.index.tolist() == [
         "the fixed work (a product shared by all cores, by NumPy) on the host of cpu",
-        "the self-check cpu mnist_official tensorflow float32 128 1.0",
     ]
-    assert found["ratio"].tolist() == pytest.approx([0.8, 0.8])
+    assert found["ratio"].tolist() == pytest.approx([0.8])
     assert (found["ratio_low"] < 0.8).all() and (found["ratio_high"] > 0.8).all()
     assert found["n"].tolist() == found["n_there"].tolist()
 

@@ -91,37 +91,6 @@ def test_an_input_pipeline_is_compared_with_the_step_that_it_feeds() -> None:
     assert costs_of(study_of())["pipeline_share"].isna().all()
 
 
-def test_the_whole_runs_joules_are_never_taken_for_those_of_steady_state() -> None:
-    def whole(run: Run, record: Record) -> Record:
-        record.energy = Energy(joules=5000.0, meter="RAPL of 1 processor package")  # a record of an earlier version
-        return record
-
-    costs = costs_of(study_of(), whole)
-    assert costs["joules_per_million"].isna().all()
-    assert costs.loc["cpu", "meter"] == "no meter: it was not read around the steady windows"
-
-
-def test_without_a_meter_its_reason_stands_there() -> None:
-    def none(run: Run, record: Record) -> Record:
-        record.energy = Energy(reason="no meter: RAPL is hidden from this container")
-        return record
-
-    costs = costs_of(study_of(), none)
-    assert (costs["meter"] == "no meter: RAPL is hidden from this container").all()
-    assert (costs["n_metered"] == 0).all()
-
-
-def test_failed_and_unmeasured_runs_cost_nothing() -> None:
-    study = study_of(cpu=Device(kind="cpu", usd_per_hour=1))
-
-    def failing(run: Run, record: Record) -> Record:
-        return synthetic.failed_record(study, run) if run.repeat == 2 else record
-
-    assert (costs_of(study, failing)["n"] == 1).all()
-    nothing = cost_table(runs_of(study).head(0), study, hardware_rows())
-    assert nothing.empty and list(nothing.columns) == list(TABLES["costs"])
-
-
 def test_a_meter_that_failed_in_one_repeat_does_not_hide_that_others_were_read() -> None:
     def first_unread(run: Run, record: Record) -> Record:
         if run.repeat > 1:
@@ -179,22 +148,6 @@ def test_of_each_device_its_cheapest_settings_are_compared_with_the_cheapest_dev
     assert found.loc["cpu", "ratio"] == pytest.approx(3.0, rel=0.01)
     assert found.loc["cpu", "verdict"] == MORE
     assert pd.isna(found.loc["gpu", "ratio"]) and pd.isna(found.loc["gpu", "verdict"])
-
-
-def test_a_device_without_a_price_takes_no_part() -> None:
-    found = choices(study_of_cost_choices(cpu=None), SPEEDS)
-    assert found["device"].tolist() == ["gpu"]
-    assert choices(study_of_cost_choices(cpu=None, gpu=None), SPEEDS).empty
-
-
-def test_products_of_different_sizes_are_different_work() -> None:
-    study = synthetic.small_study(
-        devices={"gpu": Device(kind="gpu", usd_per_hour=1)},
-        workloads={"matmul": Workload(batch_size=[512, 1024])},
-        measure=Measure(repeats=2),
-    )
-    found = choices(study, {("gpu", 512): 1e5, ("gpu", 1024): 1e4})
-    assert found["batch_size"].tolist() == [512, 1024]
 
 
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01, 4: 1.0}

@@ -124,11 +124,6 @@ def test_every_ratio_says_on_how_many_machines_and_in_how_many_sessions() -> Non
     assert set(crossover_table(elsewhere, study)["setting"]) == {"2 machines, 2 sessions"}
 
 
-def test_a_lost_repeat_is_a_lost_pair() -> None:
-    rows = found(study_of([64, 256]), lambda run: None if run.repeat == 2 and run.cell.batch_size == 64 else 2.0)
-    assert (rows["n"].tolist(), rows["verdict"].tolist()) == ([2], ["one faster"])
-
-
 def test_devices_without_a_common_backend_are_compared_by_their_own_best() -> None:
     study = study_of([64, 256], backend=["tensorflow", "jax"])
     own = {"cpu": "tensorflow", "gpu": "jax"}
@@ -136,11 +131,3 @@ def test_devices_without_a_common_backend_are_compared_by_their_own_best() -> No
         study, lambda run: 100.0 * run.repeat if own[run.cell.device] == run.cell.backend else None
     )
     assert crossover_table(runs, study)["comparison"].tolist() == ["own best"]
-
-
-def test_virtual_replicas_and_modelled_numbers_take_no_part() -> None:
-    study = study_of([64, 256], devices={"cpu": Device(kind="cpu"), "cpu8": Device(kind="cpu", replicas=8)})
-    assert found(study, lambda run: 2.0).empty
-    study = study_of([64, 256])
-    runs = synthetic.runs_table(study, lambda run: 100.0)
-    assert crossover_table(runs.assign(evidence="modelled"), study).empty

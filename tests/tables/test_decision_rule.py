@@ -112,14 +112,6 @@ def test_the_repeats_said_to_decide_do_so_in_four_of_five_simulated_studies() ->
         assert 0.77 < verdicts.isin(ways).mean() < 0.87
 
 
-def test_alike_comparisons_need_as_many_repeats_and_more_than_did_not_decide() -> None:
-    one = np.log(1.1) + 0.0845 * np.linspace(-1.49, 1.49, 10)  # t = 3.57 at n = 10: p .006, by Holm .06
-    judged = decided(paired(pd.Series(np.tile(one, 10)), pd.Series(np.repeat(range(10), 10))))
-    assert set(judged["verdict"]) == {UNDECIDED}
-    assert judged["n_to_decide"].nunique() == 1
-    assert judged["n_to_decide"][0] > 10
-
-
 def test_what_is_decided_needs_no_more_repeats_and_one_repeat_cannot_tell_how_many() -> None:
     judged = decided(paired(*of([1.1, 1.11, 1.12], [1.05], [0.9, 1.2, 1.0])))
     assert judged["n_to_decide"].isna().tolist() == [True, True, False]

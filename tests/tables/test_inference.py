@@ -49,14 +49,3 @@ def test_the_report_shows_latencies_of_predictions_alone(study):
     rows = [row for row in cell_table(study)["rows"] if row.get("latency_p50") is not None]
     assert len(rows) == 8 and {row["workload"] for row in rows} == {"predicted"}
     assert all(row["latency_p99"] is not None for row in rows)
-
-
-def test_too_few_calls_have_no_99th_percentile(tmp_path, project_root):
-    def few(run, record):
-        if record.latency is not None:
-            record.latency = record.latency.model_copy(update={"calls": 60, "p99": None})
-        return record
-
-    study = studied(tmp_path, project_root, few, predicted=PREDICT)
-    assert inference(study)["latency_p99"].isna().all() and inference(study)["latency_p50"].notna().all()
-    assert {row.get("latency_p99") for row in cell_table(study)["rows"]} == {None}

@@ -1,7 +1,6 @@
 """Measured roofs and sheets, each cell against them, and breakdowns: known records in, exact numbers out."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -12,7 +11,6 @@ from synthetic_parts import breakdown_of
 from whichdevice.cells import Run
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.figures.roofline import _one_each
 from whichdevice.records.schema import Record, Steady
 from whichdevice.tables.hardware import sheet_peak, sheet_row, wrong_row
 from whichdevice.tables.limits import limits_table, roofline_table
@@ -48,16 +46,6 @@ def exact(run: Run, record: Record) -> Record:
     if record.breakdown is not None:
         record.breakdown = breakdown_of(step_time)
     return record
-
-
-def tables_of(study: Study, folder: Path) -> synthetic.Results:
-    config, paths = synthetic.write_study(study, folder, artefacts=False, change=exact)
-    return synthetic.Results(config, paths)
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> synthetic.Results:
-    return tables_of(study_of(), tmp_path_factory.mktemp("limits"))
 
 
 def limits_of(workloads: dict[str, Workload], speeds: dict[int, float], failed: tuple[int, int] = (0, 0)) -> Any:
@@ -99,15 +87,6 @@ def test_one_lucky_repeat_sets_no_peak_and_no_bandwidth() -> None:
     assert limits_of(workloads, speeds, failed=(256, 4))[0]["device_bandwidth_gbs"].item() == pytest.approx(20.0)
     enough, _ = limits_of(workloads, speeds, failed=(1024, 2))
     assert (enough["peak_size"].item(), enough["peak_n"].item()) == (1024, 3)
-
-
-def test_the_figure_shows_no_point_of_one_lucky_repeat() -> None:
-    study, sizes = study_of(), {"mnist_cnn": Workload(batch_size=[64, 256])}
-    shown = {}
-    for failed in (2, 4):
-        _, roofline = limits_of(sizes, {64: 100.0, 256: 200.0}, failed=(256, failed))
-        shown[failed] = _one_each(roofline, SimpleNamespace(study=study))["batch_size"].tolist()  # type: ignore[arg-type]
-    assert shown == {2: [256], 4: [64]}
 
 
 @pytest.mark.parametrize(

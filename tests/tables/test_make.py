@@ -1,7 +1,6 @@
 """Tables are found by their files and made from records, whatever these hold."""
 
 import itertools
-import json
 import os
 import re
 from pathlib import Path
@@ -12,7 +11,7 @@ import synthetic
 from whichdevice import tables
 from whichdevice.cells import Run
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.model import Data, Device, Forecast, Measure, SelfCheck, Study, Train, Workload
+from whichdevice.config.model import Data, Device, Forecast, Measure, Study, Train, Workload
 from whichdevice.errors import StudyError
 from whichdevice.records.schema import Record
 from whichdevice.tables import make as collecting
@@ -21,8 +20,6 @@ from whichdevice.tables.base import Column, Sources, read_table, table, write_ta
 from whichdevice.tables.make import TABLES, collect, write_tables
 from whichdevice.tables.published import read_published
 from whichdevice.tables.runs import configured_runs
-from whichdevice.tables.speedups import speedup_table
-from whichdevice.tables.summary import summary_table
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 
@@ -69,26 +66,6 @@ def test_a_cut_record_is_a_row_and_blocks_nothing(tmp_path: Path) -> None:
     assert runs["batch_size"][1] == 1024  # its path still tells which run it was
 
 
-ODD = {
-    "more weights than a column holds": ("workload", "parameters", 10**30),
-    "more steps than a float holds": ("steady", "steps", 10**400),
-    "results that are no numbers": (None, "results", {"validation_loss": "low", "loss": []}),
-    "a result that no float holds": (None, "results", {"loss": 10**400}),
-}
-
-
-def test_an_impossible_record_stops_no_table(tmp_path: Path) -> None:
-    config, paths = synthetic.write_study(synthetic.small_study(), tmp_path, artefacts=False)
-    for path, (part, field, value) in zip(paths, ODD.values(), strict=False):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        (content if part is None else content[part])[field] = value
-        path.write_text(json.dumps(content), encoding="utf-8")
-    write_tables(config, paths, PUBLISHED, tmp_path / "tables")
-    runs = read_table(tmp_path / "tables/runs.csv", TABLES["runs"])
-    seen = ["ok" if part is None else "unreadable" for part, *_ in ODD.values()]
-    assert runs["status"].tolist() == [*seen, *["ok"] * (8 - len(ODD))]
-
-
 def test_a_control_character_in_a_reason_ends_no_row(tmp_path: Path) -> None:
     study, odds = synthetic.small_study(), itertools.cycle(["\r", "\n", "\x00", "\x1b", "\x85", "\u2028"])
 
@@ -114,28 +91,6 @@ def test_a_workload_whose_file_is_gone_stops_nothing(tmp_path: Path) -> None:
     study = synthetic.small_study(workloads={"own": Workload(module=str(own)), "mnist_cnn": Workload(batch_size=[256])})
     rows, *_ = collect(study, [])
     assert {row["workload"] for row in rows} == {"mnist_cnn"}
-
-
-def test_modelled_numbers_enter_no_mean_and_no_ratio() -> None:
-    study = synthetic.small_study()
-    records = [synthetic.record_of(study, run) for run in configured_runs(study)]
-    for record in records:
-        if record.asked.device == "gpu":
-            record.evidence = "modelled"
-    runs = table([synthetic.runs_row(record) for record in records], TABLES["runs"])
-    assert summary_table(runs)["n_ok"].tolist() == [2, 2, 0, 0]
-    assert set(speedup_table(runs, study)["comparison"]) == {"batch_size"}
-
-
-def test_two_models_of_one_name_are_no_pair_and_no_mean_together() -> None:
-    """As merged from machines whose model files differ."""
-    study = synthetic.small_study(workloads={"mnist_cnn": Workload(batch_size=[64, 256])}, measure=Measure(repeats=4))
-    runs = synthetic.runs_table(study, lambda run: 100.0 * (2 if run.repeat > 2 and run.cell.batch_size == 256 else 1))
-    runs["parameters"] = runs["parameters"].where(runs["repeat"] <= 2, 1000)
-    found = speedup_table(runs, study)
-    sizes = found[(found["comparison"] == "batch_size") & (found["device"] == "cpu")]
-    assert dict(zip(sizes["ratio"].round(3), sizes["n"], strict=True)) == {1.0: 2, 2.0: 2}
-    assert sizes["model"].nunique() == 2
 
 
 def test_text_that_looks_like_nothing_survives_the_file(tmp_path: Path) -> None:
@@ -190,7 +145,6 @@ def test_tables_follow_the_keys_that_their_rule_names_and_no_other(tmp_path: Pat
     edits = {
         "data": Data(source="files"),
         "train": Train(epochs=9, seconds=1),
-        "self_check": SelfCheck(workload="matmul"),
         "forecast": Forecast(devices=[]),
         "measure": Measure(repeats=study.measure.repeats, seconds=9, min_steps=9, timeout=9),
     }

@@ -70,15 +70,6 @@ def test_no_ratio_of_unlike_things(entry: dict[str, str], workload: dict[str, ob
     assert any(part in row["note"] for part in why.split("|"))
 
 
-def test_the_initialisation_of_a_tpu_is_compared_with_that_of_a_tpu_alone() -> None:
-    entry = claim_published(metric="tpu_init_time", unit="s", value="21")
-    row = published_table([entry], summary_of()).iloc[0]
-    assert (row["measured"], pd.isna(row["ratio"])) == (pytest.approx(0.01), True)
-    assert "measured: of a cpu" in row["note"]
-    row = published_table([entry], summary_of().assign(kind="tpu", initialise=10.5)).iloc[0]
-    assert (row["ratio"], pd.isna(row["note"])) == (pytest.approx(0.5), True)
-
-
 def learned_for(*epochs: int) -> pd.DataFrame:
     """The summary of one cell whose repeats learned for so many epochs."""
     study = synthetic.small_study(
@@ -153,10 +144,3 @@ def test_a_claim_that_says_anything_else_of_validation_is_refused(tmp_path: Path
     pd.DataFrame([claim_published(validation="maybe")]).to_csv(tmp_path / "published.csv", index=False)
     with pytest.raises(StudyError, match="row 1: validation is 'maybe'; write yes, no or nothing"):
         read_published(tmp_path / "published.csv")
-
-
-def test_a_product_has_no_loop_to_differ() -> None:
-    study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads={"matmul": Workload(batch_size=[512])})
-    rows = [synthetic.runs_row(synthetic.record_of(study, run)) for run in configured_runs(study)]
-    entry = claim_published(workload="matmul", batch_size="512", metric="throughput", unit="TFLOP/s", value="1")
-    assert pd.isna(published_table([entry], summary_table(table(rows, TABLES["runs"]))).iloc[0]["note"])

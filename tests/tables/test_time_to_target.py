@@ -10,7 +10,7 @@ from synthetic_energy import metered
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.records.schema import Attempt, Cold, Epoch, Noise, Record
+from whichdevice.records.schema import Cold, Epoch, Record
 from whichdevice.tables.base import table
 from whichdevice.tables.make import TABLES
 from whichdevice.tables.runs import configured_runs, epoch_rows
@@ -118,52 +118,6 @@ def test_a_loss_has_to_fall() -> None:
     row = row_of(study_of_time_to_target(target=0.2), [[0.5, 0.7, 0.8, 0.9]] * 3, without_metric)
     assert (row["quantity"], row["better"], row["epochs"]) == ("validation_loss", "lower", pytest.approx(3))
     assert row["best"] == pytest.approx(0.1)
-
-
-def test_a_diverged_seed_takes_part_and_leaves_the_target_one_of_validation_data() -> None:
-    row = row_of(study_of_time_to_target(), [[np.nan] * 4, [0.5, 0.9, 1, 1], [0.5, 0.9, 1, 1]])
-    assert (row["quantity"], row["n_reached"], row["n"]) == ("validation_metric", 2, 3)
-    assert pd.isna(row["epochs"]) and row["epochs_median"] == 2
-
-
-def test_what_nobody_counted_is_missing_and_not_zero() -> None:
-    def unmetered(record: Record) -> Record:
-        record.energy.parts.pop("epoch 1")
-        return record
-
-    study = study_of_time_to_target()
-    study.devices["cpu"].usd_per_hour = None
-    row = row_of(study, [[0.5, 0.9, 0.95, 1]] * 3, unmetered)
-    assert pd.isna(row["joules_median"]) and pd.isna(row["usd_median"])
-    assert row["price"] == "no price: set devices.cpu.usd_per_hour"
-    assert row["seconds"] == pytest.approx(22)
-
-
-@pytest.mark.parametrize(("curve", "reached"), [([0.5, 0.6], 2), ([0.5, 0.95], 3)])
-def test_a_run_that_ran_out_of_time_counts_with_the_epochs_it_had(curve: list[float], reached: int) -> None:
-    """Left out, the slow seeds would make the others look sure."""
-
-    def late(record: Record) -> Record:
-        return record.model_copy(update={"status": "timed_out"}) if record.asked.repeat == 3 else record
-
-    row = row_of(study_of_time_to_target(), [[0.5, 0.9, 1, 1]] * 2 + [curve], late)
-    assert (row["n"], row["n_reached"], row["n_timed_out"], row["given_epochs"]) == (3, reached, 1, 2)
-    assert pd.notna(row["epochs"]) == (reached == 3)
-    assert row["epochs_median"] == 2
-
-
-def test_learning_on_a_disturbed_machine_is_counted_though_the_timing_was_quiet() -> None:
-    noises = iter([(True, False), (False, True), (False, False)])  # the process timed, the one that learned
-
-    def disturbed(record: Record) -> Record:
-        timed, learned = next(noises)
-        record.noise.disturbed = timed
-        if learned:
-            parts = {name: getattr(record, name) for name in ("status", "cold", "steady", "energy", "started", "ended")}
-            record.attempts = [Attempt(number=1, learned=True, noise=Noise(disturbed=True), **parts)]
-        return record
-
-    assert row_of(study_of_time_to_target(), [[0.9] * 4] * 3, disturbed)["n_disturbed"] == 2
 
 
 def test_a_run_that_never_got_there_is_never_though_its_start_was_not_timed() -> None:

@@ -1,8 +1,6 @@
 """Machines that share nothing but a bucket: data and results go up on one, and others show or merge them."""
 
-import csv
 import re
-import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -11,8 +9,6 @@ from remote.conftest import emulator  # noqa: F401
 from workflow.conftest import Project
 from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told, whichdevice
 
-from whichdevice.records.store import read_record, write_record
-from whichdevice.remote.publish import publish
 from whichdevice.remote.transfer import open_place
 
 pytestmark = pytest.mark.slow
@@ -51,28 +47,10 @@ def first(folder, bucket) -> Project:
     return project
 
 
-@pytest.fixture(scope="module")
-def other(folder, bucket, first) -> str:
-    """Address of the same study, measured on another machine."""
-    root = folder / "other" / "tiny"
-    shutil.copytree(first.folder / "results/tiny", root)
-    for path in root.rglob("record.json"):
-        record = read_record(path)
-        theirs = record.machine.model_copy(update={"cpu": "Other CPU", "identity": "0123456789ab"})
-        write_record(record.model_copy(update={"machine": theirs}), path)
-    publish(root, open_place(f"{bucket}/other"))
-    return f"{bucket}/other/tiny"
-
-
 def dataset(project: Project) -> Path:
     """The folder of the prepared dataset, which its source and recipe name."""
     (found,) = (project.folder / "results/datasets/mnist").glob("standin-*")
     return found
-
-
-def rows(project: Project, table: str) -> list[dict[str, str]]:
-    with (project.folder / f"results/tiny/tables/{table}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def test_datasets_and_results_are_in_the_bucket_as_in_the_results_folder(first, bucket):
@@ -90,17 +68,6 @@ def test_no_result_names_person_host_project_or_credential(first, bucket):
     assert told(first.folder / "results", USER, HOST, PROJECT, TOKEN) == []
     config = (first.folder / "results/tiny/config.yaml").read_text(encoding="utf-8")
     assert bucket not in config and "storage" not in config
-
-
-def test_a_bucket_that_is_not_there_is_one_line_and_loses_nothing(first):
-    before = (dataset(first) / "dataset.json").read_bytes()
-    shutil.rmtree(first.folder / "results/datasets/uploaded")
-    done = first.snakemake("datasets", "uploads", "--config", "storage={bucket: gs://nobody-made-this}")
-    assert done.code != 0
-    address = f"gs://nobody-made-this/datasets/mnist/{dataset(first).name}"
-    line = f"{address}: no such bucket or object; make it: gcloud storage buckets create"
-    assert line in done.out and "Traceback" not in done.out
-    assert (dataset(first) / "dataset.json").read_bytes() == before
 
 
 def test_a_machine_with_only_the_bucket_has_the_same_dataset_and_tables(folder, bucket, first):
@@ -123,22 +90,3 @@ def test_a_machine_with_only_the_bucket_has_the_same_dataset_and_tables(folder, 
     own, theirs = (pd.read_csv(project.folder / "results/tiny/tables/runs.csv") for project in (second, first))
     own, theirs = (table.drop(columns=["record", "other_machine"]) for table in (own, theirs))
     pd.testing.assert_frame_equal(own, theirs)
-
-
-def test_two_machines_of_one_name_are_one_report_only_under_two_names(first, other, bucket):
-    """No ratio hides that they are two; that one name is refused is tested in tests/remote."""
-    merged = whichdevice(first, "merge", other, "--configfile", "study.yaml", "--rename", "cpu=box")
-    assert merged.returncode == 0, merged.stdout
-    done = first.snakemake("report")
-    assert done.code == 0, done.out
-    found = {row["run"]: row for row in rows(first, "runs")}
-    assert found[f"cpu/{RUN}"]["status"] == "ok"
-    row = found[f"box/{RUN}"]
-    assert (row["status"], row["cpu"], row["machine_id"]) == ("ok", "Other CPU", "0123456789ab")
-    between = [row for row in rows(first, "speedups") if row["comparison"] == "device"]
-    assert [row["setting"].split(",")[0] for row in between] == ["2 machines"]
-    report = (first.folder / "results/tiny/report.html").read_text(encoding="utf-8")
-    assert "Other CPU" in report and bucket not in report
-    results = first.folder / "results"
-    assert told(results, USER, HOST, PROJECT, TOKEN) == []
-    assert [line for line in told(results, bucket) if "logs/" not in line] == []

@@ -39,7 +39,7 @@ def answers(
     """
     wants = wants or Wants()
     decided = []
-    for work in works(summary, costs, forecasts, hardware, sheet, every_batch):
+    for work in works(summary, costs, forecasts, hardware, sheet, every_batch, wants.providers):
         model = Model.find(work.module)
         epochs, units = training_size(work, model)
         if unmeasured is not None:

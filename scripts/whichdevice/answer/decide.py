@@ -1,14 +1,15 @@
 """The decision: hours and dollars of the whole training on every device, one pick, and how sure it is.
 
 The objective: the cheapest device that ends within the deadline; where none does, the fastest. Waiting costs what the
-user says an hour is worth. Devices of one question share most of their forecasts' error, so chances, ratios and regret
-come from joint draws of all step times; an interval alone decides nothing. The pick has the least expected cost, which
+user says an hour is worth. Devices of one question share most of their forecasts' error, and a provider is dear for all
+of its devices, so chances, ratios and regret come from joint draws of all step times and prices; an interval alone
+decides nothing. The pick has the least expected cost, which
 is the least expected regret. It is never held back because intervals overlap.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ SURE, LIKELY = 0.9, 0.7
 TOSS_UP = 0.5  # chance below which the pick is one of several
 AVOID_USD = 5.0
 DEAREST_HOUR, POINT = 1e4, 0.01  # USD an hour of waiting: the most that is tried; the error of a turning point
+PRICE_FACTOR, PRICE_POINT = 100.0, 1e-4  # how far from today's a price is tried; the error of where it turns, a share
 QUANTILES = (0.1, 0.5, 0.9)
 By = Literal["cost", "time"]
 
@@ -48,8 +50,11 @@ class Wants:
     budget: float | None = None
     only_free: bool = False
     spot: bool = False  # also machines that may be taken away
+    port: bool = False  # also TPUs for which a PyTorch model has to be ported
     hour_usd: float = 0.0  # that an hour of waiting costs
     here_usd: float | None = None  # an hour of this machine; None: its electricity
+    prices: Mapping[str, float] = field(default_factory=dict)  # an hour of a device, by its name: the user's own, exact
+    providers: tuple[str, ...] = ()  # that the user can rent from; empty: any
 
 
 Counted = Literal["units", "steps", "tokens"]
@@ -79,6 +84,7 @@ class Reason(StrEnum):
     TIME = "time"
     PRICE = "price"
     SPOT = "spot"
+    PORT = "port"
     FREE = "free"
     BUDGET = "budget"
     SESSION = "session"
@@ -100,6 +106,15 @@ class Turning:
 
     hour_usd: float
     device: str
+
+
+@dataclass(frozen=True)
+class PriceTurn:
+    """The price of an hour of a device up to which it is the pick, and the pick above it."""
+
+    device: str
+    usd_per_hour: float
+    above: str
 
 
 @dataclass(frozen=True)
@@ -156,6 +171,7 @@ class Answer:
     rival: Option | None = None  # the other choice, where the pick is not sure
     avoid: Option | None = None
     turning: tuple[Turning, ...] = ()  # the pick as an hour of waiting costs more
+    price_turns: tuple[PriceTurn, ...] = ()  # of the pick, then of the other choices on the front
 
     @property
     def choices(self) -> tuple[Option, ...]:
@@ -200,13 +216,16 @@ class Answer:
         """Return the facts as plain data for JSON: seconds, USD, bytes; None where not known."""
         names = {name: None if option is None else option.device for name, option in self._named().items()}
         work = {name: value for name, value in asdict(self.work).items() if name != "rows"}
-        options = [{"device": option.device, **asdict(option.row), **_without_row(option)} for option in self.options]
+        options = [
+            {"device": option.device, **asdict(option.row), **_price_range(option.row), **_without_row(option)}
+            for option in self.options
+        ]
         return finite({
             **work, "amount": asdict(self.amount), "wants": asdict(self.wants), "by": self.by, **names,
             "sure": self.pick.sure if self.pick else None, "matters": self.matters,
             "toss_up": [option.device for option in self.toss_up], "late": self.late,
             "regret_at_most": self.regret_at_most, "turning": [asdict(point) for point in self.turning],
-            "rows": options,
+            "price_turns": [asdict(turn) for turn in self.price_turns], "rows": options,
         })  # fmt: skip
 
     def _named(self) -> dict[str, Option | None]:
@@ -215,6 +234,10 @@ class Answer:
 
 def _without_row(option: Option) -> dict[str, Any]:
     return {name: value for name, value in asdict(option).items() if name != "row"}
+
+
+def _price_range(row: Row) -> dict[str, float | None]:
+    return {name: getattr(row, name) for name in ("usd_per_hour_low", "usd_per_hour_high")}
 
 
 def finite(value: Any) -> Any:
@@ -269,14 +292,24 @@ def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray
     return found
 
 
+def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
+    """Joint prices of an hour in USD [rows, n], nan for a row without one; all rows are of the same market."""
+    prices = np.full((len(rows), n), np.nan)
+    market = joint.normal(n, 0, "market")
+    for place, row in enumerate(rows):
+        if row.usd_per_hour is not None:
+            logs = row.usd_log_sd_shared * market + row.usd_log_sd_own * joint.normal(n, 0, "price", row.card)
+            prices[place] = row.usd_per_hour * np.exp(np.round(logs * DIGITS) / DIGITS)
+    return prices
+
+
 def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     """Return the answer for one piece of work."""
     rows = [_at_price(row, wants) for row in work.rows]
     steps = draws(rows, floor=work.floor)
     running = _whole(work, rows, steps, amount)
     seconds = _with_pauses(running, rows)
-    hourly = np.array([math.nan if row.usd_per_hour is None else row.usd_per_hour for row in rows])
-    usd = hourly[:, None] * running / HOUR
+    usd = price_draws(rows) * running / HOUR
     here = next((place for place, row in enumerate(work.rows) if row is work.here), None)
     options = [
         _option(row, steps[place], seconds[place], usd[place], None if here in (None, place) else steps[here], wants)
@@ -287,13 +320,24 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     if not chosen:
         ordered = tuple(_ordered(options, "time"))
         return Answer(work, wants, amount, ordered, None, "time", True)
-    priced = any(options[place].usd is not None for place in chosen)
-    timely = [place for place in chosen if options[place].timely]
-    by: By = wants.by if priced and (timely or work.mode == "operation") else "time"
-    pool = timely if by == "cost" and timely else chosen
+    by, pool = _contest(chosen, options, work, wants)
     value = usd + wants.hour_usd * seconds / HOUR
-    pick = _pick(pool, rows, value, seconds, by)
+    cost, time = usd.mean(axis=1), seconds.mean(axis=1)
+    pick = _pick(pool, rows, cost + wants.hour_usd * time / HOUR, time, by)
     late = seconds > wants.deadline
+
+    def picked_at(place: int, price: float) -> int | None:
+        """The pick where an hour of this device costs exactly so much."""
+        able = chosen
+        if wants.budget is not None and price * float(np.quantile(running[place], 0.5)) / HOUR > wants.budget:
+            able = [other for other in chosen if other != place]
+            if not able:
+                return None
+        new_by, new_pool = _contest(able, options, work, wants)
+        new_cost = cost.copy()
+        new_cost[place] = price * float(running[place].mean()) / HOUR
+        return _pick(new_pool, rows, new_cost + wants.hour_usd * time / HOUR, time, new_by)
+
     kept, saved = _chances(chosen, value, seconds, late, by)
     for number, place in enumerate(chosen):
         options[place] = replace(options[place], sure=float(kept[number].mean()), regret=float(saved[number].mean()))
@@ -313,7 +357,8 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
         ),
         rival=rival if (best.sure or 0.0) < LIKELY else None,
         avoid=_to_avoid(best, elsewhere_in_time),
-        turning=_turning(pool, rows, usd, seconds, wants.hour_usd) if by == "cost" else (),
+        turning=_turning(pool, rows, cost, time, wants.hour_usd) if by == "cost" else (),
+        price_turns=_price_turns(pick, pool, options, picked_at) if by == "cost" else (),
     )  # fmt: skip
 
 
@@ -325,13 +370,45 @@ def _judged(options: Sequence[Option], wants: Wants) -> list[Option]:
     return [replace(option, ruled_out=None) if option.why == Reason.PRICE else option for option in judged]
 
 
+def _contest(chosen: list[int], options: Sequence[Option], work: Work, wants: Wants) -> tuple[By, list[int]]:
+    """Return what decides between these choices, and those that the pick is one of."""
+    priced = any(options[place].usd is not None for place in chosen)
+    timely = [place for place in chosen if options[place].timely]
+    by: By = wants.by if priced and (timely or work.mode == "operation") else "time"
+    return by, timely if by == "cost" and timely else chosen
+
+
+def _price_turns(
+    pick: int, pool: list[int], options: Sequence[Option], picked_at: Callable[[int, float], int | None]
+) -> tuple[PriceTurn, ...]:
+    """Prices from which on the pick, and other choices on the front, no longer are the pick."""
+    others = sorted((place for place in pool if place != pick and options[place].on_front),
+                    key=lambda place: options[place].usd or math.inf)  # fmt: skip
+    turns = []
+    for place in (pick, *others):
+        row = options[place].row
+        if row.is_here or not row.usd_per_hour:
+            continue
+        low = row.usd_per_hour / (1.0 if place == pick else PRICE_FACTOR)
+        high = row.usd_per_hour * PRICE_FACTOR
+        if picked_at(place, low) != place or picked_at(place, high) == place:
+            continue
+        while high > low * (1 + PRICE_POINT):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if picked_at(place, middle) == place else (low, middle)
+        above = picked_at(place, high)
+        if above is not None:
+            turns.append(PriceTurn(row.device, low, options[above].device))
+    return tuple(turns)
+
+
 def _turning(
-    pool: list[int], rows: Sequence[Row], usd: np.ndarray, seconds: np.ndarray, hour_usd: float
+    pool: list[int], rows: Sequence[Row], cost: np.ndarray, time: np.ndarray, hour_usd: float
 ) -> tuple[Turning, ...]:
     """Points where the pick changes as an hour of waiting costs more than `hour_usd`."""
 
     def at(price: float) -> int:
-        return _pick(pool, rows, usd + price * seconds / HOUR, seconds, "cost")
+        return _pick(pool, rows, cost + price * time / HOUR, time, "cost")
 
     points: list[Turning] = []
 
@@ -358,9 +435,19 @@ def _is_worse(option: Option, best: Option) -> bool:
 
 
 def _at_price(row: Row, wants: Wants) -> Row:
-    """This machine at the price that the user names."""
-    asked = wants.here_usd is not None and row.is_here
-    return replace(row, usd_per_hour=wants.here_usd, price=Price("user")) if asked else row
+    """The row at the price that the user names, which has no spread; a name stands for any number of the device."""
+    if row.is_here:
+        usd = wants.here_usd
+    elif row.price.kind in ("spot", "free"):
+        usd = wants.prices.get(row.device)
+    else:
+        count, _, name = row.card.rpartition(" × ")
+        usd = wants.prices.get(name)
+        usd = None if usd is None else usd * int(count or 1)
+    if usd is None:
+        return row
+    kind = row.price.kind if row.price.kind in ("spot", "free") else "user"
+    return replace(row, usd_per_hour=usd, usd_log_sd_shared=0.0, usd_log_sd_own=0.0, price=Price(kind))
 
 
 def _whole(work: Work, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -> np.ndarray:
@@ -403,6 +490,8 @@ def _ruled_out(option: Option, wants: Wants) -> RuledOut | None:
         return RuledOut(Reason.TIME, detail=row.reason)
     if row.spot and not wants.spot:
         return RuledOut(Reason.SPOT)
+    if row.port and not wants.port:
+        return RuledOut(Reason.PORT)
     if option.usd is None:
         return RuledOut(Reason.PRICE) if wants.by == "cost" or wants.budget is not None else None
     if wants.only_free and option.usd > 0 and not row.is_here:
@@ -414,20 +503,23 @@ def _ruled_out(option: Option, wants: Wants) -> RuledOut | None:
     return None
 
 
-def _pick(pool: list[int], rows: Sequence[Row], value: np.ndarray, seconds: np.ndarray, by: By) -> int:
+def _pick(pool: list[int], rows: Sequence[Row], cost: np.ndarray, time: np.ndarray, by: By) -> int:
     """Return the one of the least expected cost; of nearly equal ones the fastest, then the one here or the cheapest.
 
     Where time decides, time comes before cost.
     """
-    mean = {place: float(value[place].mean()) for place in pool}
-    long = {place: float(seconds[place].mean()) for place in pool}
     near = pool
-    cost_first = [(mean, NEAR_USD), (long, NEAR_SECONDS)]
+    cost_first = [(cost, NEAR_USD), (time, NEAR_SECONDS)]
     for measure, slack in cost_first if by == "cost" else reversed(cost_first):
         least = min((measure[place] for place in near if not math.isnan(measure[place])), default=0.0)
         near = [place for place in near if not measure[place] > max(least * (1 + NEAR), least + slack)] or near
     here = [place for place in near if rows[place].is_here]
-    return min(here or near, key=lambda place: (math.isnan(mean[place]), np.nan_to_num(mean[place]), long[place]))
+
+    def order(place: int) -> tuple[bool, float, bool, float]:
+        """The least cost first; of the same cost a GPU before a TPU, which needs other software."""
+        return math.isnan(cost[place]), float(np.nan_to_num(cost[place])), rows[place].kind == "tpu", time[place]
+
+    return min(here or near, key=order)
 
 
 def _chances(

@@ -5,16 +5,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from whichdevice.answer.decide import DAY, HOUR, NEAR, NEAR_SECONDS, NEAR_USD, SURE, Answer, Option, Reason, finite
+from whichdevice.answer.decide import (
+    DAY,
+    HOUR,
+    NEAR,
+    NEAR_SECONDS,
+    NEAR_USD,
+    SURE,
+    Answer,
+    Option,
+    PriceTurn,
+    Reason,
+    finite,
+)
 from whichdevice.answer.rows import ESTIMATED, Row, Work
-from whichdevice.config.prices import USD_PER_KWH
+from whichdevice.config.prices import OLD_DAYS, USD_PER_KWH
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
-SPOT_SAVES = 0.2  # of the pick's price
+WORTH_NAMING = 0.2  # of the pick's price
 MAX_DAYS = 365  # of a deadline that is worth a sentence
 MAX_CHANGES = 4
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
+TURNS_NEAR = 1.5  # times today's price, up to which the price at which an answer turns is worth a line
 BUYING_SHARE = 0.1  # of the hours from which on buying is cheaper: a shorter training is no reason to buy
 
 
@@ -62,6 +75,27 @@ def hurry(answer: Answer) -> Option | None:
     return fastest if pick.seconds >= max(fastest.seconds * (1 + NEAR), fastest.seconds + NEAR_SECONDS) else None
 
 
+def price_turn(answer: Answer) -> PriceTurn | None:
+    """Return the price of the pick from which on another choice is the pick, where it is near today's."""
+    pick = answer.pick
+    turn = next((turn for turn in answer.price_turns if pick is not None and turn.device == pick.device), None)
+    if turn is None or pick is None or not answer.matters:
+        return None
+    return turn if turn.usd_per_hour <= TURNS_NEAR * (pick.row.usd_per_hour or 0.0) else None
+
+
+def priced(answer: Answer) -> list[Option]:
+    """Return the pick, the next choice and the fastest, as far as providers ask a price for them."""
+    named = [answer.pick, *answer.choices[1:2], answer.fastest]
+    options = [option for option in named if option is not None and option.row.price.lowest]
+    return list({option.device: option for option in options}.values())
+
+
+def old_prices(answer: Answer) -> list[Option]:
+    """Return those of them whose price was read long ago."""
+    return [option for option in priced(answer) if (option.row.price.age or 0) > OLD_DAYS]
+
+
 def more_time(answer: Answer) -> tuple[Option, int] | None:
     """Return a choice that is cheaper and ends after the deadline, with the days that it needs."""
     pick, cheapest = answer.pick, answer.cheapest
@@ -87,15 +121,15 @@ def on_demand(answer: Answer) -> Option | None:
     return next((option for option in answer.options if option.device == pick.row.card), None)
 
 
-def spot_offer(answer: Answer) -> Option | None:
-    """Return a spot machine that nobody asked for, where it saves much."""
+def cheaper(answer: Answer, reason: Reason) -> Option | None:
+    """Return the cheapest device in time that this reason alone rules out, where it saves much."""
     pick, wants = answer.pick, answer.wants
-    spot = [option for option in answer.options if option.why == Reason.SPOT and option.timely]
-    best = min(spot, key=lambda option: option.usd or 0.0, default=None)
+    others = [option for option in answer.options if option.why == reason and option.timely]
+    best = min(others, key=lambda option: option.usd or 0.0, default=None)
     if best is None or pick is None or wants.only_free or answer.by != "cost":
         return None
     saves = (pick.usd or 0.0) - (best.usd or 0.0)
-    return best if saves >= max(SPOT_SAVES * (pick.usd or 0.0), 1.0) else None
+    return best if saves >= max(WORTH_NAMING * (pick.usd or 0.0), 1.0) else None
 
 
 def several_in_time(answer: Answer) -> list[int]:
@@ -243,7 +277,8 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
         "step_notes": step_notes(answer),
-        "spot_offer": named(spot_offer(answer)),
+        "spot_offer": named(cheaper(answer, Reason.SPOT)),
+        "port_offer": named(cheaper(answer, Reason.PORT)),
         "settling": settle and asdict(settle),
         "buying": buy and asdict(buy),
     })  # fmt: skip

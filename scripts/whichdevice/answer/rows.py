@@ -13,8 +13,9 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Offer, cheapest
+from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Z80, Market, Offer, age_days
 from whichdevice.config.tpus import devices_of
+from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.tables.base import CELL
 from whichdevice.tables.forecasts import read_forecasts
@@ -22,7 +23,6 @@ from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehe
 
 MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no time"
 ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a step takes too long to be measured
-Z80 = 1.2816  # standard deviations on each side that hold 80 %
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
@@ -42,6 +42,9 @@ class Price:
     source: str = ""  # where it was read, and when; or why there is none
     watts: float | None = None  # electricity: of the whole machine
     metered: bool = False
+    lowest: float | None = None  # USD an hour at `provider`, where the price is the median of several
+    providers: int = 1
+    age: int | None = None  # days since the newest offer was read
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Row:
     kind: str  # cpu, gpu or tpu
     evidence: str
     software: str = ""  # that runs the step
+    port: bool = False  # whether the code has to be ported to it first: PyTorch on a TPU
     precision: str = ""
     step_time: float | None = None
     device_time: float | None = None  # without the host, as far as it is known apart
@@ -76,6 +80,8 @@ class Row:
     devices: int = 1
     largest_batch: int | None = None
     usd_per_hour: float | None = None
+    usd_log_sd_shared: float = 0.0  # of the logarithm of the price: a provider is dear for all of its devices
+    usd_log_sd_own: float = 0.0
     price: Price = Price("unknown")
     rented: bool = False
     target: str = ""  # the name by which it is rented
@@ -104,6 +110,21 @@ class Row:
     def provider(self) -> str:
         """Who offers it."""
         return self.price.provider
+
+    @property
+    def usd_spread(self) -> float:
+        """Standard deviation of the logarithm of the price."""
+        return math.hypot(self.usd_log_sd_shared, self.usd_log_sd_own)
+
+    @property
+    def usd_per_hour_low(self) -> float | None:
+        """The lower end of the price's 80 % interval."""
+        return None if self.usd_per_hour is None else self.usd_per_hour * math.exp(-Z80 * self.usd_spread)
+
+    @property
+    def usd_per_hour_high(self) -> float | None:
+        """The upper end of the price's 80 % interval."""
+        return None if self.usd_per_hour is None else self.usd_per_hour * math.exp(Z80 * self.usd_spread)
 
     @property
     def spot(self) -> bool:
@@ -179,11 +200,12 @@ def works(
     hardware: Mapping[str, str | None] = {},
     sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
+    providers: Sequence[str] = (),
 ) -> list[Work]:
     """Return every piece of work of the tables, in their order.
 
     The batch size is the one that most devices have, or `every_batch`. `hardware` is the sheet's row of each measured
-    device; `sheet` has the offers of each forecast device.
+    device; `sheet` has the offers of each forecast device, of which those of `providers` count where some are named.
     """
     prices = costs[[*CELL, "usd_per_hour", "price", "watts"]]
     tried = summary[summary["n_recorded"].fillna(0) > 0]
@@ -196,7 +218,7 @@ def works(
         for size in sizes:
             cells = _same(measured, {"workload": workload, "sequence_length": length, "batch_size": size})
             same = [one for one in expected if _piece(one.forecast) == (workload, length, size)]
-            pieces.append(_work(list(_chosen_cells(cells)), list(_one_a_device(same)), hardware, sheet))
+            pieces.append(_work(list(_chosen_cells(cells)), list(_one_a_device(same)), hardware, sheet, providers))
     return pieces
 
 
@@ -255,6 +277,7 @@ def _work(
     expected: Sequence[Expected],
     hardware: Mapping[str, str | None],
     sheet: Mapping[str, HardwareRow],
+    providers: Sequence[str],
 ) -> Work:
     """Rows and facts of one piece of work; measured cells come first."""
     rows, left = [], list(expected)
@@ -268,7 +291,9 @@ def _work(
     for one in left:
         known = sheet.get(one.forecast.device)
         row = _with_card(_forecast(one), known)
-        rows += [row, *_offered(row, known)]
+        if known is not None and row.step_time and (providers or known.market()):
+            row = _at_market(row, known.market("on_demand", providers))
+        rows += [row, *_offered(row, known, providers)]
     facts = [*map(_facts_of_cell, cells), *(vars(one.forecast) for one in left)]
     first = facts[0]
     timed = [one for one in facts if one["step_time"] and one["throughput"]]
@@ -416,6 +441,7 @@ def _forecast(expected: Expected) -> Row:
         kind=str(forecast.kind),
         evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if known else UNKNOWN,
         software=forecast.software or "",
+        port=forecast.software == tpu.PORTED,
         precision=forecast.precision or "",
         chip=forecast.chip or forecast.device,
         fits=forecast.fits,
@@ -457,21 +483,36 @@ def _with_card(row: Row, known: HardwareRow | None) -> Row:
     return replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
 
 
-def _offered(row: Row, known: HardwareRow | None) -> Iterator[Row]:
+def _at_market(row: Row, market: Market | None, kind: PriceKind = "on_demand") -> Row:
+    """The row at the price of a market; without one it has none."""
+    if market is None:
+        return replace(row, usd_per_hour=None, price=Price("unknown"))
+    lowest = market.lowest
+    chips = math.ceil(row.devices / devices_of(lowest.device))
+    return replace(
+        row, usd_per_hour=market.usd_per_hour * chips, usd_log_sd_shared=market.log_sd_shared,
+        usd_log_sd_own=market.log_sd_own,
+        price=Price(
+            kind, lowest.provider, market.words, lowest=lowest.usd_per_hour * chips, providers=market.providers,
+            age=age_days(market.newest),
+        ),
+    )  # fmt: skip
+
+
+def _offered(row: Row, known: HardwareRow | None, providers: Sequence[str]) -> Iterator[Row]:
     """The same device where somebody gives it for nothing, by the longest week, and where it may be taken away."""
     if known is None or not row.step_time:
         return
     free = [offer for offer in known.offers if offer.offer == "free" and _holds(offer, row)]
-    spot = cheapest(known.offers, "spot")
+    spot = known.market("spot", providers)
     if spot is not None and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
-        yield replace(
-            row, usd_per_hour=spot.usd_per_hour * row.devices, price=Price("spot", spot.provider, spot.words)
-        )  # fmt: skip
+        yield _at_market(row, spot, "spot")
     if free:
         best = max(free, key=lambda offer: offer.week_hours or 0.0)
         names = " or ".join(dict.fromkeys(offer.provider for offer in free))
         yield replace(
-            row, usd_per_hour=0.0, price=Price("free", names, best.words), session_hours=best.session_hours,
+            row, usd_per_hour=0.0, usd_log_sd_shared=0.0, usd_log_sd_own=0.0,
+            price=Price("free", names, best.words), session_hours=best.session_hours,
             week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES,
         )  # fmt: skip
 

@@ -49,6 +49,8 @@ SENTENCES = {
     "use_free": "Use {device} ({provider})",
     "use_spot": "Rent {device} ({provider})",
     "use_rented": "Rent {device}",
+    "use_at": "Rent {device} ({provider})",
+    "use_lowest": "Rent {device} (lowest: {provider})",
     "a_free": "a free {card}",
     "free_cards": "free {card}",
     "a_spot": "a spot {card}",
@@ -69,6 +71,13 @@ SENTENCES = {
     "probably": "Probably {most}{among}: {chance} sure; another saves at most {saves} in 9 of 10 cases.",
     "toss_up": "Too near to call{among}: {devices}; another saves at most {saves} in 9 of 10 cases.",
     "rival": "Or {device}: {apart}.",
+    "price_turn": "Cheapest while {device} costs less than USD {usd} an hour (now {now}); above, {above}.",
+    "range": "{low} to {high}",
+    "hours_cost": "An hour costs: {prices}.",
+    "hour_of_one": "{device} USD {usd} ({provider})",
+    "hour_of": "{device} USD {usd} ({range}), the median of {count}, lowest {lowest} ({provider})",
+    "old_prices": "Prices are old: {devices}; whichdevice prices --update takes newer ones.",
+    "old_price": "{device} {days} days",
     "takes": "it takes {time}",
     "costs": "costs USD {usd}",
     "memory": "has {other} GB instead of {mine}",
@@ -100,6 +109,7 @@ SENTENCES = {
     "no_time": "no time is known",
     "no_price": "no price known",
     "no_spot": "may be taken away",
+    "no_port": "needs PyTorch/XLA",
     "no_free": "is not free",
     "no_budget": "costs more than {usd} USD",
     "no_session": "a session ends after {hours} h",
@@ -156,10 +166,11 @@ SENTENCES = {
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
     "feed_time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
-    "feed_batch": "a chip has fewer than 8 examples, a batch {setting} times as large",
+    "feed_batch": "each chip has few examples, a batch {setting} times as large",
     "note": "Note: {note}.",
     "note_of": "Note on {devices}: {note}.",
     "several": "Several GPUs that share the batch may end in time: --gpus {counts}.",
+    "port_offer": "Cheaper with a port to PyTorch/XLA or JAX: {device}, {time}, USD {usd} (--devices gpu,tpu).",
     "spot_offer": "Cheaper where it may be taken away at any moment: {device}, {time}, USD {usd} (--spot).",
     "settling": "What would settle it: {command}",
     "buying": "To buy one (about USD {usd}) is cheaper from {hours} h of use on.",
@@ -252,7 +263,8 @@ def lines(answer: Answer) -> list[str]:
     """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    above = [decision(answer), _why(answer), *_either(answer), *_fastest(answer), *_with_more_time(answer)]
+    above = [decision(answer), _why(answer), *_price_turn(answer), *_either(answer)]
+    above += [*_fastest(answer), *_with_more_time(answer)]
     above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
     above += [*_avoid(answer), *_size(answer)]
     return above[:MAX_LINES]
@@ -309,8 +321,17 @@ def name_words(option: Option) -> str:
     if row.spot:
         card = say("spot_cards" if row.devices > 1 else "a_spot", card=row.card)
         return say("use_spot", device=card, provider=row.provider)
-    card = row.card if row.devices > 1 and row.kind == "gpu" else f"{article(row.card)} {row.card}"
-    return say("use_unpriced" if row.price.kind == "unknown" else "use_rented", device=card)
+    if row.price.kind == "unknown":
+        return say("use_unpriced", device=called(row))
+    if not row.provider:
+        return say("use_rented", device=called(row))
+    return say("use_at" if row.price.providers == 1 else "use_lowest", device=called(row), provider=row.provider)
+
+
+def called(row: Row) -> str:
+    """Return the device in a sentence: `an RTX 4090`, `8 × T4`, `T4, spot`."""
+    several = row.devices > 1 and row.kind == "gpu"
+    return row.device if several or row.device != row.card else f"{article(row.card)} {row.card}"
 
 
 SPELT = "AEFHILMNORSX"  # letters whose names begin with a vowel: an H100, an RX 7900
@@ -407,6 +428,38 @@ def _among(answer: Answer) -> str:
 def chance(share: float) -> str:
     """Return a probability in per cent."""
     return f"{math.floor(100 * share + 0.5)} %"  # as a browser rounds
+
+
+def _price_turn(answer: Answer) -> list[str]:
+    """The price of the pick up to which it is the cheapest, and what is beyond that."""
+    turn, pick = facts.price_turn(answer), answer.pick
+    if turn is None or pick is None:
+        return []
+    above = next(option.row for option in answer.options if option.device == turn.above)
+    usd, now = usd_words(turn.usd_per_hour), range_words(pick.row)
+    return [say("price_turn", device=called(pick.row), usd=usd, now=now, above=called(above))]
+
+
+def range_words(row: Row) -> str:
+    """Return what an hour costs: `0.29 to 0.69`, or a price without a spread."""
+    low, high = (usd_words(end or 0.0) for end in (row.usd_per_hour_low, row.usd_per_hour_high))
+    return low if low == high else say("range", low=low, high=high)
+
+
+def _hourly(answer: Answer) -> list[str]:
+    """The price of an hour of the choices that matter most, and how old it is where it is old."""
+    parts = []
+    for option in facts.priced(answer):
+        row, price = option.row, option.row.price
+        usd, lowest = usd_words(row.usd_per_hour or 0.0), usd_words(price.lowest or 0.0)
+        count = counted(price.providers, "provider")
+        parts.append(
+            say("hour_of_one" if price.providers == 1 else "hour_of", device=row.device, usd=usd,
+                range=range_words(row), count=count, lowest=lowest, provider=price.provider)
+        )  # fmt: skip
+    hours = [say("hours_cost", prices="; ".join(parts))] if parts else []
+    old = [say("old_price", device=option.device, days=option.row.price.age) for option in facts.old_prices(answer)]
+    return hours + ([say("old_prices", devices=joined(old))] if old else [])
 
 
 def _either(answer: Answer) -> list[str]:
@@ -608,7 +661,7 @@ def notes(answer: Answer) -> list[str]:
 
 def notes_without_command(answer: Answer) -> list[str]:
     """Return the same notes without a command to copy, whose line is never broken."""
-    passing = [*_several(answer), *_spot_offer(answer), *_buying(answer)]
+    passing = [*_hourly(answer), *_several(answer), *_spot_offer(answer), *_port_offer(answer), *_buying(answer)]
     return [*memory_words(answer), *lasting_notes(answer), *passing]
 
 
@@ -651,10 +704,17 @@ def _several(answer: Answer) -> list[str]:
 
 
 def _spot_offer(answer: Answer) -> list[str]:
-    best = facts.spot_offer(answer)
+    best = facts.cheaper(answer, Reason.SPOT)
     if best is None:
         return []
     return [say("spot_offer", device=best.row.card, time=time_of(best, False), usd=usd_of(best, False))]
+
+
+def _port_offer(answer: Answer) -> list[str]:
+    best = facts.cheaper(answer, Reason.PORT)
+    if best is None:
+        return []
+    return [say("port_offer", device=best.device, time=time_of(best, False), usd=usd_of(best, False))]
 
 
 def settling_line(answer: Answer) -> list[str]:

@@ -4,7 +4,6 @@ One training step is a pure function of its state: the JAX backend runs it and f
 many steps run in one compiled loop. The number formats of a step's products are read from its program's text (HLO).
 """
 
-import inspect
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -24,9 +23,8 @@ from whichdevice.backends.base import (
     total_loss,
 )
 from whichdevice.backends.number_formats import emulated, product_format
-from whichdevice.errors import StudyError
 from whichdevice.machine.cpu import available_memory
-from whichdevice.models.model_file import overridden
+from whichdevice.models.model_file import require_jax_step
 from whichdevice.models.shapes import in_mode
 from whichdevice.records.schema import Types
 from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
@@ -105,11 +103,7 @@ def own_training_step(workload: TrainingWorkload, model: Any) -> Step:
     """The same of the model's own `train_step`; loss and metric are those that Keras reports so far."""
     from jax import numpy as jnp
 
-    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
-        raise StudyError(
-            "the model's own train_step takes data alone, as TensorFlow and PyTorch have it: JAX, whose program the "
-            "forecasts compile, needs train_step(state, data)"
-        )
+    require_jax_step(model)
 
     def step(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
         logs, after = model.train_step(tuple(state), workload.batch(arrays, index))

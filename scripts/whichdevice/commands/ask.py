@@ -50,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--only", choices=("free",), help="only this machine and machines that cost nothing")
     wants.add_argument("--spot", action="store_true", help="also machines that the cloud may take away")
     wants.add_argument("--hour-usd", type=float, default=0.0, metavar="USD", help="what an hour of waiting costs you")
+    wants.add_argument("--providers", metavar="NAMES", help="that you rent from, with commas: RunPod,Lambda; default: any")
+    wants.add_argument("--price", action="append", default=[], metavar="DEVICE=USD", help="an hour of it; repeatable")
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)
     add("--gpus", metavar="N", help=GPUS_HELP)
@@ -314,12 +316,53 @@ def wants_of(args: argparse.Namespace) -> "Wants":
     """Return what the user wants; raises StudyError on a number that is none of its kind."""
     from whichdevice.answer import Wants
 
-    above = {name: positive(f"--{name}", getattr(args, name)) for name in ("examples", "epochs", "steps", "tokens")}
+    sizes = ("examples", "epochs", "steps", "tokens")
+    size: dict[str, Any] = {name: positive(f"--{name}", getattr(args, name)) for name in sizes}
     return Wants(
-        **above, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
+        **size, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
-        here_usd=usd("--here-usd", args.here_usd),
+        here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
+        port=takes_ports(args.model, args.devices, args.option),
     )  # fmt: skip
+
+
+def takes_ports(model: str, devices: str | None, options: Sequence[str]) -> bool:
+    """Return whether TPUs are choices for a PyTorch model: where they are named, or JAX trains the same model as it is.
+
+    MaxText and others train well-known language models whole; adapters and own code have to be ported.
+    """
+    from whichdevice.forecast.targets import names_tpu
+    from whichdevice.models.hugging_face import PREFIX
+
+    named = devices is not None and any(map(names_tpu, devices.split(",")))
+    return named or (model.startswith(PREFIX) and not any(option.startswith("method=") for option in options))
+
+
+def prices_of(given: Sequence[str]) -> dict[str, float]:
+    """Return the prices that the user names, by device; raises StudyError."""
+    from whichdevice.forecast.targets import find_target
+
+    prices = {}
+    for pair in given:
+        name, _, text = pair.rpartition("=")
+        if not name or not re.fullmatch(NUMBER, text) or not 0 < float(text) < LARGEST_USD:
+            raise StudyError(f'--price {pair}: needs DEVICE=USD, e.g. "RTX 4090=0.45"')
+        prices[find_target(name).device] = float(text)
+    return prices
+
+
+def providers_of(text: str | None) -> tuple[str, ...]:
+    """Return the providers that the user names, as the price sheet writes them; raises StudyError on another."""
+    from whichdevice.config.hardware import hardware_rows
+    from whichdevice.errors import did_you_mean
+
+    if text is None:
+        return ()
+    sheet = {offer.provider.casefold(): offer.provider for row in hardware_rows().values() for offer in row.offers}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := next((name for name in names if name.casefold() not in sheet), None):
+        raise StudyError(f"--providers {unknown}: no price of theirs is known{did_you_mean(unknown, sheet.values())}")
+    return tuple(sheet[name.casefold()] for name in names)
 
 
 def positive(name: str, value: float | None) -> float | None:
@@ -344,7 +387,8 @@ def at_least_one(name: str, value: int | None) -> int | None:
 
 
 LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
-TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(d|h|min|m|s)?")
+NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
+TIME = re.compile(rf"({NUMBER})\s*(d|h|min|m|s)?")
 
 
 def seconds_of(text: str) -> float:

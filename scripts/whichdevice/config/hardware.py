@@ -6,13 +6,13 @@ of it. A row has its offers and, where people buy it, its card.
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
-from whichdevice.config.prices import CARDS, Amount, Card, Kind, Offer, cheapest, price_sheet
+from whichdevice.config.prices import CARDS, Amount, Card, Kind, Market, Offer, cheapest, market, price_sheets
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.files import CONFIG
 
@@ -88,24 +88,29 @@ class HardwareRow(BaseModel):
 
     @property
     def cheapest(self) -> Offer | None:
-        """The offer on demand that counts as the device's price."""
+        """The cheapest offer on demand."""
         return self.cheapest_of("on_demand")
 
     def cheapest_of(self, kind: Kind) -> Offer | None:
         """The cheapest offer of a kind."""
         return cheapest(self.offers, kind)
 
+    def market(self, kind: Kind = "on_demand", providers: Sequence[str] = ()) -> Market | None:
+        """The device's price: of all providers, or of those that are named."""
+        return market(self.offers, kind, providers)
+
 
 def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str, HardwareRow]:
-    """The rows of the sheet by device, each with its offers of the price sheet (see `price_sheet`).
+    """The rows of the sheet by device, each with its offers of the price sheet (see `price_sheets`).
 
     Raises StudyError when a sheet cannot be read, lacks a column or has a value that is none, or when a price is for a
     device that the hardware sheet does not have.
     """
     rows = {row.device: row for _, row in _read(path, HardwareRow)}
     offers: dict[str, list[Offer]] = {name: [] for name in rows}
-    for offer in _of_known_devices(price_sheet() if prices is None else prices, Offer, rows, path):
-        offers[offer.device].append(offer)
+    for sheet in price_sheets(None if prices is None else str(prices)):
+        for offer in _of_known_devices(sheet, Offer, rows, path):
+            offers[offer.device].append(offer)
     cards = {card.device: card for card in _of_known_devices(CARDS, Card, rows, path)}
     return {
         name: row.model_copy(update={"offers": tuple(offers[name]), "card": cards.get(name)})

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from whichdevice.config.model import Call, Study, with_self_check
+from whichdevice.config.model import Call, Study
 from whichdevice.errors import StudyError, brief, did_you_mean
 from whichdevice.files import CONFIG, write_atomically
 
@@ -156,7 +156,7 @@ def load_study(values: dict[str, Any], where: str = "config") -> Call:
 
     Raises StudyError with one line that names `where`, the key, what is wrong and what would be right.
     """
-    call = with_self_check(_checked(Call, values, where))
+    call = _checked(Call, values, where)
     for name in call.run_on if isinstance(call.run_on, list) else []:
         if name not in call.devices:
             raise StudyError(f"{where}: run_on: {name} is no device here{did_you_mean(name, call.devices)}")
@@ -180,7 +180,19 @@ def write_study(study: Study, path: Path) -> None:
 
 def read_study(path: Path) -> Study:
     """Read a resolved study; raises StudyError that names the file."""
-    return _checked(Study, check_yaml(path), str(path))
+    return _checked(Study, _without_self_check(check_yaml(path)), str(path))
+
+
+def _without_self_check(values: Any) -> Any:
+    """The content of an earlier study's config without the workloads by which that study checked itself."""
+    if not isinstance(values, dict) or "self_check" not in values:
+        return values
+    workloads = {
+        name: {key: value for key, value in workload.items() if key != "slowdown"}
+        for name, workload in values.get("workloads", {}).items()
+        if not name.startswith("self_check_")
+    }
+    return {key: value for key, value in values.items() if key != "self_check"} | {"workloads": workloads}
 
 
 def _checked(model: type[AnyStudy], values: dict[str, Any], where: str) -> AnyStudy:

@@ -222,19 +222,10 @@ class Workload(Section):
         None, description="quality that time to target counts to; empty takes the recipe's"
     )
     validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
+    sweep: Values[PositiveInt] | None = Field(
+        None, description="more batch sizes that are only forecast, for the picture of throughput over batch size"
+    )
     export: Bool = Field(False, description="keep the best learned model as files: docs/how-to/serve-and-deploy.md")
-    slowdown: Share = Field(0.0, description="planted: every timed window takes longer by this share; to test with")
-
-
-class SelfCheck(Section):
-    """One cell twice under two names, and once planted slower: what they show is the study's noise floor."""
-
-    workload: str | None = Field(None, description="workload file, as `module` names it; empty checks nothing")
-    batch_size: PositiveInt | None = Field(None, description="examples per step; empty takes the recipe's")
-    backend: Backend = Field("tensorflow", description="Keras backend")
-    precision: Precision = Field("float32", description="number format")
-    fraction: Fraction = Field(1.0, description="share of the training data")
-    slowdown: Share = Field(0.05, description="how much slower the planted one is")
 
 
 DEADLINE_HOURS = 24.0  # in which a training has to end, unless the question names another time
@@ -282,14 +273,20 @@ def _default_devices() -> dict[str, Device]:
     }
 
 
+SWEEP = [1, 2048]  # with the measured size, enough to show from which batch on another device wins
+
+
 def _default_workloads() -> dict[str, Workload]:
     return {
         "matmul": Workload(batch_size=[2048]),
         "memory_stream": Workload(batch_size=[512]),
-        "mnist_cnn": Workload(batch_size=[1024]),
-        "fashion_cnn": Workload(batch_size=[128], fraction=[0.1]),
-        "shakespeare_lstm": Workload(batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False),
-        "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20),
+        "mnist_cnn": Workload(batch_size=[1024], sweep=SWEEP),
+        "fashion_cnn": Workload(batch_size=[128], fraction=[0.1], sweep=SWEEP),
+        "shakespeare_lstm": Workload(
+            batch_size=[32], sequence_length=[50], steps_per_epoch=20, validation=False, sweep=SWEEP
+        ),
+        "weather_gru": Workload(batch_size=[8], sequence_length=[168], steps_per_epoch=20, sweep=SWEEP),
+        "mnist_official": Workload(batch_size=[1024], device=[]),
         "resnet50": Workload(batch_size=[64], device=[]),
         "decoder": Workload(batch_size=[8], device=[]),
     }
@@ -326,9 +323,6 @@ class Study(Section):
     data: Data = Field(default_factory=Data, description="where the datasets come from")
     measure: Measure = Field(default_factory=Measure, description="how speed is timed")
     train: Train = Field(default_factory=Train, description="how learning is followed")
-    self_check: SelfCheck = Field(
-        default_factory=SelfCheck, description="one cell twice and once planted slower, for the study's noise floor"
-    )
     forecast: Forecast = Field(
         default_factory=Forecast, description="what the workloads would take on devices that nobody here has"
     )
@@ -368,29 +362,3 @@ class Call(StudyFile):
     against: str | None = Field(
         None, description="for `snakemake compare`: results/<study> or any folder of records to compare with"
     )
-
-
-FIRST, SECOND, SLOWED = SELF_CHECKS = ("self_check_a", "self_check_b", "self_check_slowed")  # workloads
-AnyStudy = TypeVar("AnyStudy", bound=Study)
-
-
-def with_self_check(study: AnyStudy) -> AnyStudy:
-    """The study with the workloads that its `self_check` asks for, and without any left from an earlier one.
-
-    The study's check of itself measures one cell twice under two names, and once planted slower.
-    """
-    workloads = {name: workload for name, workload in study.workloads.items() if name not in SELF_CHECKS}
-    asked = study.self_check
-    if asked.workload is not None:
-        cell = Workload(
-            module=asked.workload,
-            batch_size=None if asked.batch_size is None else [asked.batch_size],
-            backend=[asked.backend],
-            precision=[asked.precision],
-            fraction=[asked.fraction],
-            epochs=0,
-            validation=False,
-        )
-        workloads |= {name: cell for name in (FIRST, SECOND)}
-        workloads[SLOWED] = cell.model_copy(update={"slowdown": asked.slowdown})
-    return study.model_copy(update={"workloads": workloads})

@@ -1,7 +1,8 @@
 """Figures of a study, each found by its name: a new one needs no edit elsewhere.
 
-A figure is a function `draw_<name>(study) -> Figure` under `@draws(title, category=..., caption=...)`. A file may hold
-several figures of one subject. Listing figures and reading their captions imports no Matplotlib, so that the Snakefile
+A figure is a function `draw_<name>(study) -> Figure | str` under `@draws(title, category=..., caption=...)`; the text
+says why there is nothing to draw. A file may hold several figures of one subject.
+Listing figures and reading their captions imports no Matplotlib, so that the Snakefile
 can do it while it is read.
 """
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from whichdevice.results import StudyResults
 
-    Draw = Callable[[StudyResults], Figure]
+    Draw = Callable[[StudyResults], Figure | str]
 
 FIGURES_FOLDER = Path(__file__).parent
 
@@ -81,7 +82,7 @@ def draw_all(names: Iterable[str], tables_folder: Path, config_path: Path, folde
 
 
 def draw(name: str, study: "StudyResults", out_svg: Path, out_png: Path) -> None:
-    """Draw a figure from a study's tables into an SVG and a PNG file."""
+    """Draw a figure from a study's tables into an SVG and a PNG file; no PNG where there is nothing to draw."""
     module, facts = _where(name)
 
     from whichdevice.figures import style
@@ -89,6 +90,9 @@ def draw(name: str, study: "StudyResults", out_svg: Path, out_png: Path) -> None
     draw_figure: Draw = getattr(importlib.import_module(f"{__package__}.{module}"), f"draw_{name}")
     with style.applied():
         drawn = draw_figure(study)
-        style.name_few_points(drawn)
+        if isinstance(drawn, str):
+            style.save(style.blank(drawn), out_svg)
+            out_png.unlink(missing_ok=True)
+            return
         style.finish(drawn, facts.title, study)
         style.save(drawn, out_svg, out_png)

@@ -29,21 +29,18 @@ class Look(NamedTuple):
     "Roofline: each workload against its device's limits",
     category="Limits",
     caption=(
-        "Speed over arithmetic intensity. Solid roofs are measured: the best matrix product and the best memory "
-        "stream of the device, over all backends, streams over all number formats; dashed ones are a sheet's. Points "
-        "are each workload's fastest cell in each number format, of those with enough good repeats (of the matrix "
-        "product that is the roof itself), bars 95 % t-intervals. Operations and bytes are analytic; the bytes are an "
-        "estimate, mostly too low: real points lie at the same height and mostly further left."
+        "Each workload's fastest cell (95 % t-intervals) below the roofs of its device, solid as measured here and "
+        "dashed as in a sheet; operations and bytes are analytic, and the bytes are mostly too low."
     ),
 )
-def draw_roofline(study: StudyResults) -> Figure:
+def draw_roofline(study: StudyResults) -> Figure | str:
     """A panel per device; a colour per number format, a marker per workload."""
     cells = style.whole_data(study.roofline[study.roofline["intensity"].notna()])
     cells = cells[cells["unit"] != "gigabyte"]  # which is the slope itself
     limits = study.limits[study.limits["ridge"].notna()]
     devices = [name for name in study.devices if name in set(limits["device"])]
     if not devices:
-        return style.empty(study, "A roof needs a matrix product and a memory stream, measured without much noise.")
+        return "A roof needs a matrix product and a memory stream, measured without much noise."
     shown = devices[:MAX_PANELS]
     best = _one_each(cells, study)
     names = best["workload"].unique()

@@ -3,32 +3,34 @@
 Here are also the lines, labels, axes and small multiples that several figures share, and their files.
 """
 
+import math
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from whichdevice.answer import Row, Work
 from whichdevice.files import replacing
 from whichdevice.numbers import number
-from whichdevice.results import FEW_POINTS, StudyResults
-from whichdevice.study_cells import workflow_command
+from whichdevice.results import NOTHING, StudyResults
+from whichdevice.tables.base import length_words
 
 # Okabe and Ito, "Color Universal Design", 2008; yellow left out, for it is lost on white.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 RED, SKY, BLACK = "#D55E00", "#56B4E9", "#222222"
 CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, SKY, BLACK]
-KIND_COLOURS = {"cpu": BLUE, "gpu": ORANGE, "tpu": GREEN}
-SPARE_COLOURS = [PURPLE, RED, SKY, BLACK]
+KIND_COLOURS = {"cpu": BLACK, "gpu": BLUE, "tpu": ORANGE}  # three shades of grey where there is no colour
+KIND_MARKERS = {"cpu": "s", "gpu": "o", "tpu": "^"}
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">"]
 GREY, PALE = "#5f5f5f", "#d9d9d9"
 ERROR = "#c22000"
@@ -84,6 +86,23 @@ DARK = {
 }
 
 
+BELOW, NOTE_HEIGHT = "below", 0.125  # a legend's place; inches of a line of notes
+NAME_LETTER, NAME_HEIGHT = 4.2, 8.0  # points of a letter of a point's name
+NAME_ANCHORS = {"left": 0.0, "center": 0.5, "right": 1.0}
+NAME_PLACES = (  # of a name from its point: points across and up, and the side that is there; the best first
+    (4, 6, "left"), (4, -6, "left"), (7, 0, "left"), (-7, 0, "right"), (-4, 6, "right"), (-4, -6, "right"),
+    (0, 9, "center"), (0, -9, "center"), (5, 14, "left"), (5, -14, "left"), (-5, 14, "right"), (-5, -14, "right"),
+)  # fmt: skip
+
+
+class Interval(NamedTuple):
+    """A value and the ends of its interval."""
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+
 @contextmanager
 def applied() -> Iterator[None]:
     """Draw and save in this style, whatever the user's own Matplotlib settings are."""
@@ -100,35 +119,81 @@ def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
     )
 
 
-def device_colours(study: StudyResults) -> dict[str, str]:
-    """Return a colour per device: its kind's colour for the first of a kind, spare ones for others."""
-    names = [*study.study.devices, *(name for name in study.devices if name not in study.study.devices)]
-    colours: dict[str, str] = {}
-    for name in names:
-        usual = KIND_COLOURS[study.kind(name)]
-        spare = SPARE_COLOURS[sum(colour in SPARE_COLOURS for colour in colours.values()) % len(SPARE_COLOURS)]
-        colours[name] = spare if usual in colours.values() else usual
-    return colours
-
-
-def empty(study: StudyResults, missing: str, command: str | None = None) -> Figure:
-    """A calm panel that says what is missing and which command measures it."""
-    figure = new_figure(8, 2.6)
-    axes = figure.add_subplot()
-    axes.set_axis_off()
+def blank(missing: str) -> Figure:
+    """A panel that says why there is nothing to draw."""
+    figure = Figure(figsize=(8, 1.2))
+    figure.set_gid(NOTHING)
     text = "\n".join(textwrap.wrap(missing, 90))
-    axes.text(0.5, 0.6, text, ha="center", va="center", fontsize=10, color=GREY, parse_math=False)
-    axes.text(
-        0.5,
-        0.25,
-        f"run: {command or workflow_command(study.study)}",
-        ha="center",
-        va="center",
-        family="monospace",
-        fontsize=9,
-        parse_math=False,
-    )
+    figure.text(0.5, 0.5, text, ha="center", va="center", fontsize=10, color=GREY, parse_math=False)
     return figure
+
+
+def mark(kind: str, measured: bool) -> dict[str, Any]:
+    """Return the look of a device's point: shape and colour of its kind, filled where it was measured."""
+    colour = KIND_COLOURS[kind]
+    return {"color": colour, "marker": KIND_MARKERS[kind], "mfc": colour if measured else PAPER, "mew": 1.3}
+
+
+def point(axes: Axes, x: Interval, y: Interval, kind: str, measured: bool, **look: Any) -> None:
+    """Draw a value with its intervals along both axes; an interval of no width is none."""
+    for across, up in [((x.low, x.high), (y.value, y.value)), ((x.value, x.value), (y.low, y.high))]:
+        if np.isfinite([*across, *up]).all() and (across[0] < across[1] or up[0] < up[1]):
+            axes.plot(across, up, color=KIND_COLOURS[kind], lw=1, alpha=0.7, zorder=2)
+    axes.plot(x.value, y.value, ls="", **{**mark(kind, measured), "ms": 5, "zorder": 3, **look})
+
+
+def kinds_legend(figure: Figure, seen: Iterable[tuple[str, bool]], *others: Line2D) -> None:
+    """Name the marks of these kinds, measured or forecast, below the picture."""
+    seen = set(seen)
+    handles = [
+        Line2D([], [], ls="", label=f"{kind.upper()}, {'measured' if measured else 'forecast'}", **mark(kind, measured))
+        for kind in KIND_COLOURS
+        for measured in (True, False)
+        if (kind, measured) in seen
+    ]
+    legend_below(figure, [*handles, *others])
+
+
+def legend_below(figure: Figure, handles: Sequence[Line2D], columns: int = 3) -> None:
+    """Name marks below the picture; `reserve` gives them room above the notes."""
+    figure.legend(handles=handles, loc="lower left", ncols=columns, fontsize=8, borderpad=0).set_gid(BELOW)
+
+
+def reserve(figure: Figure) -> None:
+    """Keep room for a legend below the picture, above the notes."""
+    high = figure.get_size_inches()[1]
+    for legend in figure.legends:
+        if legend.get_gid() == BELOW and (engine := figure.get_layout_engine()) is not None:
+            notes = (0.1 + NOTE_HEIGHT * (figure.get_supxlabel().count("\n") + 1)) / high
+            legend.set_bbox_to_anchor((0.006, notes))
+            legend.set_in_layout(False)
+            share = legend.get_window_extent().height / figure.dpi / high + 0.06 / high
+            engine.set(rect=(0.01, share, 0.98, 1 - share))  # type: ignore[call-arg]
+
+
+def place_names(axes: Axes, names: Sequence[tuple[str, float, float]]) -> None:
+    """Write names beside their points, the first ones first, where they cover neither another name nor a point.
+
+    The figure's layout is worked out before.
+    """
+    places = axes.transData.transform([(x, y) for _, x, y in names]) * 72 / axes.figure.dpi
+    inside = np.array(axes.get_window_extent().extents) * 72 / axes.figure.dpi
+    boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in places]
+    for (text, x, y), (left, middle) in zip(names, places, strict=True):
+        wide = NAME_LETTER * len(text)
+        for across, up, anchor in NAME_PLACES:
+            start = left + across - wide * NAME_ANCHORS[anchor]
+            box = (start, middle + up - NAME_HEIGHT / 2, start + wide, middle + up + NAME_HEIGHT / 2)
+            fits = inside[0] <= box[0] and box[2] <= inside[2] and inside[1] <= box[1] and box[3] <= inside[3]
+            if fits and not any(_overlap(box, other) for other in boxes):
+                boxes.append(box)
+                look: dict[str, Any] = {"ha": anchor, "va": "center", "fontsize": 7, "in_layout": False}
+                axes.annotate(text, (x, y), (across, up), textcoords="offset points", parse_math=False, **look)
+                break
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def finish(figure: Figure, title: str, study: StudyResults) -> None:
@@ -141,6 +206,7 @@ def finish(figure: Figure, title: str, study: StudyResults) -> None:
     text = " · ".join(part for part in parts if part)
     lines = "\n".join(textwrap.wrap(text, int(width * 17.5)))
     figure.supxlabel(lines, x=0.012, ha="left", fontsize=7.5, color=GREY, parse_math=False)
+    reserve(figure)
 
 
 def data_note(study: StudyResults) -> str:
@@ -150,24 +216,6 @@ def data_note(study: StudyResults) -> str:
     if len(words) > 1:
         words = [f"{name} ({', '.join(sets)})" for name, sets in zip(words, study.sources.values(), strict=True)]
     return f"data: {', '.join(words)}" if words else ""
-
-
-def name_few_points(figure: Figure) -> None:
-    """Name a figure that shows nothing to compare: no panel has a bar, a picture or two points."""
-    if all(_points(axes) < 2 for axes in figure.axes):
-        figure.set_gid(FEW_POINTS)
-
-
-def _points(axes: Axes) -> int:
-    """How many points a panel compares; a bar, a picture and a table count as two."""
-    points = 2 * (len(axes.images) + len(axes.patches) + len(axes.containers) + len(axes.tables))
-    for line in axes.lines:
-        places = np.asarray(line.get_xydata())
-        if line.get_marker() not in ("None", "none", "", None) or len(places) > 2:
-            points += len({tuple(place) for place in places.tolist()})
-    for drawn in axes.collections:
-        points += len(np.asarray(drawn.get_offsets())) if isinstance(drawn, PathCollection) else 0
-    return points
 
 
 class PlainTicks(LogLocator):
@@ -216,12 +264,27 @@ def whole_data(cells: pd.DataFrame) -> pd.DataFrame:
 
 def batch_axis(axes: Axes, sizes: Any) -> None:
     """A logarithmic axis labelled with the batch sizes themselves."""
-    ticks = sorted({int(size) for size in sizes})
+    ends = sorted({int(size) for size in sizes})
+    ticks = ends[:1]
+    ticks += [size for size, before in zip(ends[1:], ends, strict=False) if size >= 3 * before]
     axes.set_xscale("log", base=2)
-    axes.set_xticks(ticks if len(ticks) <= 8 else ticks[:: len(ticks) // 6], minor=False)
+    axes.set_xticks(ticks, minor=False)
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
-    axes.set_xlim(ticks[0] / 1.35, ticks[-1] * 1.35)
+    axes.set_xlim(ends[0] / 1.35, ends[-1] * 1.35)
+
+
+def beside_words(
+    axes: Axes, ends: Sequence[float], room: float, ticks: Sequence[float], written: Callable[[float], str] = number
+) -> None:
+    """A logarithmic axis of these values, in the left part of the panel; words stand at its right, in `room`."""
+    low, high = math.log10(min(ends)), math.log10(max(ends))
+    wide = (high - low + 0.3) / (1 - room)
+    axes.set_xscale("log")
+    axes.set_xlim(10 ** (low - 0.2), 10 ** (low - 0.2 + wide))
+    axes.set_xticks([tick for tick in ticks if low - 0.2 <= math.log10(tick) <= high], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
 
 
 def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]:
@@ -233,14 +296,68 @@ def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Ax
     return list(panels[:count])
 
 
-def save(figure: Figure, out_svg: Path, out_png: Path) -> None:
-    """Write both files; no date goes into them. The layout is worked out once, for the two have the same size."""
+WIDTH = 6.4  # inches: 8 points are legible on a phone, which shows the picture 640 pixels wide
+
+
+def work_title(work: Work) -> str:
+    """Return a workload with its batch size, or the size of a product, and the length of its sequences."""
+    size = f"N = {work.batch}" if work.unit == "product" else f"batch {work.batch}"
+    sizes = [*([] if work.unit == "gigabyte" else [size]), *length_words(vars(work))]
+    return f"{work.workload}\n{', '.join(sizes)}".strip()
+
+
+def one_a_device(work: Work) -> list[Row]:
+    """Return a row with a time for each device, however it is offered."""
+    return list({row.card: row for row in reversed(work.rows) if row.step_time}.values())[::-1]
+
+
+def in_order(rows: Iterable[Row]) -> list[str]:
+    """Return the names of devices: CPUs, GPUs, TPUs, each in the order of the rows."""
+    kinds = {row.card: row.kind for row in rows}
+    return sorted(kinds, key=lambda name: list(KIND_COLOURS).index(kinds[name]))
+
+
+def formats(rows: Iterable[Row]) -> str:
+    """Return the number formats of what was measured and of what is forecast."""
+    used: dict[bool, set[str]] = {}
+    for row in rows:
+        used.setdefault(row.is_here, set()).add(row.precision.replace("_", " "))
+    words = [(True, "measured"), (False, "forecast")]
+    return "; ".join(f"{word} in {', '.join(sorted(used[here]))}" for here, word in words if here in used)
+
+
+def device_panels(titles: Sequence[str], devices: Sequence[str], columns: int = 2) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel for each title, in which each device has a line of the same place."""
+    down = -(-len(titles) // columns)
+    figure = new_figure(WIDTH, (0.165 * len(devices) + 0.65) * down + 1.1)
+    panels = grid_of(figure, len(titles), columns, sharey=True)
+    for panel, title in zip(panels, titles, strict=True):
+        panel.set_title(title, fontsize=8.5, parse_math=False)
+        panel.grid(visible=False, axis="y")
+        panel.tick_params(labelsize=7.5)
+    panels[0].set_ylim(len(devices) - 0.4, -0.6)
+    panels[0].set_yticks(range(len(devices)), devices, parse_math=False)
+    return figure, panels
+
+
+def lay_out(figure: Figure) -> None:
+    """Work out the places of all parts, with room for title and notes."""
+    figure.suptitle(" ", fontsize=12)
+    figure.supxlabel(f"{figure.get_supxlabel()}\n", fontsize=7.5)
+    reserve(figure)
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+
+
+def save(figure: Figure, *paths: Path) -> None:
+    """Write a file for each path, SVG or PNG; no date goes into them."""
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
         figure.set_layout_engine("none")
-    for path, options in [(Path(out_svg), {"metadata": {"Date": None}}), (Path(out_png), {"dpi": 160})]:
+    for path in map(Path, paths):
+        options: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {"dpi": 160}
         with replacing(path) as aside:
-            figure.savefig(aside, format=path.suffix[1:], **options)  # type: ignore[arg-type]
+            figure.savefig(aside, format=path.suffix[1:], **options)
             if path.suffix == ".svg":
                 aside.write_text(following_scheme(aside.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -79,22 +79,22 @@ def draws(rows: Sequence[Mapping[str, Any]], n: int, seed: int = 0) -> np.ndarra
     draws depend on its own values and the seed alone.
     """
 
-    values = normal_values(n)
-
-    def normal(*key: object) -> np.ndarray:
-        half = values[normal_order(n, seed, *key)]
-        return np.concatenate([half, -half])[:n]  # each with its mirror image, so that medians are exact
-
     times = np.empty((len(rows), n))
     for place, row in enumerate(rows):
-        logs = row["log_sd_shared"] * normal("shared", row["software"])
-        logs = logs + row["log_sd_own"] * normal("own", row["software"], row["chip"])
+        logs = row["log_sd_shared"] * normal(n, seed, "shared", row["software"])
+        logs = logs + row["log_sd_own"] * normal(n, seed, "own", row["software"], row["chip"])
         times[place] = row["device_time"] * np.exp(logs)
         host = row.get("host_time")
         if host and host == host:
             spread = row.get("host_log_sd") or 0.0
-            times[place] = np.maximum(times[place], host * np.exp(spread * normal("host", row["software"])))
+            times[place] = np.maximum(times[place], host * np.exp(spread * normal(n, seed, "host", row["software"])))
     return times
+
+
+def normal(n: int, seed: int, *key: object) -> np.ndarray:
+    """Return n normal numbers for a part of the error, each with its mirror image, so that medians are exact."""
+    half = normal_values(n)[normal_order(n, seed, *key)]
+    return np.concatenate([half, -half])[:n]
 
 
 def normal_values(n: int) -> np.ndarray:

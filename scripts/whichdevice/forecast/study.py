@@ -5,7 +5,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from whichdevice.config.model import SELF_CHECKS, Study
+from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import Target, devices_in, find_target, software_of, targets_in
 from whichdevice.forecast.xla.compile import KEPT, Found, compile_code_hash, compile_programs
@@ -37,16 +37,13 @@ def _target(name: str, count: int | None) -> Target:
 
 def _requests(study: Study) -> Iterator[ProgramRequest]:
     settings = study.forecast
-    studied = [name for name in study.workloads if name not in SELF_CHECKS]
     targets = study_targets(study)
-    for name in studied if settings.workload is None else settings.workload:
+    for name in study.workloads if settings.workload is None else settings.workload:
         if name not in study.workloads:
             raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
         workload = study.workloads[name]
         model = model_of(study, name)
-        known = workload.batch_size or [model.recipe.batch_size]
-        generates = workload.mode == "generate"
-        sizes = settings.batch_size or sorted({min(known), max(known)} if generates else {max(known)})
+        sizes = sorted({*own_sizes(study, name), *(workload.sweep or ())})
         modes: tuple[Mode, ...] = GENERATING if workload.mode == "generate" else (workload.mode,)
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
@@ -68,6 +65,14 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     exact=settings.exact and target.kind == "tpu" and software_of(model.text) == "xla",
                     timeout=settings.timeout,
                 )
+
+
+def own_sizes(study: Study, name: str) -> list[int]:
+    """Return the batch sizes at which a workload is forecast for the answer, rather than for a picture alone."""
+    workload = study.workloads[name]
+    known = workload.batch_size or [model_of(study, name).recipe.batch_size]
+    generates = workload.mode == "generate"
+    return study.forecast.batch_size or sorted({min(known), max(known)} if generates else {max(known)})
 
 
 def usual_precision(target: Target, precision: str = "mixed") -> str:

@@ -220,46 +220,52 @@ GROUPS: dict[str, Callable[[HardwareRow], bool]] = {
 }
 
 
+def names_tpu(name: str) -> bool:
+    """Return whether a name is the group of TPUs, or a TPU or slice of one."""
+    name = name.strip().casefold()
+    return name == "tpu" or name.startswith(("tpu ", "v2-", "v3-", "v4-", "v5", "v6e"))
+
+
 def devices_in(names: Iterable[str], software: Software = "xla") -> list[str]:
-    """Names of devices, with those of each group among them (`tpu`, `free`) in its place."""
-    found: list[str] = []
+    """Return names of devices, with those of each group among them (`tpu`, `free`) in its place."""
+    devices: list[str] = []
     for name in names:
         group = GROUPS.get(name.casefold())
         if group is None:
-            found.append(name)
+            devices.append(name)
             continue
         rows = [row for row in target_rows().values() if software in row.software and group(row)]
-        found += [row.device for row in rows]
+        devices += [row.device for row in rows]
         if name.casefold() == "free":  # of a TPU also the slice that is free
-            found += [
-                each.name
+            devices += [
+                topology.name
                 for row in rows
-                for each in _slices(row.device)
-                if any(offer.offer == "free" and offer.count == each.chips > 1 for offer in row.offers)
+                for topology in _slices(row.device)
+                if any(offer.offer == "free" and offer.count == topology.chips > 1 for offer in row.offers)
             ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(devices))
 
 
 def targets_in(
     names: Iterable[str], counts: Sequence[int] = (1,), find: "Callable[[str, int | None], Target] | None" = None
 ) -> list[Target]:
-    """Each device in each number: so many GPUs, or a slice of so many chips of a TPU; else its smallest slice.
+    """Return each device in each number: so many GPUs, or a TPU's slice of so many chips; else its smallest slice.
 
     A slice that is named has its own number alone.
     """
     find = find or find_target
-    found: dict[str, Target] = {}
+    by_label: dict[str, Target] = {}
     for name in names:
         first = find(name, None)
         if first.kind == "gpu":
             targets = [find(name, None if count == 1 else count) for count in counts]
-        elif _plain(name) in {_plain(each) for topology in TOPOLOGIES.values() for each in topology.names}:
+        elif _plain(name) in {_plain(known) for topology in TOPOLOGIES.values() for known in topology.names}:
             targets = [first]
         else:
-            slices = {each.chips: each.devices for each in _slices(first.device)}
+            slices = {topology.chips: topology.devices for topology in _slices(first.device)}
             targets = [find(name, slices[count]) for count in counts if count in slices] or [first]
-        found |= {target.label: target for target in targets if target.label not in found}
-    return list(found.values())
+        by_label |= {target.label: target for target in targets if target.label not in by_label}
+    return list(by_label.values())
 
 
 def all_targets(devices: int = 1, software: Software = "xla") -> list[Target]:

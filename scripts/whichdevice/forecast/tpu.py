@@ -22,7 +22,8 @@ TEMPORARY, IN_LOOPS = 0.8, 1.25
 ESTIMATE = "a first estimate from the program of a GPU; --exact compiles with the TPU's own compiler, in minutes"
 KERAS = "Keras needs its JAX backend there (KERAS_BACKEND=jax)"
 PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; "
-PYTORCH += "its interval is wide: published times are of ports alone"
+PYTORCH += "the interval is wide: published times are of ports alone"
+PORTED = "PyTorch on TPU"  # the name of the constants of a step that nobody runs as it is
 FULL_ROWS = 8  # of a batch, that a matrix unit takes at a time
 LOOPS_SHARE = 0.3  # of the time, from which on loops over time steps are a cause
 WORTH = 0.85  # of the time of an example, from which on a change is worth a sentence
@@ -59,7 +60,7 @@ def is_tight(needed: float, target: Target) -> bool:
 
 
 def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any], ...]:
-    """What keeps a TPU's matrix units idle, with what to set instead, the strongest first.
+    """Return what keeps a TPU's matrix units idle, with what to set instead, the strongest first.
 
     `cause` is float32, "time steps" or batch; `share` is its part of the device's time, `time` that of an example after
     the change over today's. `batch` are the examples of one chip.
@@ -86,7 +87,7 @@ def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any]
         {"cause": "time steps", "share": recurrent, "setting": round(times), "time": larger if loops else 1.0},
         {"cause": "batch", "share": 1.0, "setting": round(times), "time": larger if few else 1.0},
     ]  # fmt: skip
-    return tuple(sorted((one for one in causes if one["time"] <= WORTH), key=lambda one: one["time"]))
+    return tuple(sorted((cause for cause in causes if cause["time"] <= WORTH), key=lambda cause: cause["time"]))
 
 
 def _larger(work: Work, times: float) -> Work:

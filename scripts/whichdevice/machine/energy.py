@@ -231,7 +231,7 @@ class _Tally:
     def add_up(self, part: str | None, of: list[str]) -> None:
         metered = [self._parts.pop(name) for name in of if name in self._parts]
         if metered and part is not None:
-            joules, seconds = sum(entered.joules for entered in metered), sum(each.seconds for each in metered)
+            joules, seconds = sum(entered.joules for entered in metered), sum(entered.seconds for entered in metered)
             self._parts[part] = MeteredPart(joules=joules, seconds=seconds)
 
     def energy(self) -> Energy:

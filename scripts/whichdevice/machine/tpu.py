@@ -15,6 +15,8 @@ from whichdevice.machine.devices import DeviceFacts, visible_list
 GOOGLE = "0x1ae0"
 ROOT = Path("/")
 GIB = 2**30
+
+
 def present(root: Path = ROOT) -> int:
     """TPU cores that this process may use."""
     return _look(root)[0]

@@ -16,7 +16,7 @@ from whichdevice.measuring.estimated_memory import SLACK, weight_bytes
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.inference_run import inference_facts, input_batches
 from whichdevice.measuring.job import Job, timed_call
-from whichdevice.measuring.timing import Budget, find_steady_state, planted, steady_of, time_steps, timed
+from whichdevice.measuring.timing import Budget, find_steady_state, steady_of, time_steps, timed
 from whichdevice.records.schema import GENERATED_UNIT, Generated, Request, WorkloadFacts
 from whichdevice.workloads.base import prompt_length, tokens_of
 
@@ -73,7 +73,7 @@ def timed_prefill(generator: Generator, request: Request, shape: tuple[int, ...]
     emit.progress("compiling the prompt's program")
     first = timed(prepare, 1)
     emit.progress("timing the prompt")
-    state = find_steady_state(planted(prepare, request.slowdown), Budget(request.seconds, request.min_steps))
+    state = find_steady_state(prepare, Budget(request.seconds, request.min_steps))
     return Generated(
         prompt=prompt,
         length=length,

@@ -106,7 +106,6 @@ def build_request(study: Study, run: Run) -> Request:
         dataset=model.dataset,
         source=study.data.sources.get(model.dataset) if model.dataset else None,
         options=workload.options,
-        slowdown=workload.slowdown,
     )
 
 

@@ -264,7 +264,7 @@ def time_steps(
     budget = Budget(request.seconds, request.min_steps, max(0, steps_per_epoch - 1))
     emit.timed_windows()
     emit.energy_part(next(names))
-    state = find_steady_state(planted(prepare, request.slowdown), budget, warmed, report, window)
+    state = find_steady_state(prepare, budget, warmed, report, window)
     emit.timed_windows()
     _emit_energy(len(state.warm_up), len(state.windows), emit)
     if request.kind == "gpu":
@@ -282,27 +282,6 @@ def _emit_energy(warm_up: int, steady: int, emit: Emitter) -> None:
     emit.energy_sum("warm_up", names[:warm_up])
     emit.energy_sum("steady", names[warm_up:-1])
     emit.energy_sum(None, names[-1:])
-
-
-def planted(prepare: PrepareSteps, slowdown: float) -> PrepareSteps:
-    """The same steps, made slower by this share of their time: the processor waits busily, within the clock."""
-    if not slowdown:
-        return prepare
-
-    def slower(steps: int) -> Callable[[], object]:
-        run = prepare(steps)
-
-        def go() -> object:
-            start = time.perf_counter()
-            result = run()
-            end = start + (time.perf_counter() - start) * (1 + slowdown)
-            while time.perf_counter() < end:
-                pass
-            return result
-
-        return go
-
-    return slower
 
 
 def _warm_up(found: SteadyState, steps_per_epoch: int) -> dict:

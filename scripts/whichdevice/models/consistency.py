@@ -38,12 +38,12 @@ def by_output(loss: Tree, *trees: Tree) -> list[tuple[Any, ...]]:
     """(loss, leaf of each tree, place in words) for every output: one loss for all, or one for each of them."""
     first = named(trees[0], "")
     losses = named(loss, "")
-    found = []
+    outputs = []
     for key in first:
-        own = losses.get(key) if isinstance(loss, dict | tuple | list) else loss
+        part = losses.get(key) if isinstance(loss, dict | tuple | list) else loss
         place = f" of output {key.strip('/').replace('#', '')}" if key else ""
-        found.append((own, *(named(tree, "").get(key) for tree in trees), place))
-    return found
+        outputs.append((part, *(named(tree, "").get(key) for tree in trees), place))
+    return outputs
 
 
 def check_inputs(given: Tree, signature: Signature, length: int | None, file: str) -> None:
@@ -88,8 +88,8 @@ def check_outputs(target: Tree, signature: Signature, loss: Tree, length: int | 
         return  # Keras takes targets of some of the outputs by their names
     same = isinstance(target, Mapping) == isinstance(signature.outputs, Mapping)
     if same and {*named(target, "")} == {*named(signature.outputs, "")}:
-        for own, given, made, place in by_output(loss, target, signature.outputs):
-            _check_output(given, made.shape, own, length, f"{file}:{place}" if place else f"{file}:")
+        for part, given, made, place in by_output(loss, target, signature.outputs):
+            _check_output(given, made.shape, part, length, f"{file}:{place}" if place else f"{file}:")
 
 
 def check_data(given: Mapping[str, np.ndarray], held_out: Mapping[str, np.ndarray], declared: Declaration,

@@ -127,27 +127,27 @@ def _convolution(equation: Any) -> float:
 
 def _inner(equation: Any) -> list[Any]:
     """The jaxprs that an equation holds."""
-    found = []
+    inner = []
     for value in equation.params.values():
         for part in value if isinstance(value, list | tuple) else [value]:
             part = getattr(part, "jaxpr", part)
             if hasattr(part, "eqns"):
-                found.append(part)
-    return found
+                inner.append(part)
+    return inner
 
 
 def _opaque(jaxpr: Any) -> set[str]:
     """Return what hides operations from the count: loops of unknown length with products, foreign kernels."""
-    found: set[str] = set()
+    hidden: set[str] = set()
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         inner = _inner(equation)
         if name == "while" and any(_flops(body) for body in inner):
-            found.add("repeats of a loop")
+            hidden.add("repeats of a loop")
         elif name in OPAQUE:
-            found.add(name)
-        found.update(*map(_opaque, inner))
-    return found
+            hidden.add(name)
+        hidden.update(*map(_opaque, inner))
+    return hidden
 
 
 def by_torch(model: Any, inputs: Tree) -> Costs:

@@ -68,21 +68,21 @@ def model_costs(
     backend = keras.backend.backend()
     try:
         if workload is not None and find_spec("jax") is not None and (kept is not None or backend != "jax"):
-            found = _counted_elsewhere(workload, inputs, known.parameters, kept)
+            costs = _counted_elsewhere(workload, inputs, known.parameters, kept)
         elif backend == "jax":
-            found = by_jax(model, inputs)
+            costs = by_jax(model, inputs)
         elif backend == "torch":
-            found = by_torch(model, inputs)
+            costs = by_torch(model, inputs)
         else:
             return replace(known, counted="unknown: counting needs JAX or PyTorch, and neither is installed")
     except Exception as error:  # a model that is at fault fails in training, in its own words
         return replace(known, counted=f"unknown: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
-    if found.parameters not in (0, known.parameters):
+    if costs.parameters not in (0, known.parameters):
         return replace(known, counted="unknown: on JAX the model has another number of weights")
-    found = _honest(found, model)
-    if any(None in array.shape for array in leaves(inputs)) and found.counted == WHOLE_COUNT:
-        found = replace(found, counted="a lower bound: open axes of the input count 1")
-    return replace(found, parameters=known.parameters, trainable_parameters=trainable)
+    costs = _honest(costs, model)
+    if any(None in array.shape for array in leaves(inputs)) and costs.counted == WHOLE_COUNT:
+        costs = replace(costs, counted="a lower bound: open axes of the input count 1")
+    return replace(costs, parameters=known.parameters, trainable_parameters=trainable)
 
 
 def _honest(found: Costs, model: Any) -> Costs:
@@ -99,12 +99,12 @@ def _honest(found: Costs, model: Any) -> Costs:
 
 def _all_layers(model: Any) -> list[Any]:
     """A model's layers, and the layers of the models in it."""
-    found, waiting = [], [model]
+    layers, waiting = [], [model]
     while waiting:
         layer = waiting.pop()
-        found.append(layer)
+        layers.append(layer)
         waiting += getattr(layer, "layers", [])
-    return found
+    return layers
 
 
 def output_shape(model: Any, example: Tree, outputs: Tree = None) -> list[int]:
@@ -136,13 +136,13 @@ def _inputs(model: Any, sequence_length: int | None, example: Tree) -> Tree:
     """Shapes and types of one input: as given, else the model's own with the sequence along open axes."""
     if example is not None and not (isinstance(example, tuple | list) and _is_shape(example)):
         return example
-    own = tuple(
+    inputs = tuple(
         Array(tuple(sequence_length if size is None else size for size in tensor.shape[1:]), str(tensor.dtype))
         for tensor in model.inputs
     )
     if example is not None:  # the shape of the first
-        own = (replace(own[0], shape=tuple(example)), *own[1:])
-    return own[0] if len(own) == 1 else own
+        inputs = (replace(inputs[0], shape=tuple(example)), *inputs[1:])
+    return inputs[0] if len(inputs) == 1 else inputs
 
 
 def _counted_elsewhere(workload: TrainingWorkload, example: Tree, parameters: int, kept: Path | None) -> Costs:

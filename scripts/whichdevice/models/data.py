@@ -197,8 +197,8 @@ def _gathered(given: Any, examples: int | None, where: str, input_: Tree) -> tup
             pieces = [arrays[key] for arrays in flat if key in arrays]
             shapes = {piece.shape[1:] if batches else piece.shape for piece in pieces}
             if len(shapes) > 1 or len(pieces) < len(flat):
-                found = " and ".join(map(str, sorted(shapes)[:2]))
-                raise StudyError(f"{where} yields {name} of different shapes: {found}; pad them to one")
+                two = " and ".join(map(str, sorted(shapes)[:2]))
+                raise StudyError(f"{where} yields {name} of different shapes: {two}; pad them to one")
             together[key] = join(pieces)[:examples]
         joined.append(packed(together, name))
     return tuple(joined)
@@ -302,11 +302,11 @@ def _inputs(array: Array, shape: tuple[int, ...], random: np.random.Generator) -
 def _targets(inputs: list[np.ndarray], array: Array, shape: tuple[int, ...]) -> np.ndarray:
     below = array.below or (256 if array.dtype == "uint8" else None)
     if below is not None:
-        for own in inputs:
-            if own.shape == shape and own.dtype.kind in "iu":
-                return ((own.astype(np.int64) * 7 + 3) % below).astype(array.dtype)
+        for numbers in inputs:
+            if numbers.shape == shape and numbers.dtype.kind in "iu":
+                return ((numbers.astype(np.int64) * 7 + 3) % below).astype(array.dtype)
     taken = max(1, PROJECTED // len(inputs))
-    first = np.concatenate([_standard(own.reshape(len(own), -1)[:, :taken]) for own in inputs], axis=1)
+    first = np.concatenate([_standard(numbers.reshape(len(numbers), -1)[:, :taken]) for numbers in inputs], axis=1)
     fixed = np.random.default_rng(0)  # the same rule for training and validation
     size = int(np.prod(shape[1:]))
     weights = fixed.standard_normal((first.shape[1], min(size, PROJECTED)), dtype=np.float32)

@@ -249,7 +249,7 @@ class FaultError(ValueError):
 def constants(tree: ast.Module) -> list[tuple[str, Any, int]]:
     """(name, value, line) of each assignment to a name in capitals; the value is a FaultError where it is not plain."""
     known: dict[str, Any] = {}
-    found = []
+    assigned = []
     for node in tree.body:
         for target, written in _assigned(node):
             try:
@@ -257,8 +257,8 @@ def constants(tree: ast.Module) -> list[tuple[str, Any, int]]:
             except FaultError as error:
                 known[target] = error
             if target.isupper():
-                found.append((target, known[target], node.lineno))
-    return found
+                assigned.append((target, known[target], node.lineno))
+    return assigned
 
 
 def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from whichdevice.models.tuning import Tuning
 
 PREFIX = "hf:"
-LARGE = 1e9  # weights of a decoder from which on torchtune, LitGPT and Transformers 5 hold them all in bfloat16
+LARGE_DECODER = 1e9  # weights of a decoder from which on torchtune, LitGPT and Transformers 5 hold them all in bfloat16
 LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
 TUNING = (
     "method", "lora_rank", "lora_layers", "lora_dropout",
@@ -62,8 +62,8 @@ class Configuration:
     @property
     def layers(self) -> int | None:
         """How many equal layers it has; None where they are not equal, or it does not say."""
-        found = {int(self.fields[name]) for name in LAYERS if self.fields.get(name)}
-        return found.pop() if len(found) == 1 and not any(self.fields.get(name) for name in UNEQUAL) else None
+        counts = {int(self.fields[name]) for name in LAYERS if self.fields.get(name)}
+        return counts.pop() if len(counts) == 1 and not any(self.fields.get(name) for name in UNEQUAL) else None
 
     def number(self, *names: str) -> int:
         """The first of these fields that it has, else 0."""
@@ -72,7 +72,7 @@ class Configuration:
     @property
     def in_bfloat16(self) -> bool:
         """Return whether people train it all in bfloat16: a large decoder, or one that is published so."""
-        return self.task == "CausalLM" and (self.dtype == "bfloat16" or (self.parameters or 0) >= LARGE)
+        return self.task == "CausalLM" and (self.dtype == "bfloat16" or (self.parameters or 0) >= LARGE_DECODER)
 
     @property
     def longest(self) -> int:
@@ -134,12 +134,12 @@ def _register_causal(transformers: Any) -> None:
 def known_models(path: Path = HUB_TABLE) -> Mapping[str, Configuration]:
     """The committed sizes by name."""
     with path.open(encoding="utf-8", newline="") as file:
-        found = {}
+        models = {}
         for line in csv.DictReader(file):
             pairs = (pair.partition("=") for pair in line["fields"].split())
             fields = {key: json.loads(value) for key, _, value in pairs}
-            found[line["model"]] = Configuration(line["model"], line["type"], fields, int(line["parameters"]))
-        return found
+            models[line["model"]] = Configuration(line["model"], line["type"], fields, int(line["parameters"]))
+        return models
 
 
 def configuration(name: str) -> Configuration:
@@ -150,7 +150,8 @@ def configuration(name: str) -> Configuration:
     models = known_models()
     if (model := hub_model(name)) is not None:
         return models[model]
-    plain = {part: model for model in models for part in (model.casefold(), model.casefold().rpartition("/")[2])}
+    plain = {model.casefold(): model for model in models}
+    plain |= {model.casefold().rpartition("/")[2]: model for model in models}
     near = get_close_matches(name.casefold(), plain, 1, 0.75)
     hint = f"; did you mean {PREFIX}{plain[near[0]]}?" if near else ""
     raise StudyError(

@@ -329,15 +329,15 @@ class JaxFile(NativeFile):
         try:
             import optax
 
-            found = getattr(optax.losses, name, None)
+            function = getattr(optax.losses, name, None)
         except ImportError:
-            found = None
-        if found is None:
+            function = None
+        if function is None:
             raise StudyError(
                 f"{self.address.label}: {constant} {name!r} is not cross_entropy, mean_squared_error or in "
                 f"optax.losses; write a function {constant.lower()}(output, target)"
             )
-        return found  # type: ignore[no-any-return]
+        return function  # type: ignore[no-any-return]
 
     def _accuracy(self, output: Any, target: Any) -> Any:
         return (output.argmax(-1) == target).astype("float32")

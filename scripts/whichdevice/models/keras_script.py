@@ -26,7 +26,7 @@ from whichdevice.models.consistency import check_declared
 from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
-from whichdevice.models.model_file import called_with, looks_up, overridden
+from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
 from whichdevice.models.script_run import SAMPLE, Found, Run, Script, Watcher, calls_of, others_like
 from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
@@ -120,11 +120,10 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
 def _check_trainable(model: Any, where: str) -> None:
     if not model.compiled:
         raise StudyError(f"{where}: the model is not compiled: call model.compile(...) before fit")
-    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
-        raise StudyError(
-            f"{where}: the model has a train_step(data) of TensorFlow or PyTorch; "
-            "forecasts are compiled with JAX: write compute_loss(x, y, y_pred, ...), or a train_step(state, data)"
-        )
+    try:
+        require_jax_step(model)
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from None
 
 
 def _made(

@@ -31,7 +31,7 @@ IMAGE_SIZES = {  # that a network of keras.applications was made for; the others
     "InceptionResNetV2": 299, "InceptionV3": 299, "NASNetLarge": 331, "Xception": 299,
 }  # fmt: skip
 TEXT = ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim")
-SIZES: dict[str, tuple[str, tuple[int, ...]]] = {  # preset: class before "Backbone", the sizes in TEXT
+PRESETS: dict[str, tuple[str, tuple[int, ...]]] = {  # preset: class before "Backbone", the sizes in TEXT
     "bert_tiny_en_uncased": ("Bert", (30522, 2, 2, 128, 512)),  # Turc et al., 2019
     "bert_small_en_uncased": ("Bert", (30522, 4, 8, 512, 2048)),
     "bert_medium_en_uncased": ("Bert", (30522, 8, 8, 512, 2048)),
@@ -127,12 +127,12 @@ def _hub(address: Address) -> Adapter:
     preset = address.function
     if find_spec("keras_hub") is None:
         raise StudyError(f"workload {address.text}: KerasHub is not installed here: pip install keras-hub")
-    if preset not in SIZES:
+    if preset not in PRESETS:
         raise StudyError(
-            f"workload {address.text}: its sizes are not known without a download{_near(preset, [*SIZES])}; for "
+            f"workload {address.text}: its sizes are not known without a download{_near(preset, [*PRESETS])}; for "
             "another model write a file whose model(options) makes its backbone (docs/reference/model-file.md)"
         )
-    kind, sizes = SIZES[preset]
+    kind, sizes = PRESETS[preset]
     causal = kind in CAUSAL
 
     def model(options: Options) -> Any:

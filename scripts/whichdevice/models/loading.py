@@ -225,14 +225,14 @@ def _again(text: str, options: Options) -> Workload:
 
 def _class_in(source: ModuleType, name: str) -> type[Workload]:
     """The one workload class that a file defines."""
-    found = [
+    classes = [
         value
         for value in vars(source).values()
         if isinstance(value, type) and issubclass(value, Workload) and value.__module__ == source.__name__
     ]
-    if len(found) != 1:
-        raise StudyError(f"workload {name}: holds {len(found)} workload classes; it needs exactly one")
-    return found[0]
+    if len(classes) != 1:
+        raise StudyError(f"workload {name}: holds {len(classes)} workload classes; it needs exactly one")
+    return classes[0]
 
 
 def _import(address: Address) -> ModuleType:

@@ -89,9 +89,9 @@ def _keras_function(kind: str, name: str, constant: str, file: str) -> Measure:
     import keras
 
     try:
-        found = getattr(keras, kind).get(name)
+        function = getattr(keras, kind).get(name)
     except ValueError:
-        found = None
-    if found is None:
+        function = None
+    if function is None:
         raise StudyError(f"{file}: {constant} {name!r} is none that Keras knows; write a function {constant.lower()}")
-    return found
+    return function

@@ -426,7 +426,7 @@ class ModelFile(TrainingWorkload):
             raise StudyError(f"{self.address.label}: {part} fails{self._where()}: {line}") from error
 
     def _where(self) -> str:
-        """On which of Keras' backends."""
+        """Name the backend of Keras."""
         if self.framework != KERAS:
             return ""
         import keras
@@ -475,6 +475,15 @@ def overridden(model: Any) -> list[str]:
 
     classes = [kind for kind in type(model).__mro__ if kind.__module__.partition(".")[0] not in FRAMEWORKS]
     return [name for name in OWN_STEP if any(name in vars(kind) for kind in classes) and hasattr(keras.Model, name)]
+
+
+def require_jax_step(model: Any) -> None:
+    """Raise StudyError on a train_step of the model's own that has not the form of Keras on JAX."""
+    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
+        raise StudyError(
+            "the model's own train_step(data) is written for TensorFlow or PyTorch, and JAX compiles the forecasts; "
+            "write it as Keras on JAX takes it, train_step(state, data), or write compute_loss(x, y, y_pred, ...)"
+        )
 
 
 def error_line(error: BaseException, address: Address) -> str:

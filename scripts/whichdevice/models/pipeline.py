@@ -19,7 +19,7 @@ MOST_BATCHES = 2000
 
 
 class Rate(NamedTuple):
-    """What so many workers give; 0 workers: the training's own process."""
+    """The examples that a number of workers give; 0 workers: the training's own process."""
 
     workers: int
     examples_per_second: float
@@ -30,13 +30,13 @@ class Rate(NamedTuple):
 def rates(given: Any, batch_size: int) -> list[Rate]:
     """Rates with 0 workers, one, one for each core, and as written, as far as a pipeline has workers; [] of arrays."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    found = [
+    rates = [
         Rate(workers, *_timed(make(workers), batch_size)) for workers, make in _makers(given, sorted({0, 1, cores}))
     ]
-    found = [rate for rate in found if rate.examples_per_second]
-    most = max((rate.workers for rate in found), default=0)
-    written = min(getattr(given, "num_workers", best(found).workers if found else 0), most)  # tf.data's: what it finds
-    return [rate._replace(written=rate.workers == written) for rate in found]
+    rates = [rate for rate in rates if rate.examples_per_second]
+    most = max((rate.workers for rate in rates), default=0)
+    written = min(getattr(given, "num_workers", best(rates).workers if rates else 0), most)  # tf.data's: what it finds
+    return [rate._replace(written=rate.workers == written) for rate in rates]
 
 
 def best(found: Iterable[Any]) -> Any:
@@ -60,10 +60,10 @@ def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
 
 
 def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int], Iterable[Any]]]]:
-    """For each number of workers a function that makes the pipeline anew."""
+    """A function that makes the pipeline anew, by number of workers."""
     if hasattr(given, "batch_sampler") and hasattr(given, "dataset"):  # PyTorch's DataLoader
-        more = min(given.num_workers, wanted[-1])  # workers beyond the cores take turns
-        for workers in [given.num_workers] if _streams(given) else sorted({*wanted, more}):
+        theirs = min(given.num_workers, wanted[-1])  # workers beyond the cores take turns
+        for workers in [given.num_workers] if _streams(given) else sorted({*wanted, theirs}):
             yield workers, lambda workers: _loader(given, workers)
     elif hasattr(given, "as_numpy_iterator"):  # tf.data: its threads are its workers
         for workers in wanted[1:]:
@@ -83,12 +83,12 @@ def _loader(given: Any, workers: int) -> Any:
     if workers:
         names = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
         kept |= {name: getattr(given, name) for name in names}
-    own = {} if _streams(given) else {"sampler": given.sampler}
+    order = {} if _streams(given) else {"sampler": given.sampler}
     if given.batch_sampler is None:  # the dataset gives batches itself
-        return DataLoader(given.dataset, batch_size=None, **own, **kept)
+        return DataLoader(given.dataset, batch_size=None, **order, **kept)
     if given.batch_size is None or type(given.batch_sampler).__name__ != "BatchSampler":
         return DataLoader(given.dataset, batch_sampler=given.batch_sampler, **kept)
-    return DataLoader(given.dataset, batch_size=given.batch_size, drop_last=given.drop_last, **own, **kept)
+    return DataLoader(given.dataset, batch_size=given.batch_size, drop_last=given.drop_last, **order, **kept)
 
 
 def _streams(loader: Any) -> bool:

@@ -149,8 +149,14 @@ def script_adapter(address: Address) -> ScriptAdapter:
     return ScriptAdapter(address, unknown, load)
 
 
-@cache
 def _started(address: Address) -> SimpleNamespace:
+    """Return the script's functions in the number format that Keras has now: a process may compile for several."""
+    keras = sys.modules.get(KERAS)
+    return _started_in(address, None if keras is None else keras.config.dtype_policy().name)
+
+
+@cache
+def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
     assert address.path is not None
     if (found := known(address)) is not None and found.framework == KERAS:
         from whichdevice.models.keras_script import kept_keras

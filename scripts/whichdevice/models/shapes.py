@@ -107,8 +107,8 @@ def signature_of(model: Any, given: Tree | None, file: str) -> Signature:
 
     if not isinstance(model, keras.Model):
         what = "None (is a `return` missing?)" if model is None else f"a {type(model).__name__}"
-        own = any(kind.__module__ == "torch.nn.modules.module" for kind in type(model).__mro__)
-        hint = '; for a PyTorch module add FRAMEWORK = "torch"' if own else ""
+        is_module = any(kind.__module__ == "torch.nn.modules.module" for kind in type(model).__mro__)
+        hint = '; for a PyTorch module add FRAMEWORK = "torch"' if is_module else ""
         raise StudyError(f"{file}: model() returns {what}; a Keras model is needed{hint}")
     if model.built and getattr(model, "inputs", None):
         one = isinstance(model, keras.Sequential)

@@ -30,7 +30,7 @@ OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_w
 FROM_LOGITS = ("binary_cross_entropy_with_logits", "BCEWithLogitsLoss")
 WITHOUT_LOSS = "add LOSS, a name of torch.nn.functional such as cross_entropy, or a function loss(output, target)"
 EIGHT_BITS = "AdamW8bit"
-LARGE = 5e8  # parameters of a module that is not made before it is known to fit
+DEFERRED_PARAMETERS = 5e8  # parameters of a module that is not made before it is known to fit
 NAMED_OUTPUTS = ("logits", "last_hidden_state")  # of Hugging Face's outputs
 
 
@@ -186,7 +186,7 @@ class TorchFile(NativeFile):
         if self.only_on_gpu:
             raise StudyError(f"{self.address.label}: {self.only_on_gpu}")
         shapes, large = self._without_values(), True
-        if shapes is None or sum(parameter.numel() for parameter in shapes.parameters()) < LARGE:
+        if shapes is None or sum(parameter.numel() for parameter in shapes.parameters()) < DEFERRED_PARAMETERS:
             shapes, large = self.made_module(), False
         model = TorchModel(shapes, self, large)
         if self.own_loss:
@@ -233,10 +233,10 @@ class TorchFile(NativeFile):
     def loss(self, target: Any, prediction: Any) -> Any:
         """Mean loss of a batch in float32, of the module's whole output."""
         if self.own_loss:
-            own = getattr(prediction, "loss", None)
-            if own is None:
+            given = getattr(prediction, "loss", None)
+            if given is None:
                 raise StudyError(f"{self.address.label}: the model's output has no `loss`; {WITHOUT_LOSS}")
-            return own.float().mean()
+            return given.float().mean()
         return self._loss_function()(prediction, target).float().mean()
 
     def quality(self, target: Any, prediction: Any) -> Any:
@@ -295,11 +295,11 @@ class TorchFile(NativeFile):
         """A loss (output, target) by its name in torch.nn.functional, or by the name of its class in torch.nn."""
         from torch import nn
 
-        found = getattr(nn.functional, name, None) if name.endswith("_loss") or name in OTHER_LOSSES else None
+        function = getattr(nn.functional, name, None) if name.endswith("_loss") or name in OTHER_LOSSES else None
         if name.endswith("Loss") and (kind := getattr(nn, name, None)) is not None:
-            found = kind()
+            function = kind()
             name = "cross_entropy" if name in ("CrossEntropyLoss", "NLLLoss") else name
-        if found is None:
+        if function is None:
             raise StudyError(
                 f"{self.address.label}: {constant} {name!r} is not in torch.nn.functional, e.g. cross_entropy; or "
                 f"write a function {constant.lower()}(output, target)"
@@ -310,8 +310,8 @@ class TorchFile(NativeFile):
         def loss(output: Any, target: Any) -> Any:
             prediction = prediction_of(output).float()
             if name in OF_CLASSES:
-                return found(*by_class(prediction, target, places_first))
-            return found(prediction, target.to(prediction.dtype).reshape(prediction.shape))
+                return function(*by_class(prediction, target, places_first))
+            return function(prediction, target.to(prediction.dtype).reshape(prediction.shape))
 
         return loss
 

@@ -94,14 +94,14 @@ def _adapt(module: nn.Module, tuning: Tuning, label: str) -> None:
     """Freeze the module, give its linear layers adapters, and hold their weights in 4 bits with `qlora`."""
     for parameter in module.parameters():
         parameter.requires_grad_(False)
-    found = list(linear_layers(module))
-    wanted = {name for name, _ in found}
+    layers = list(linear_layers(module))
+    wanted = {name for name, _ in layers}
     if tuning.lora_layers == "attention":
         wanted = {name for name in wanted if QUERIES_AND_VALUES.search(name)}
-        wanted = wanted or {name for name, _ in found if ALL_OF_ATTENTION.search(name)}
+        wanted = wanted or {name for name, _ in layers if ALL_OF_ATTENTION.search(name)}
     if not wanted:
         raise StudyError(f"{label}: no linear layers that LoRA could take")
-    for name, layer in found:
+    for name, layer in layers:
         owner, _, last = name.rpartition(".")
         held: nn.Module = Linear4bit(layer) if tuning.method == "qlora" and last != KEPT_OF_T5 else layer
         if name in wanted:

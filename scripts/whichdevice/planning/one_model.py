@@ -31,7 +31,7 @@ from whichdevice.records.products import CompiledRecord, ProgramRequest, read_co
 from whichdevice.records.schema import Record
 from whichdevice.terminal import Countdown, LiveLine
 
-HERE = "this_machine"  # the study's name for it
+THIS_MACHINE = "this_machine"  # the study's name for it
 PROCESSES = 3  # that measure the step here
 PROCESS_SECONDS, PROGRAM_SECONDS = 15.0, 6.0  # guesses until the first one is finished
 LONGEST_STEP = 60.0  # seconds; a step that takes longer here is estimated instead
@@ -104,7 +104,7 @@ class OneModel:
         }
         values: dict[str, Any] = {
             "study": "ask",
-            "devices": {HERE: {"kind": "cpu"}},
+            "devices": {THIS_MACHINE: {"kind": "cpu"}},
             "measure": {
                 "seconds": 1.0, "min_steps": 1, "repeats": PROCESSES, "retry_disturbed": False, "breakdown": False,
             },
@@ -168,7 +168,7 @@ class OneModel:
         from whichdevice.study_cells import study_runs
 
         again = self.question.again
-        here, eager = HERE.replace("_", " "), software_of(self.model.text) == "eager"
+        here, eager = THIS_MACHINE.replace("_", " "), software_of(self.model.text) == "eager"
         reasons = {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
         if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
             raise StudyError(failed)
@@ -182,9 +182,9 @@ class OneModel:
         def enough(number: int) -> bool:
             """Whether the records of that run's cell say all: it does not run here, or takes so long that two do."""
             same = zip(records, runs, strict=True)
-            own = [record for record, run in same if record is not None and run.cell == runs[number].cell]
-            long = any((record.ended - record.started).total_seconds() > LONG_SECONDS for record in own)
-            return any(record.status != "ok" for record in own) or (long and len(own) > 1)
+            earlier = [record for record, run in same if record is not None and run.cell == runs[number].cell]
+            long = any((record.ended - record.started).total_seconds() > LONG_SECONDS for record in earlier)
+            return any(record.status != "ok" for record in earlier) or (long and len(earlier) > 1)
 
         missing = [number for number, record in enumerate(records) if record is None and not enough(number)]
 
@@ -227,17 +227,17 @@ class OneModel:
 
         traced = [record for path in compiled if path.is_file() for record in [read_compiled(path)]]
         one = next(
-            (each for each in traced if each.facts and each.facts.memory_parts and each.asked.devices == 1), None
+            (trace for trace in traced if trace.facts and trace.facts.memory_parts and trace.asked.devices == 1), None
         )
         if one is None or one.facts is None or one.asked.mode == "decode" or one.asked.mode == "prefill":
             return None
         wider = 2.0 if one.asked.precision != "float32" else 1.0  # a CPU takes the step in float32
         operations, nbytes = one.facts.operations or 0.0, (one.facts.nbytes or 0.0) * wider
-        step = operations / (step_flops(self.study, HERE, "float32") or 1.0) + nbytes / BYTES_PER_SECOND
+        step = operations / (step_flops(self.study, THIS_MACHINE, "float32") or 1.0) + nbytes / BYTES_PER_SECOND
         needed, available = sum(one.facts.memory_parts.get(name, 0.0) for name in PARTS), float(total_memory() or 0)
         if needed <= available and step <= LONGEST_STEP:
             return None
-        return estimated(HERE.replace("_", " "), step, needed, available)
+        return estimated(THIS_MACHINE.replace("_", " "), step, needed, available)
 
     def _only_on_gpu(self) -> str | None:
         """Why no CPU runs a PyTorch model's step; None where one does."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from whichdevice.code_hash import code_hash
 from whichdevice.config.model import Study
-from whichdevice.config.prices import price_sheet
+from whichdevice.config.prices import price_sheets
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path, learning_runs
 from whichdevice.figures import figure_modules, figure_names
@@ -95,7 +95,7 @@ def drawing_code(study: Study) -> dict[str, str]:
     """
     tables = ["whichdevice.tables.make", *table_modules()]
     figures = ["whichdevice.figures", *figure_modules(*figure_names())]
-    sheets = [CONFIG / "published.csv", CONFIG / "hardware.csv", price_sheet(study.prices)]
+    sheets = [CONFIG / "published.csv", CONFIG / "hardware.csv", *price_sheets(study.prices)]
     page = sorted(path for ending in ("html", "jinja", "css", "js") for path in REPORT.glob(f"*.{ending}"))
     page += sorted(CONFIG.glob("forecast_*.*"))
     return {

@@ -1,4 +1,4 @@
-"""What an answer needs installed, named with one command before anything runs; and an answer by another Python.
+"""The packages that an answer needs, named with one command before anything runs; and an answer by another Python.
 
 An isolated installation (`uv tool`, `uvx`, pipx) has neither the user's PyTorch nor their own packages. `--python PATH`
 runs the same call with the interpreter of their environment: its packages come first, what whichdevice needs besides
@@ -52,8 +52,10 @@ def require(address: Address, kinds: Iterable[str] = ("gpu",), exact: bool = Fal
     """
     _refuse_bitsandbytes(address)
     framework, missing = needed_framework(address), []
-    own = {"tpu"} if exact else set()  # kinds that their own compiler makes programs for
-    compilers = [*(GPU if set(kinds) - own else ()), *([TPU] if own & set(kinds) else [])] if framework != TORCH else []
+    compiled_kinds = {"tpu"} if exact else set()  # kinds that their own compiler makes programs for
+    compilers = []
+    if framework != TORCH:
+        compilers = [*(GPU if set(kinds) - compiled_kinds else ()), *([TPU] if compiled_kinds & set(kinds) else [])]
     for requirement in (*FORECASTS[framework], *compilers):
         if not _installed("libtpu" if requirement == TPU else requirement.partition("=")[0]) and _exists(requirement):
             missing.append(requirement)
@@ -64,7 +66,7 @@ def require(address: Address, kinds: Iterable[str] = ("gpu",), exact: bool = Fal
     ]
     if missing:
         command = shlex.join([*_pip(), *missing])
-        names = ", ".join(each.partition("=")[0].partition("[")[0] for each in missing)
+        names = ", ".join(name.partition("=")[0].partition("[")[0] for name in missing)
         raise StudyError(f"{address.label} needs {names}, not installed in this environment: {command} ({HOW})")
 
 
@@ -78,16 +80,16 @@ def _refuse_bitsandbytes(address: Address) -> None:
     except (OSError, SyntaxError, ValueError, RecursionError):  # what comes after gives the reason
         return
     if names & FOUR_BITS:
-        found = LOADED.search(text.decode("utf-8", "replace"))
+        loaded = LOADED.search(text.decode("utf-8", "replace"))
         raise StudyError(
             f"{address.label}: bitsandbytes needs CUDA, and no GPU is needed to answer: leave it out of the file and "
             'write METHOD = "qlora" for 4-bit weights, OPTIMIZER = "AdamW8bit" for its optimiser; or ask '
-            f"hf:{found[1] if found else 'NAME'} --option method=qlora"
+            f"hf:{loaded[1] if loaded else 'NAME'} --option method=qlora"
         )
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
-    """What a file imports, names and passes by name; an argument that is False is not passed."""
+    """The words that a file imports, names and passes by name; an argument that is False is not passed."""
     for node in ast.walk(tree):
         given: list[tuple[str | None, ast.expr]] = []
         match node:
@@ -125,11 +127,11 @@ def _missing_imports(address: Address) -> Iterator[str]:
         return
     names = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module or "" for node in body if isinstance(node, ast.ImportFrom) and not node.level]
-    for name in dict.fromkeys(each.partition(".")[0] for each in names):
-        own = any(
+    for name in dict.fromkeys(module.partition(".")[0] for module in names):
+        is_local = any(
             (folder / name).is_dir() or (folder / f"{name}.py").is_file() for folder in (address.root, Path.cwd())
         )
-        if name and not own and find_spec(name) is None:
+        if name and not is_local and find_spec(name) is None:
             yield name
 
 

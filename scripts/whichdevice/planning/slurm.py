@@ -62,7 +62,7 @@ def never_starts(known: tuple[Partition, ...], asked: Mapping[str, Any]) -> str 
     if not known or (chosen is None and name is None):
         return None
     if chosen is None:
-        return f"partition {name} has no node that takes jobs; there are {', '.join(each.name for each in known)}"
+        return f"partition {name} has no node that takes jobs; there are {', '.join(node.name for node in known)}"
     for key, unit, most in (
         ("cpus_per_task", "cores", max(chosen.cores)),
         ("mem_mb", "MB of memory", chosen.memory),

@@ -73,12 +73,12 @@ class Request(Part):
     dataset: str | None
     source: str | None
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
-    slowdown: float = 0.0  # planted: share by which every timed window is made longer; 0 for everything but self-checks
 
     @model_validator(mode="before")
     @classmethod
-    def _of_version_1(cls, given: Any) -> Any:
-        return {name: given[name] for name in given if name != "profile"} if isinstance(given, dict) else given
+    def _without_old_fields(cls, given: Any) -> Any:
+        old = ("profile", "slowdown")
+        return {name: given[name] for name in given if name not in old} if isinstance(given, dict) else given
 
 
 class Memory(Part):

@@ -28,7 +28,7 @@ from whichdevice.report.numbers import (
 )
 from whichdevice.report.page import render
 from whichdevice.report.verdict import BROKEN, first_screen
-from whichdevice.results import FEW_POINTS, StudyResults
+from whichdevice.results import NOTHING, StudyResults
 from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.base import device_name, length_words, share_words
 from whichdevice.tables.costs import JOULES, LESS, MORE, USD
@@ -164,10 +164,11 @@ def _untargeted(table: pd.DataFrame) -> Iterator[str]:
 
 def forecast_section(study: StudyResults) -> dict[str, Any]:
     """Return rows of forecasts, and a line for programs without one; both empty where nothing was compiled."""
-    known = study.forecasts["step_time"].notna()
+    forecasts = study.asked_forecasts
+    known = forecasts["step_time"].notna()
     return {
-        "rows": [_forecast_row(row) for _, row in study.forecasts[known].iterrows()],
-        "missing": list(_without_forecast(study.forecasts[~known])),
+        "rows": [_forecast_row(row) for _, row in forecasts[known].iterrows()],
+        "missing": list(_without_forecast(forecasts[~known])),
     }
 
 
@@ -274,8 +275,9 @@ def _scaling_row(row: pd.Series) -> dict[str, Any]:
 def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str, Any]:
     """Everything that the template of `page` needs."""
     drawn = list(_figures(figures_folder, workflow_command(study.study, "figures")))
-    shown = _shown(study, [figure for figure in drawn if not figure["few"]])
-    few = [f"“{figure['title']}”" for figure in drawn if figure["few"] and shown.get(figure["category"], True)]
+    figures = [figure for figure in drawn if not figure["blank"]]
+    shown = _shown(study, figures)
+    blank = [f"“{figure['title']}”" for figure in drawn if figure["blank"] and shown.get(figure["category"], True)]
     kinds = dict.fromkeys(device.kind for device in study.study.devices.values())
     cells, cards, other = cell_table(study), machine_cards(study.runs), compared_with(study, page)
     how = reproductions(study, page, {key: card.number for key, card in cards.items()})
@@ -285,16 +287,15 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
     return {
         "study": study.study,
         "rule": RULE,
-        "swept": bool(study.crossover["sizes"].str.contains(" ").any()),  # two devices at two sizes or more
         "scaling": scaling_rows(study),
         "costs": cost_section(study),
         "limits": limit_rows(study),
         "first": first_screen(study),
         "compared_with": other,
         "cells": cells,
-        "figures": [figure for figure in drawn if not figure["few"]],
+        "figures": figures,
         "shown": shown,
-        "not_shown": [*(name for name in shown if not shown[name]), *few],
+        "not_shown": [*(name for name in shown if not shown[name]), *blank],
         "how_good": how_good(),
         "categories": CATEGORIES,
         "forecasts": forecast_section(study),
@@ -330,7 +331,7 @@ def _figures(folder: Path, command: str) -> Iterator[dict[str, Any]]:
         except OSError as error:
             raise StudyError(f"no figure {path}; make it: {command}") from error
         address = f"data:image/svg+xml;base64,{data}"
-        yield {"name": name, **facts._asdict(), "address": address, "few": FEW_POINTS.encode() in path.read_bytes()}
+        yield {"name": name, **facts._asdict(), "address": address, "blank": NOTHING.encode() in path.read_bytes()}
 
 
 def _published(row: pd.Series) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 // The decision of answer/decide.py in a browser: the same functions under the same names, for what a reader types.
 // tests/report/test_decision.py holds both equal on random work. A page gives the facts: `data` has rows, the order of
-// their normal numbers and the limits; `wants` has units, by, deadline, budget, only_free, spot, hour_usd, and prices
-// and devices left out by their names. Nothing here knows a sentence or a page.
+// their normal numbers and the limits; `wants` has units, by, deadline, budget, only_free, spot, hour_usd, and exact
+// prices and devices left out by their names. Nothing here knows a sentence or a page.
 "use strict";
 const decision = (() => {
   const HOUR = 3600, DAY = 24 * HOUR, WEEK = 7 * DAY;
@@ -42,6 +42,24 @@ const decision = (() => {
     });
   }
 
+  // The reader's price of a row, which is exact.
+  const ownPrice = (row, wants) => wants.prices?.[row.device] ?? null;
+
+  // Prices of an hour of each row, null without one; all are of the same market.
+  function priceDraws(rows, normals, limits, wants) {
+    const market = normal(normals, "market");
+    return rows.map((row) => {
+      const own = ownPrice(row, wants);
+      if (!row.step_time || (own ?? row.usd_per_hour) === null) return null;
+      if (own !== null) return market.map(() => own);
+      const card = normal(normals, "price", row.card);
+      return market.map((z, n) => {
+        const log = row.usd_log_sd_shared * z + row.usd_log_sd_own * card[n];
+        return row.usd_per_hour * Math.exp(Math.round(log * limits.digits) / limits.digits);
+      });
+    });
+  }
+
   // Seconds of the whole work in each draw: until it begins, its steps, the prompts of what is generated.
   function whole(row, steps, count) {
     return steps.map((step) => row.start_time + count * step * (1 + row.prompts));
@@ -53,15 +71,18 @@ const decision = (() => {
     return seconds.map((time) => time + (time > week ? Math.floor(time / week) * (WEEK - week) : 0));
   }
 
-  function optionOf(row, steps, count, wants, limits) {
-    const price = wants.prices?.[row.device] ?? row.usd_per_hour;
-    if (!steps) return { row, price, ruled_out: null };
+  function optionOf(row, steps, prices, count, wants, limits) {
+    const own = ownPrice(row, wants), price = own ?? row.usd_per_hour, exact = own !== null;
+    const half = exact ? 1 : Math.exp(limits.z80 * Math.hypot(row.usd_log_sd_shared, row.usd_log_sd_own));
+    const hour = { price, price_low: price / half, price_high: price * half };
+    if (!steps) return { row, ...hour, ruled_out: null };
     const running = whole(row, steps, count), times = withPauses(running, row);
-    const result = { row, price, times, costs: null, ruled_out: null };
+    const result = { row, ...hour, running, times, costs: null, cost: NaN, time: mean(times), ruled_out: null };
     result.in_time = mean(times.map((time) => (time <= wants.deadline ? 1 : 0)));
     [result.seconds_low, result.seconds, result.seconds_high] = limits.quantiles.map((share) => quantile(times, share));
     if (price === null) return result;
-    result.costs = running.map((time) => (price * time) / HOUR);
+    result.costs = running.map((time, n) => (prices[n] * time) / HOUR);
+    result.cost = mean(result.costs);
     [result.usd_low, result.usd, result.usd_high] = limits.quantiles.map((share) => quantile(result.costs, share));
     return result;
   }
@@ -72,6 +93,7 @@ const decision = (() => {
     if (row.too_small) return { why: row.memory_tight ? "tight" : "fits" };
     if (seconds === undefined) return { why: "time", detail: row.reason };
     if (row.spot && !wants.spot) return { why: "spot" };
+    if (row.port && !wants.port) return { why: "port" };
     if (usd === undefined) return wants.by === "cost" || wants.budget !== null ? { why: "price" } : null;
     if (wants.only_free && usd > 0 && !row.is_here) return { why: "free" };
     if (wants.budget !== null && usd > wants.budget) return { why: "budget", usd: wants.budget };
@@ -92,19 +114,21 @@ const decision = (() => {
 
   // The least expected cost; of several that are nearly the same the fastest, then the one here or the cheapest.
   // Where time decides, time comes before cost.
-  function pick(pool, by, hourUsd, limits) {
-    const cost = new Map(pool.map((option) => [option, option.costs ? mean(valueAt(option, hourUsd)) : NaN]));
-    const time = new Map(pool.map((option) => [option, mean(option.times)]));
+  function pick(pool, by, hourUsd, limits, costOf = (option) => option.cost) {
+    const cost = (option) => costOf(option) + (hourUsd * option.time) / HOUR, time = (option) => option.time;
     const costFirst = [[cost, limits.near_usd], [time, limits.near_seconds]];
     let near = pool;
     for (const [measure, slack] of by === "cost" ? costFirst : [...costFirst].reverse()) {
-      const known = near.map((option) => measure.get(option)).filter((value) => !Number.isNaN(value));
+      const known = near.map(measure).filter((value) => !Number.isNaN(value));
       const lowest = known.length ? Math.min(...known) : 0, highest = Math.max(lowest * (1 + limits.near), lowest + slack);
-      const kept = near.filter((option) => !(measure.get(option) > highest));
+      const kept = near.filter((option) => !(measure(option) > highest));
       if (kept.length) near = kept;
     }
     const here = near.filter((option) => option.row.is_here);
-    const key = (option) => [Number.isNaN(cost.get(option)) ? 1 : 0, cost.get(option) || 0, time.get(option)];
+    // Of the same cost a GPU before a TPU, which needs other software.
+    const key = (option) => [
+      Number.isNaN(cost(option)) ? 1 : 0, cost(option) || 0, option.row.kind === "tpu" ? 1 : 0, time(option),
+    ];
     return least(here.length ? here : near, key);
   }
 
@@ -148,6 +172,39 @@ const decision = (() => {
     return points;
   }
 
+  // What decides between these choices, and those that the pick is one of.
+  function contest(chosen, data, wants) {
+    const timely = chosen.filter((option) => option.in_time >= data.limits.in_time);
+    const by = chosen.some((option) => option.costs) && (timely.length || data.operation) ? wants.by : "time";
+    return { by, pool: by === "cost" && timely.length ? timely : chosen };
+  }
+
+  // Prices from which on the pick, and other choices on the front, no longer are the pick.
+  function priceTurns(best, pool, chosen, data, wants) {
+    const { price_factor, price_point } = data.limits;
+    const pickedAt = (option, price) => {
+      const isDear = wants.budget !== null && (price * quantile(option.running, 0.5)) / HOUR > wants.budget;
+      const able = isDear ? chosen.filter((other) => other !== option) : chosen, cost = (price * mean(option.running)) / HOUR;
+      if (!able.length) return null;
+      const next = contest(able, data, wants);
+      return pick(next.pool, next.by, wants.hour_usd, data.limits, (other) => (other === option ? cost : other.cost));
+    };
+    const others = pool.filter((option) => option !== best && option.on_front), turns = [];
+    others.sort((one, other) => (one.usd ?? Infinity) - (other.usd ?? Infinity));
+    for (const option of [best, ...others]) {
+      if (option.row.is_here || !option.price) continue;
+      let low = option.price / (option === best ? 1 : price_factor), high = option.price * price_factor;
+      if (pickedAt(option, low) !== option || pickedAt(option, high) === option) continue;
+      while (high > low * (1 + price_point)) {
+        const middle = Math.sqrt(low * high);
+        if (pickedAt(option, middle) === option) low = middle; else high = middle;
+      }
+      const above = pickedAt(option, high);
+      if (above) turns.push({ device: option.row.device, usd_per_hour: low, above: above.row.device });
+    }
+    return turns;
+  }
+
   // The choices that it is between, likeliest first, where none has an even chance.
   function tossUp(best, pool, limits) {
     if (best.sure >= limits.toss_up) return [];
@@ -188,14 +245,14 @@ const decision = (() => {
   function decide(data, wants) {
     const limits = data.limits, count = wants.units / data.units_per_step;
     const steps = draws(data.rows, data.normals, limits, data.floor);
-    const options = data.rows.map((row, place) => optionOf(row, steps[place], count, wants, limits));
+    const prices = priceDraws(data.rows, data.normals, limits, wants);
+    const options = data.rows.map((row, place) => optionOf(row, steps[place], prices[place], count, wants, limits));
     judge(options, wants);
     const chosen = options.filter((result) => result.ruled_out === null), here = options[data.here] ?? null;
     if (!chosen.length) return { options: ordered(options, "time"), pick: null, here, by: "time", matters: true };
     const priced = chosen.filter((result) => result.usd !== undefined);
     const timely = chosen.filter((result) => result.in_time >= limits.in_time);
-    const by = priced.length && (timely.length || data.operation) ? wants.by : "time";
-    const pool = by === "cost" && timely.length ? timely : chosen;
+    const { by, pool } = contest(chosen, data, wants);
     const best = pick(pool, by, wants.hour_usd, limits);
     chances(chosen, by, wants, limits);
     for (const result of chosen) result.on_front = onFront(result, chosen);
@@ -205,6 +262,7 @@ const decision = (() => {
       late: wants.by === "cost" && !data.operation && !timely.length,
       toss_up: matters ? tossUp(best, data.operation ? chosen : pool, limits) : [],
       turning: by === "cost" ? turning(pool, wants.hour_usd, limits) : [],
+      price_turns: by === "cost" ? priceTurns(best, pool, chosen, data, wants) : [],
       regret_at_most: quantile(best.saved, 0.9),
       fastest: least(chosen, (result) => [result.seconds, result.usd ?? Infinity]),
       cheapest: least(priced, (result) => [result.usd]),

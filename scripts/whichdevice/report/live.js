@@ -13,11 +13,14 @@ const live = (() => {
     const [tokens, unit] = data.tokens ? [data.tokens, "token"] : [1, data.unit];
     const times = epochs === 1 ? "" : ` × ${epochs.toLocaleString("en-US")} epochs`;
     const devices = data.rows.map((row) => row.device);
-    const priced = devices.filter((device) => number(`price ${device}`, null) !== null);
+    const isTyped = (field) => field && field.value !== field.defaultValue; // what stands there is a market's, with its spread
+    const priced = devices.filter(
+      (device) => isTyped(form.elements[`price ${device}`]) && number(`price ${device}`, null) !== null);
     return {
       units: (amount * epochs) / tokens, words: `${amount.toLocaleString("en-US")} ${unit}s${times}`,
       by: value("by") || "cost", deadline: number("deadline", data.wants.deadline) * decision.HOUR,
       budget: number("budget", null), hour_usd: number("hour", 0), only_free: isChecked("free"), spot: isChecked("spot"),
+      port: data.port,
       prices: Object.fromEntries(priced.map((device) => [device, number(`price ${device}`, null)])),
       without: devices.filter((device) => form.elements[`take ${device}`]?.checked === false),
     };

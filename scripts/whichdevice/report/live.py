@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from whichdevice.answer import Answer, Option, table, words
+from whichdevice.answer import Answer, Option, facts, table, words
 from whichdevice.answer.decide import (
     AVOID_USD,
     DEAREST_HOUR,
@@ -20,11 +20,13 @@ from whichdevice.answer.decide import (
     NEAR_SECONDS,
     NEAR_USD,
     POINT,
+    PRICE_FACTOR,
+    PRICE_POINT,
     QUANTILES,
     SURE,
     TOSS_UP,
 )
-from whichdevice.answer.rows import DOES_NOT_FIT, Row
+from whichdevice.answer.rows import DOES_NOT_FIT, Z80, Row
 from whichdevice.forecast.joint import normal_order, normal_values
 from whichdevice.report import chart
 
@@ -42,6 +44,10 @@ LIMITS = {
     "toss_up": TOSS_UP,
     "dearest_hour": DEAREST_HOUR,
     "point": POINT,
+    "price_factor": PRICE_FACTOR,
+    "price_point": PRICE_POINT,
+    "turns_near": facts.TURNS_NEAR,
+    "z80": Z80,
     "quantiles": QUANTILES,
     "digits": DIGITS,
 }
@@ -67,6 +73,8 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "where": "" if answer.here is None else words.where(answer.here.row),
         "wants": {"by": wants.by, "deadline": wants.deadline / HOUR, "budget": wants.budget, "hour": wants.hour_usd},
         "free": wants.only_free,
+        "port": wants.port,
+        "nowhere": words.lines(answer) if answer.fits_nowhere else None,  # whatever the reader types
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
         "sentences": words.SENTENCES,
@@ -83,12 +91,12 @@ def in_order(answer: Answer) -> list[Option]:
 
 
 def normals(rows: Iterable[Row]) -> dict[str, Any]:
-    """Return the normal numbers that the step times of these rows are drawn from, and their order for each part."""
-    parts: dict[tuple[str, ...], None] = {}
+    """Return the normal numbers that times and prices of these rows are drawn from, and their order for each part."""
+    parts: dict[tuple[str, ...], None] = {("market",): None}
     for row in rows:
         if row.step_time:
             software = _software(row)
-            parts |= dict.fromkeys([("shared", software), ("own", software, row.chip)])
+            parts |= dict.fromkeys([("shared", software), ("own", software, row.chip), ("price", row.card)])
             parts |= {("host", software): None} if row.host_time else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
@@ -110,6 +118,7 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
         "too_small": row.evidence == DOES_NOT_FIT,
         "use": words.name_words(option),
         "price_kind": row.price.kind,
+        "called": words.called(row),
         "rate": words.rate_words(answer, row) if row.step_time else "",
         "known": words.known_words(option),
         "waits": words.waiting(replace(answer, pick=option)),
@@ -118,6 +127,7 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
 
 FACTS = (
     "device", "card", "chip", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
-    "host_log_sd", "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour", "provider", "spot",
-    "session_hours", "week_hours", "start_time", "reason",
+    "host_log_sd", "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour",
+    "usd_log_sd_shared", "usd_log_sd_own", "provider", "kind", "spot", "port", "session_hours", "week_hours",
+    "start_time", "reason",
 )  # fmt: skip

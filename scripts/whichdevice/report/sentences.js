@@ -58,8 +58,8 @@ const sentences = (() => {
 
   // The lines above the table; the first is the decision.
   function lines(data, wants, answer) {
-    if (!answer.pick) return nothing(data, answer);
-    const parts = [decisionLine, why, either, fastestLine, withMoreTime, waiting, tight, free, avoid];
+    if (!answer.pick) return data.nowhere ?? nothing(data, answer);
+    const parts = [decisionLine, why, priceTurn, either, fastestLine, withMoreTime, waiting, tight, free, avoid];
     return parts.map((part) => part(data, wants, answer)).filter(Boolean).slice(0, data.limits.max_lines);
   }
 
@@ -111,6 +111,16 @@ const sentences = (() => {
     const saves = by === "cost" ? say(words.usd, { usd: usdWords(regret_at_most) }) : timeWords(regret_at_most);
     if (toss_up.length) return say(words.toss_up, { among, devices: joined(toss_up.map((option) => option.row.device)), saves });
     return say(words.probably, { most: most.toLowerCase(), among, chance, saves });
+  }
+
+  // The price of the pick up to which it is the cheapest, and what is beyond that.
+  function priceTurn(data, wants, { pick, price_turns, matters, options }) {
+    const turn = price_turns?.find(({ device }) => device === pick.row.device);
+    if (!turn || !matters || turn.usd_per_hour > data.limits.turns_near * pick.price) return "";
+    const [low, high] = [usdWords(pick.price_low), usdWords(pick.price_high)], words = data.sentences;
+    const above = options.find(({ row }) => row.device === turn.above).row.called;
+    const now = low === high ? low : say(words.range, { low, high });
+    return say(words.price_turn, { device: pick.row.called, usd: usdWords(turn.usd_per_hour), now, above });
   }
 
   // The other choice where the pick is not sure, and what tells them apart.

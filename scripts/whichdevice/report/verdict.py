@@ -18,9 +18,8 @@ from whichdevice.study_cells import repeat_failed, workflow_command
 from whichdevice.tables.base import CELL, length_words, share_words
 from whichdevice.tables.batch_sizes import CROSSOVER, ONE_FASTER, ONE_SIZE, OWN_BEST, SEVERAL
 from whichdevice.tables.costs import LESS, MORE
-from whichdevice.tables.decision_rule import SAME, SLOWER
-from whichdevice.tables.measured import WORK, measured_values, setting_text, timed, without_self_checks
-from whichdevice.tables.noise_floor import SAME_TWICE
+from whichdevice.tables.decision_rule import SAME
+from whichdevice.tables.measured import WORK, measured_values, setting_text, timed
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
 SOURCES = {
@@ -88,7 +87,6 @@ def facts(study: StudyResults) -> Iterator[Fact]:
     yield from _several_models(study)
     yield from _mixed(study)
     yield from _measured(study)
-    yield from noise_floor(study)
 
 
 def _absent(study: StudyResults) -> Iterator[Fact]:
@@ -148,8 +146,7 @@ def _measured(study: StudyResults) -> Iterator[Fact]:
         return
     for device in study.devices:
         cells = study.measured[study.measured["device"] == device]
-        studied = without_self_checks(study.runs)
-        good = timed(studied[studied["device"] == device])
+        good = timed(study.runs[study.runs["device"] == device])
         names = ", ".join(good["device_name"].dropna().unique()) or "device unnamed"
         workloads = cells["workload"].nunique()
         yield Fact(f"Measured on {device} ({names}): {len(good)} runs of {len(cells)} cells in {workloads} workloads.")
@@ -175,30 +172,6 @@ COUNTED = {
     "n_trending": "were still getting slower or faster when time was up",
     "n_untested": "had too few windows to test whether step times had settled",
 }
-
-
-def noise_floor(study: StudyResults) -> Iterator[Fact]:
-    """A sentence for each device that measured a self-check; a warning where the check went wrong."""
-    for device, rows in study.noise_floor.groupby("device", sort=False):
-        parts = [_check_words(row) for _, row in rows.iterrows()]
-        width = rows["median_half_width"].iloc[0]
-        if pd.notna(width):
-            parts.append(f"half of this device's intervals are within ±{number(100 * width)} %")
-        passed = bool(rows["passed"].fillna(True).all())
-        yield Fact(f"Noise floor of this study ({device}): {'; '.join(parts)}.", None, not passed)
-
-
-def _check_words(row: pd.Series) -> str:
-    found = f"{number(row['ratio'])} {interval(row['ratio_low'], row['ratio_high']) or '(no interval)'}"
-    disturbed = f", {row['n_disturbed']} of the runs disturbed" if row["n_disturbed"] else ""
-    judged = f"{row['verdict']}, n = {row['n']}{disturbed}"
-    if row["comparison"] == SAME_TWICE:
-        wide = "; too wide to show that there is no false alarm"
-        wrong = wide if pd.isna(row["passed"]) else "" if row["passed"] else "; a false alarm"
-        return f"the same cell twice gave {found} ({judged}{wrong})"
-    slower = f"{100 * (1 / row['expected'] - 1):.3g}"
-    was = "could not be tested" if row["n"] == 1 else "was found" if row["verdict"] == SLOWER else "was not found"
-    return f"a planted slowdown of {slower} %, true ratio {number(row['expected'])}, gave {found} and {was} ({judged})"
 
 
 def compared(study: StudyResults) -> list[list[str]]:

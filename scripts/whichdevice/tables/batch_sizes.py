@@ -19,7 +19,6 @@ from whichdevice.tables.measured import (
     measured_values,
     quantity,
     setting_text,
-    studied,
     without_rehearsals,
 )
 
@@ -232,7 +231,7 @@ def make_crossover(sources: Sources) -> pd.DataFrame:
     A crossing lies on the straight line between measured sizes on logarithmic axes; where on it no interval says, so
     the row names the measured sizes around it at which each device is surely the faster one.
     """
-    return crossover_table(sources.once(studied), sources.study)
+    return crossover_table(sources.table("runs"), sources.study)
 
 
 def crossover_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from whichdevice.config.model import FIRST
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, table
@@ -19,7 +18,6 @@ from whichdevice.tables.decision_rule import DECISION_COLUMNS, decided, welch
 from whichdevice.tables.measured import SETTING, measured_values, settings, timed
 from whichdevice.tables.runs import RUN_COLUMNS, run_row
 
-CONTROL_CELL = ["device", "module", "backend", "precision", "batch_size", "fraction"]
 SINGLE = {
     "device_name": "device",
     "device_count": "devices used",
@@ -67,7 +65,7 @@ def controls(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:
 
     Columns `name`, `ratio`, `ratio_low`, `ratio_high` (95 %, Welch), `n`, `n_there`.
     """
-    sides = [pd.concat([_fixed_work(runs), _self_checks(runs)]) for runs in (here, there)]
+    sides = [_fixed_work(runs) for runs in (here, there)]
     difference = welch(sides[0]["log"], sides[0]["name"], sides[1]["log"], sides[1]["name"])
     judged = decided(difference)[["ratio", "ratio_low", "ratio_high", "n"]]
     return judged.assign(n_there=difference["n_base"]).rename_axis("name").reset_index()
@@ -81,13 +79,6 @@ def _fixed_work(runs: pd.DataFrame) -> pd.DataFrame:
         for device, kernel in zip(known["device"], known["calibration_kernel"], strict=True)
     ]
     return pd.DataFrame({"name": names, "log": -np.log(known["calibration"].astype(float))})
-
-
-def _self_checks(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells that a study measures to check itself; the workload is the same, the framework need not be."""
-    known = _good(runs[(runs["workload"] == FIRST) & (runs["throughput"] > 0)])
-    names = [f"the self-check {' '.join(map(str, cell))}" for cell in known[CONTROL_CELL].itertuples(index=False)]
-    return pd.DataFrame({"name": names, "log": np.log(known["throughput"].astype(float))})
 
 
 def _good(runs: pd.DataFrame) -> pd.DataFrame:

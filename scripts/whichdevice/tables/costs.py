@@ -20,7 +20,6 @@ from whichdevice.tables.measured import (
     joined_sources,
     measured_values,
     setting_text,
-    studied,
     without_rehearsals,
 )
 
@@ -65,7 +64,7 @@ def make_costs(sources: Sources) -> pd.DataFrame:
     timed window to the end of the last, the moments between them included: an upper bound. Start, compilation and
     warm-up are in neither.
     """
-    return cost_table(sources.once(studied), sources.study, sources.sheet)
+    return cost_table(sources.table("runs"), sources.study, sources.sheet)
 
 
 def cost_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
@@ -153,7 +152,7 @@ def make_cost_choices(sources: Sources) -> pd.DataFrame:
     good repeats those with the lowest geometric mean stand here. They are chosen from the very repeats that are then
     compared, so that a device with many nearly equal settings is slightly favoured.
     """
-    return cost_choice_table(sources.once(studied), sources.study, sources.sheet)
+    return cost_choice_table(sources.table("runs"), sources.study, sources.sheet)
 
 
 def cost_choice_table(runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
@@ -240,7 +239,7 @@ def make_fastest(sources: Sources) -> pd.DataFrame:
 
     Table `cost_choices` defines a piece of work, and how settings are chosen and judged; here time is the cost.
     """
-    return fastest_table(sources.once(studied))
+    return fastest_table(sources.table("runs"))
 
 
 def fastest_table(runs: pd.DataFrame) -> pd.DataFrame:

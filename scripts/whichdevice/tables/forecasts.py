@@ -110,9 +110,9 @@ def _priced(forecast: Forecast, sheet: Sheet) -> Forecast:
     """The forecast with the price of one hour on all its devices."""
     if not forecast.step_time:
         return forecast
-    offer = sheet[forecast.device].cheapest
-    if offer is None:
+    market = sheet[forecast.device].market()
+    if market is None:
         return replace(forecast, price=f"no price: the price sheet has none for {forecast.device}")
     chips = math.ceil((forecast.devices or 1) / devices_of(forecast.device))
-    usd = offer.usd_per_hour * chips
-    return replace(forecast, usd_per_hour=usd, provider=offer.provider, price=offer.words)
+    usd = market.usd_per_hour * chips
+    return replace(forecast, usd_per_hour=usd, provider=market.lowest.provider, price=market.words)

@@ -76,7 +76,7 @@ def prices_of(rows: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
 
 
 def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -> HourlyPrice:
-    """The price of one of the study's devices: the config's, else the cheapest on demand of its row of the sheet."""
+    """The price of one of the study's devices: the config's, else the market's on demand for its row of the sheet."""
     if device not in study.devices:
         return HourlyPrice(None, f"no price: the config has no device {device}")
     settings, place = study.devices[device], f"devices.{device}.usd_per_hour"
@@ -87,15 +87,15 @@ def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -
     name = sheet_row(device, device_name, study, sheet)
     if name is None:
         return HourlyPrice(None, f"no price: set {place}")
-    offer = sheet[name].cheapest
-    if offer is None:
+    market = sheet[name].market()
+    if market is None:
         return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {place}")
     used = math.ceil(settings.replicas / devices_of(name))
     machine = _machine(used, name)
     chips = machine * math.ceil(used / machine)
     rented = "" if chips == used else f", rented {machine} at a time"
-    amount = f"{chips} × {offer.usd_per_hour:g} USD{rented}"
-    return HourlyPrice(chips * offer.usd_per_hour, f"sheet: {name}, {amount} ({offer.words})")
+    amount = f"{chips} × {market.usd_per_hour:g} USD{rented}"
+    return HourlyPrice(chips * market.usd_per_hour, f"sheet: {name}, {amount} ({market.words})")
 
 
 def _machine(chips: int, hardware: str) -> int:

@@ -11,7 +11,7 @@ from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import geometric
 from whichdevice.tables.hardware import Sheet, sheet_peak, sheet_row, wrong_row
-from whichdevice.tables.measured import disturbed, enough_repeats, studied, timed, without_rehearsals
+from whichdevice.tables.measured import disturbed, enough_repeats, timed, without_rehearsals
 from whichdevice.tables.runs import MEANINGS, RUN_PARTS
 from whichdevice.tables.summary import UTILISATION, cells_of_runs
 
@@ -58,7 +58,7 @@ def make_limits(sources: Sources) -> pd.DataFrame:
     of the cells with enough good repeats; of a processor's streams, of those whose arrays no cache holds, where there
     are any.
     """
-    return limits_table(sources.once(cells_of_runs), sources.once(studied), sources.study, sources.sheet)
+    return limits_table(sources.once(cells_of_runs), sources.table("runs"), sources.study, sources.sheet)
 
 
 def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
@@ -253,7 +253,7 @@ def _cells(runs: pd.DataFrame) -> pd.Series:
 @makes("where a step's time goes, from the runs that were broken down", BREAKDOWN_COLUMNS)
 def make_breakdown(sources: Sources) -> pd.DataFrame:
     """Return table `breakdown`."""
-    return breakdown_table(sources.once(studied))
+    return breakdown_table(sources.table("runs"))
 
 
 def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:

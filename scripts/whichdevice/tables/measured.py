@@ -8,9 +8,8 @@ session ends where a machine measured nothing for more than an hour.
 import numpy as np
 import pandas as pd
 
-from whichdevice.config.model import SELF_CHECKS
 from whichdevice.records.schema import WHOLE_COUNT
-from whichdevice.tables.base import Column, Sources
+from whichdevice.tables.base import Column
 
 SETTING = Column("text", "on how many machines, in how many sessions the runs behind the ratio were measured")
 GAP = pd.Timedelta(hours=1)
@@ -58,7 +57,7 @@ def measured_values(runs: pd.DataFrame) -> pd.DataFrame:
     Columns `machine` and `session` say where and when each was measured, `model` what: two workloads of one name, such
     as a model file of another width on another machine, are never compared.
     """
-    runs = without_self_checks(located(runs))  # a failed run and a self-check are part of a session too
+    runs = located(runs)  # a failed run is part of a session too
     good = timed(runs).copy()
     good["model"] = _model(good)
     good["value"] = good["throughput"].where(good["unit"] != "product", good["tflops"])
@@ -94,16 +93,6 @@ def _model(runs: pd.DataFrame) -> pd.Series:
 
 def _formatted(values: pd.Series, text: str) -> pd.Series:
     return values.map(text.format, na_action="ignore").astype("object").fillna("")
-
-
-def without_self_checks(runs: pd.DataFrame) -> pd.DataFrame:
-    """The rows without the study's checks of itself and anything else planted, which are compared with nothing."""
-    return runs[~runs["workload"].isin(SELF_CHECKS) & ~(runs["planted"] > 0)]
-
-
-def studied(sources: Sources) -> pd.DataFrame:
-    """Return table `runs` without the runs of the self-check."""
-    return without_self_checks(sources.table("runs"))
 
 
 def at_common_share(good: pd.DataFrame) -> pd.DataFrame:

@@ -20,7 +20,6 @@ from whichdevice.tables.measured import (
     quantity,
     setting_text,
     settings,
-    studied,
     without_rehearsals,
 )
 
@@ -51,7 +50,7 @@ SPEEDUPS_COLUMNS: dict[str, Column] = {
 @makes("how much faster one choice is than another, all else equal, from paired repeats", SPEEDUPS_COLUMNS)
 def make_speedups(sources: Sources) -> pd.DataFrame:
     """Return table `speedups`."""
-    return speedup_table(sources.once(studied), sources.study)
+    return speedup_table(sources.table("runs"), sources.study)
 
 
 def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
@@ -145,7 +144,7 @@ def make_scaling(sources: Sources) -> pd.DataFrame:
     ratio, so 1 is perfect. An operation such as a matrix product runs on every replica: it scales weakly and never
     strongly.
     """
-    return scaling_table(sources.once(studied), sources.study)
+    return scaling_table(sources.table("runs"), sources.study)
 
 
 def scaling_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:

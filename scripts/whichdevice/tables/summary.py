@@ -9,7 +9,7 @@ from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import NOISE_SUMMARY_COLUMNS as NOISE_COLUMNS
 from whichdevice.tables.decision_rule import arithmetic, geometric, noise_split
-from whichdevice.tables.measured import disturbed, studied, timed
+from whichdevice.tables.measured import disturbed, timed
 from whichdevice.tables.runs import NOT_MEASURED, PIPELINE_COLUMNS
 
 COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
@@ -144,7 +144,7 @@ def make_summary(sources: Sources) -> pd.DataFrame:
 
 def cells_of_runs(sources: Sources) -> pd.DataFrame:
     """Return the table before table `roofline`, which is made from it, adds its columns."""
-    return summary_table(sources.once(studied))
+    return summary_table(sources.table("runs"))
 
 
 def _with_utilisation(summary: pd.DataFrame, roofline: pd.DataFrame) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from whichdevice.tables import makes
 from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
 from whichdevice.tables.decision_rule import geometric
 from whichdevice.tables.hardware import SECONDS_AN_HOUR, Sheet, prices_of
-from whichdevice.tables.measured import disturbed, studied
+from whichdevice.tables.measured import disturbed
 from whichdevice.workloads.base import Target
 
 STANDIN = "standin"
@@ -109,7 +109,7 @@ def recipe_target(study: Study, workload: str) -> Target | None:
 @makes("what it takes until a cell's runs first reach the quality that their workload has to reach", TARGET_COLUMNS)
 def make_time_to_target(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    return time_to_target_table(sources.once(studied), sources.table("epochs"), sources.study, sources.sheet)
+    return time_to_target_table(sources.table("runs"), sources.table("epochs"), sources.study, sources.sheet)
 
 
 def time_to_target_table(runs: pd.DataFrame, epochs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:

@@ -30,7 +30,7 @@ from whichdevice.processes import end_with_supervisor
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options, TrainingWorkload
 
-STEPS = 6  # on one batch, so that any model that learns at all shows it
+TRIED_STEPS = 6  # on one batch, so that any model that learns at all shows it
 STANDIN_SEED = 1
 
 
@@ -56,7 +56,7 @@ def main() -> int:
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     stream = os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8")
     end_with_supervisor()
-    requests = [Request.model_validate(each) for each in job["requests"]]
+    requests = [Request.model_validate(request) for request in job["requests"]]
     models = [Model.read(request.module) for request in requests]
     backend = backend_class(requests[0].backend, models[0].framework)(requests[0], job["threads"])
     backend.start()
@@ -103,7 +103,7 @@ def try_workload(backend: Backend, model: Model, request: Request, memory_limit:
     batch = workload.order(train.examples, request.seed).take(1)
     losses = [with_finite_loss(loop.run(batch)).loss]
     emit.progress("training")
-    losses += [loop.run(batch).loss for _ in range(STEPS - 1)]
+    losses += [loop.run(batch).loss for _ in range(TRIED_STEPS - 1)]
     emit.part("losses", {"of_steps": [loss if isfinite(loss) else None for loss in losses]})
     if not isfinite(losses[-1]):
         first = next(number for number, loss in enumerate(losses, 1) if not isfinite(loss))

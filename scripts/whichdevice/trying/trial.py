@@ -19,7 +19,7 @@ from whichdevice.records.schema import Request
 from whichdevice.terminal import LiveLine
 
 SMALL_BATCH = 2  # enough for batch statistics
-SECONDS = 120.0  # time limit of each step, such as building the model
+STAGE_SECONDS = 120.0  # time limit of each step, such as building the model
 LOGS = Path("results/trials")  # what the trying processes print
 Step = Callable[[str], None]
 
@@ -118,7 +118,7 @@ def show_trial(model: Model, backend: str, options: Mapping[str, Any]) -> int:
             if not line.live:
                 line.line(f"{model}: {phase}")
 
-        [tried] = try_on(backend, [model], "float32", options, SECONDS, log, on_step)
+        [tried] = try_on(backend, [model], "float32", options, STAGE_SECONDS, log, on_step)
     hints = model.declared.hints if model.declared is not None else ()
     print("\n".join(findings(model.text, backend, tried, hints)))
     return int(tried.status != "ok")

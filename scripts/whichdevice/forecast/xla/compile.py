@@ -72,29 +72,34 @@ def compile_programs(
         on_record(number, record)
 
     failed: dict[int, CompiledRecord] = {}
-    for own in (False, True):  # the architectures' programs, then those that cards need of their own
-        rest = {number: each for number, each in enumerate(requests) if number not in records and number not in failed}
+    for unshared in (False, True):  # the architectures' programs, then those that cards need of their own
+        rest = {
+            number: request
+            for number, request in enumerate(requests)
+            if number not in records and number not in failed
+        }
         for number, request in list(rest.items()):
             if (refused := _refused(request)) is not None:
                 know(number, refused)
                 del rest[number]
 
-        def found(number: int, program: CompiledRecord, own: bool = own) -> None:
+        def keep(number: int, program: CompiledRecord, unshared: bool = unshared) -> None:
             record = borrowed(program, requests[number])
             if record is not None and record.status in ENDED:
                 failed[number] = record
-            elif record is not None or own:
+            elif record is not None or unshared:
                 know(number, record or program)
 
-        _compile({n: each if own else _shared(each) for n, each in rest.items()}, log, found, waits)
+        _compile({n: request if unshared else _shared(request) for n, request in rest.items()}, log, keep, waits)
     for number, record in failed.items():
-        other = _from_elsewhere(record, [each for each in records.values() if _step(each.asked) == _step(record.asked)])
+        same = [other for other in records.values() if _step(other.asked) == _step(record.asked)]
+        other = _from_elsewhere(record, same)
         know(number, record if other is None else other)
     return [records[number] for number in range(len(requests))]
 
 
 def _with_host_time(record: CompiledRecord) -> CompiledRecord:
-    """With the time that this machine takes to send the step off; a kept program has none."""
+    """Add the time that this machine takes to send the step off; a kept program has none."""
     if record.facts is None or record.work is None:
         return record
     seconds = host.host_time(Work.from_dict(record.work), record.facts.arrays, record.facts.fit)
@@ -177,22 +182,24 @@ def provisional(request: ProgramRequest, known: Iterable[CompiledRecord]) -> Com
     if request.exact:
         return None
     same = request.model_dump(include=SAME_STEP)
-    found = (
-        borrowed(each, request) for each in known if each.work and each.asked.model_dump(include=SAME_STEP) == same
+    usable = (
+        borrowed(record, request)
+        for record in known
+        if record.work and record.asked.model_dump(include=SAME_STEP) == same
     )
-    return next((each for each in found if each is not None), None)
+    return next((record for record in usable if record is not None), None)
 
 
 def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> CompiledRecord | None:
-    """In place of a compile that failed: from a program of another architecture, with a note that says so."""
+    """Return the record of a program of another architecture, with a note that says so."""
     if UNSUPPORTED in (record.reason or ""):
         return None  # the card cannot run such a step
     for other in others:
-        found = borrowed(other, record.asked) if other.work is not None else None
-        if found is not None and found.facts is not None:
-            note = f"the program of the {found.program_device}, of another architecture ({record.reason})"
-            found.facts = found.facts.model_copy(update={"notes": [*found.facts.notes, note]})
-            return found
+        lent = borrowed(other, record.asked) if other.work is not None else None
+        if lent is not None and lent.facts is not None:
+            note = f"the program of the {lent.program_device}, of another architecture ({record.reason})"
+            lent.facts = lent.facts.model_copy(update={"notes": [*lent.facts.notes, note]})
+            return lent
     return None
 
 
@@ -284,10 +291,10 @@ def _needed(module: str, target: Target) -> tuple[str, ...]:
 def _cached(draft: CompiledRecord) -> CompiledRecord | None:
     """The same program, compiled before in any study, as this request names it."""
     try:
-        found = read_compiled(cache_path(draft))
+        kept = read_compiled(cache_path(draft))
     except StudyError:
         return None
-    return found.model_copy(update={"asked": draft.asked})
+    return kept.model_copy(update={"asked": draft.asked})
 
 
 def _without_compiler(draft: CompiledRecord) -> CompiledRecord | None:
@@ -412,7 +419,7 @@ def _ended(finish: Finish, draft: CompiledRecord) -> tuple[str, str]:
 
 
 def _limited() -> str:
-    """What a compiler that crashes or does not load may lack: it says nothing where it is refused memory."""
+    """Name what a compiler that crashes or does not load may lack: it says nothing where it is refused memory."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
         return ""

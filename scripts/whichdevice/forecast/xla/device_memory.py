@@ -53,7 +53,7 @@ class MemoryNeed:
 
 
 def memory_need(analysis: Any) -> MemoryNeed:
-    """From JAX's `Compiled.memory_analysis()`."""
+    """The need by JAX's `Compiled.memory_analysis()`."""
     return MemoryNeed(
         analysis.argument_size_in_bytes,
         analysis.output_size_in_bytes,
@@ -66,8 +66,8 @@ def memory_need(analysis: Any) -> MemoryNeed:
 def out_of_memory(message: str) -> OutOfDeviceMemoryError | None:
     """The error that a compiler's message stands for, or None where it is about something else."""
     for pattern in MESSAGES:
-        if found := pattern.search(message):
-            needed, available = _bytes(found[1], found[2]), _bytes(found[3], found[4])
+        if sizes := pattern.search(message):
+            needed, available = _bytes(sizes[1], sizes[2]), _bytes(sizes[3], sizes[4])
             return OutOfDeviceMemoryError(needed, available)
     return None
 
@@ -145,7 +145,7 @@ def _found(points: list[_Point], available: float) -> bool:
 
 
 def _next(points: list[_Point], available: float, multiple: int) -> int | None:
-    """Where the line through the last two points meets the memory, between what fits and what was refused.
+    """The batch at which the line through the last two points meets the memory, between what fits and what was refused.
 
     Compilers pad, so that a larger batch may need less: then the middle. None where nothing is left between.
     """
@@ -156,15 +156,15 @@ def _next(points: list[_Point], available: float, multiple: int) -> int | None:
     if refused is None:
         if slope <= 0:
             return _multiple(max(second.batch, fits) * STRIDE, multiple) + multiple
-        found = min(second.batch + (available - second.need) / slope, STRIDE * fits * available / second.need)
-        return _multiple(found, multiple) if _multiple(found, multiple) > fits else None
+        batch = min(second.batch + (available - second.need) / slope, STRIDE * fits * available / second.need)
+        return _multiple(batch, multiple) if _multiple(batch, multiple) > fits else None
     if refused <= multiple:
         raise StudyError("not even the smallest batch fits")
-    found = _multiple(second.batch + (available - second.need) / slope, multiple) if slope > 0 else 0
-    found = min(found, _multiple(refused * MARGIN, multiple))
-    if found <= fits or found >= refused:
-        found = _multiple((fits + refused) / 2, multiple)
-    return found if fits < found < refused else None
+    batch = _multiple(second.batch + (available - second.need) / slope, multiple) if slope > 0 else 0
+    batch = min(batch, _multiple(refused * MARGIN, multiple))
+    if batch <= fits or batch >= refused:
+        batch = _multiple((fits + refused) / 2, multiple)
+    return batch if fits < batch < refused else None
 
 
 def _refused(points: list[_Point], fits: int) -> int | None:

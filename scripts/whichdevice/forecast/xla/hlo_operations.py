@@ -41,7 +41,7 @@ from whichdevice.forecast.xla.hlo_text import (
     trip_count,
 )
 
-TYPES = ("default", "high", "highest")  # XLA's operand precisions
+OPERAND_PRECISIONS = ("default", "high", "highest")  # XLA's operand precisions
 LARGEST_WINDOW = 2**24  # window sizes beyond it are nonsense, and would take long to count
 
 FREE = {
@@ -140,8 +140,8 @@ class _Reader:
             products = list(products_of(instruction, computation, self._program, self._platform))
             nbytes = bytes_of(instruction, computation, self._program)
             if products:
-                largest = max(products, key=lambda each: each.operations)
-                operations = sum(each.operations for each in products)
+                largest = max(products, key=lambda product: product.operations)
+                operations = sum(product.operations for product in products)
                 total.put(Item(largest.kind, largest.precision, operations, nbytes, 1, instruction.cycles))
             else:
                 inside = set(_opcodes(instruction, self._program, 0))
@@ -160,8 +160,8 @@ def _opcodes(instruction: Instruction, program: Program, depth: int) -> Iterator
         if instruction.attribute("target") != "AssumeGatherIndicesInBound":
             yield instruction.opcode
         return
-    for each in program.computation(instruction.called.get("calls", "")).instructions.values():
-        yield from _opcodes(each, program, depth + 1)
+    for inner in program.computation(instruction.called.get("calls", "")).instructions.values():
+        yield from _opcodes(inner, program, depth + 1)
 
 
 # --- Products
@@ -180,16 +180,16 @@ def products_of(
 ) -> Iterator[Product]:
     """All products of one instruction, with the computations that a fusion calls, each once."""
     if instruction.opcode in ("convolution", "dot", "custom-call"):
-        found = _product(instruction, computation)
-        if found is not None:
-            yield _typed(*found, instruction, computation, platform)
+        product = _product(instruction, computation)
+        if product is not None:
+            yield _typed(*product, instruction, computation, platform)
     elif instruction.opcode == "fusion":
         if depth > len(program.computations):
             raise StudyError(f"compiled program: {instruction.name} calls itself")
         fused = program.computation(instruction.called.get("calls", ""))
-        for each in fused.instructions.values():
-            if each.opcode in ("convolution", "dot", "fusion", "custom-call"):
-                yield from products_of(each, fused, program, platform, depth + 1)
+        for inner in fused.instructions.values():
+            if inner.opcode in ("convolution", "dot", "fusion", "custom-call"):
+                yield from products_of(inner, fused, program, platform, depth + 1)
 
 
 def _product(instruction: Instruction, computation: Computation) -> tuple[Kind, float] | None:
@@ -200,8 +200,8 @@ def _product(instruction: Instruction, computation: Computation) -> tuple[Kind, 
     if instruction.opcode == "convolution":
         return _convolution(instruction, computation, (0, 1, -1))
     if target in CUBLAS:
-        found = re.search(r'"lhs_contracting_dimensions":\[([^\]]*)\]', instruction.config)
-        return "product", _dot(instruction, computation, re.findall(r"\d+", found[1]) if found else [])
+        dimensions = re.search(r'"lhs_contracting_dimensions":\[([^\]]*)\]', instruction.config)
+        return "product", _dot(instruction, computation, re.findall(r"\d+", dimensions[1]) if dimensions else [])
     if target in CUDNN:
         return _convolution(instruction, computation, CUDNN[target])
     return None
@@ -210,16 +210,17 @@ def _product(instruction: Instruction, computation: Computation) -> tuple[Kind, 
 def _typed(
     kind: Kind, operations: float, instruction: Instruction, computation: Computation, platform: Platform
 ) -> Product:
-    asked = [each.lower() for each in re.findall(r"\w+", instruction.attribute("operand_precision"))]
-    if not asked and (found := re.search(r'"operand_precision":\[([^\]]*)\]', instruction.config)):
-        asked = [each.lower() for each in re.findall(r"\w+", found[1])]
-    wanted = max((TYPES.index(each) for each in asked if each in TYPES), default=0)
+    asked = [name.lower() for name in re.findall(r"\w+", instruction.attribute("operand_precision"))]
+    if not asked and (configured := re.search(r'"operand_precision":\[([^\]]*)\]', instruction.config)):
+        asked = [name.lower() for name in re.findall(r"\w+", configured[1])]
+    wanted = max((OPERAND_PRECISIONS.index(name) for name in asked if name in OPERAND_PRECISIONS), default=0)
     if platform == "tpu":  # bfloat16 units make every product, in as many passes as its precision wants
         precisions: tuple[Precision, ...] = ("half", "tf32", "float32")
         return Product("product" if kind == "convolution" else kind, precisions[wanted], operations)
     types = {shape.dtype for number in (0, 1) for shape in computation.operand(instruction, number).shapes}
     if types & {"f32", "f64", "c64", "c128"}:
-        exact = TYPES[wanted] == "highest" or "dot_f32_f32_f32" in (instruction.attributes + instruction.config).lower()
+        settings = (instruction.attributes + instruction.config).lower()
+        exact = OPERAND_PRECISIONS[wanted] == "highest" or "dot_f32_f32_f32" in settings
         return Product(kind, "float32" if exact else "tf32", operations)
     return Product(kind, "half", operations)
 
@@ -259,8 +260,8 @@ class Window(NamedTuple):
 
 
 def _window(instruction: Instruction, axis: int, size: int = 1) -> Window:
-    found = re.search(r"window=\{([^}]*)\}", instruction.attributes)
-    values = dict(part.split("=", 1) for part in found[1].split()) if found else {}
+    written = re.search(r"window=\{([^}]*)\}", instruction.attributes)
+    values = dict(part.split("=", 1) for part in written[1].split()) if written else {}
 
     def value(name: str, default: str) -> int:
         return int((values[name].split("x")[axis] if name in values else default).split("_")[0])

@@ -41,7 +41,7 @@ LEAF = re.compile(r"([a-z][a-z0-9]*)\[([\d,<= ]*)\](?:\{([^{}]*)\})?")
 MOST_TRIPS = 200_000
 DEPTH = 200
 MOST_VALUES = 2_000_000  # worked out for one loop, some seconds; a value that is used twice is worked out twice
-LARGEST = 2**63  # of a counter
+MAX_COUNTER = 2**63  # of a counter
 Known = Mapping[int, int]  # values of the elements of a loop's tuple that are known constants
 BINARY: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
@@ -92,7 +92,7 @@ class Shape:
 
 def shapes_in(text: str) -> tuple[Shape, ...]:
     """Every array that a type names, a tuple's in order; raises StudyError on an unknown element type."""
-    return tuple(_shape(*found.groups()) for found in LEAF.finditer(text))
+    return tuple(_shape(*leaf.groups()) for leaf in LEAF.finditer(text))
 
 
 def _shape(dtype: str, dims: str, layout: str | None) -> Shape:
@@ -130,25 +130,25 @@ class Instruction:
     @cached_property
     def cycles(self) -> int | None:
         """The compiler's own estimate, where it makes one."""
-        found = re.search(r'"estimated_cycles":"(\d+)"', self.config)
-        return int(found[1]) if found else None
+        estimate = re.search(r'"estimated_cycles":"(\d+)"', self.config)
+        return int(estimate[1]) if estimate else None
 
     @cached_property
     def called(self) -> dict[str, str]:
         """Computations by role: calls, body, condition, to_apply, branch 0, branch 1 ..."""
-        found = dict(CALLED.findall(self.attributes))
+        roles = dict(CALLED.findall(self.attributes))
         if branches := BRANCHES.search(self.attributes):
             names = branches[1].replace("%", "").replace(" ", "").split(",")
-            found.update({f"branch {number}": name for number, name in enumerate(names)})
+            roles.update({f"branch {number}": name for number, name in enumerate(names)})
         for number, role in enumerate(("true_computation", "false_computation")):
-            if self.opcode == "conditional" and role in found:
-                found[f"branch {number}"] = found.pop(role)
-        return found
+            if self.opcode == "conditional" and role in roles:
+                roles[f"branch {number}"] = roles.pop(role)
+        return roles
 
     def attribute(self, name: str) -> str:
         """The value of one attribute, with braces if it has any, or an empty string."""
-        found = re.search(rf"(?:^|[ ,]){name}=(\{{[^}}]*\}}|[^ ,]+)", self.attributes)
-        return found[1] if found else ""
+        value = re.search(rf"(?:^|[ ,]){name}=(\{{[^}}]*\}}|[^ ,]+)", self.attributes)
+        return value[1] if value else ""
 
 
 @dataclass
@@ -170,8 +170,8 @@ class Computation:
     @cached_property
     def parameters(self) -> dict[int, Instruction]:
         """Parameters by number."""
-        found = (each for each in self.instructions.values() if each.opcode == "parameter")
-        return {int(each.literal): each for each in found}
+        declared = (parameter for parameter in self.instructions.values() if parameter.opcode == "parameter")
+        return {int(parameter.literal): parameter for parameter in declared}
 
     def operand(self, instruction: Instruction, number: int) -> Instruction:
         """The instruction that makes an operand."""
@@ -250,17 +250,17 @@ def _instruction(assignment: re.Match[str], line: str) -> Instruction:
 
 def _target(attributes: str) -> str:
     """A custom call's target is the one quoted text that matters."""
-    found = re.search(r'custom_call_target="([\w.\-$]*)"', attributes)
-    return f", target={found[1]}" if found else ""
+    target = re.search(r'custom_call_target="([\w.\-$]*)"', attributes)
+    return f", target={target[1]}" if target else ""
 
 
 def _closing(text: str, start: int) -> int:
     """The place behind the bracket that closes the one at `start`."""
     depth = 0
-    for found in BRACKET.finditer(text, start):
-        depth += 1 if found[0] == "(" else -1
+    for bracket in BRACKET.finditer(text, start):
+        depth += 1 if bracket[0] == "(" else -1
         if depth == 0:
-            return found.end()
+            return bracket.end()
     raise StudyError(f"compiled program: unbalanced brackets in {text[:60]!r}")
 
 
@@ -270,7 +270,7 @@ class UnknownError(Exception):
 
 @dataclass
 class _Search:
-    """Where the values of one loop are looked up, and how many more may be worked out."""
+    """A look-up of the values of one loop, and how many more may be worked out."""
 
     program: Program
     left: int = MOST_VALUES
@@ -351,7 +351,7 @@ def _value(what: Instruction, inside: Computation, search: _Search, known: Known
         return operand(0)
     if what.opcode in BINARY:
         value = BINARY[what.opcode](operand(0), operand(1))
-        if abs(value) >= LARGEST:  # squared in each trip, it would fill the memory
+        if abs(value) >= MAX_COUNTER:  # squared in each trip, it would fill the memory
             raise UnknownError
         return value
     if what.opcode == "compare":

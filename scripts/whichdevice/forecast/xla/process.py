@@ -174,7 +174,7 @@ class _Compiling:
         return schedule_step(portable, target, request.precision, batch_size, request.mode)
 
     def _known(self, request: ProgramRequest, target: Target) -> CompileFacts:
-        """What holds before the program is compiled."""
+        """The facts that hold before the program is compiled."""
         workload = Model.read(request.module).workload(
             Options(request.batch_size, request.precision, given=request.options)
         )
@@ -202,13 +202,13 @@ class _Compiling:
 
         try:
             first = facts.memory_needed or 0.0
-            found = largest_batch(need, request.batch_size, first, available, target.devices)
+            largest = largest_batch(need, request.batch_size, first, available, target.devices)
         except StudyError as error:
             return {"largest_batch_reason": str(error)}
         return {
-            "largest_batch": found.batch_size,
-            "largest_batch_compiles": found.compiles,
-            "largest_batch_reason": found.reason,
+            "largest_batch": largest.batch_size,
+            "largest_batch_compiles": largest.compiles,
+            "largest_batch_reason": largest.reason,
         }
 
 

@@ -13,7 +13,6 @@ the process; `compile_program` sets what the compilers need where JAX is not imp
 devices sees this host's: Keras' LSTM is then a loop over time steps, and its attention plain products.
 """
 
-import inspect
 import os
 import sys
 import time
@@ -38,7 +37,7 @@ from whichdevice.forecast.xla.device_memory import (
 from whichdevice.forecast.xla.recurrent import Recurrent, recurrent_layers
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.loading import Model
-from whichdevice.models.model_file import overridden
+from whichdevice.models.model_file import require_jax_step
 from whichdevice.models.shapes import in_mode
 from whichdevice.models.without_keras import NativeFile
 from whichdevice.processes import quick_imports
@@ -70,7 +69,7 @@ class Step:
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """What the compiler made of a step for one target."""
+    """A step as the compiler made it for one target."""
 
     target: Target
     precision: str
@@ -101,11 +100,11 @@ def compile_program(
     `batch` is over all devices; None takes the recipe's. Raises StudyError, OutOfDeviceMemoryError where a TPU program
     does not fit, CompilerMissingError where the compiler does not load.
     """
-    found = find_target(target, devices) if isinstance(target, str) else target
+    wanted = find_target(target, devices) if isinstance(target, str) else target
     start(["cuda", "libtpu"])
     size = batch or Model.read(workload).recipe.batch_size
-    step = make_step(workload, found.kind, precision, size, mode, options or {}, sequence_length)
-    return compile_step(step, found, precision, size, mode)
+    step = make_step(workload, wanted.kind, precision, size, mode, options or {}, sequence_length)
+    return compile_step(step, wanted, precision, size, mode)
 
 
 def start(compilers: Sequence[str]) -> None:
@@ -184,20 +183,20 @@ def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode)
     arrays = _described(dict(train.arrays))
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
     if workload.own_step(model) and mode == "train":
-        _require_jax_step(model)
+        require_jax_step(model)
         build_traced(workload, model, train.arrays, workload.options.batch_size, values=False)
     weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
     layers, note = recurrent_layers(model, workload.options.sequence_length or workload.recipe.sequence_length)
-    more: dict[str, Any] = {"recurrent": tuple(layers), "note": note} if kind == "gpu" else {}
+    notes: dict[str, Any] = {"recurrent": tuple(layers), "note": note} if kind == "gpu" else {}
     if mode == "predict":
         workload.check_options()
-        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False, **more)
+        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False, **notes)
     optimizer = _optimizer(workload, model, precision)
     workload.check_options()
     metrics = _variables(model.metrics_variables) if workload.own_step(model) else []
     state = State(*weights, _variables(optimizer.variables), metrics)
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
-    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, keras=True, **more)
+    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, keras=True, **notes)
 
 
 def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
@@ -222,15 +221,6 @@ def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
     cache, following = jax.eval_shape(lambda *given: prefill(*given), weights, tokens)
     arguments = cache, weights, following, jax.ShapeDtypeStruct((), "int32")
     return Step(jax.jit(decode, donate_argnums=(0,)), arguments, (0, 2), ("batch", "batch"), True, batch)
-
-
-def _require_jax_step(model: Any) -> None:
-    """Raise StudyError on a train_step of the model's own that has not the form of Keras on JAX."""
-    if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
-        raise StudyError(
-            "no forecast: the model's own train_step(data) is written for TensorFlow or PyTorch, and forecasts are "
-            "compiled with JAX; write it as Keras on JAX takes it, train_step(state, data), or measure it on the device"
-        )
 
 
 def _built(workload: TrainingWorkload) -> Any:
@@ -294,7 +284,7 @@ def _arrays(workload: TrainingWorkload) -> dict[str, np.ndarray]:
 def _variables(variables: Sequence[Any]) -> list[Any]:
     import jax
 
-    return [jax.ShapeDtypeStruct(tuple(each.shape), jax.dtypes.canonicalize_dtype(each.dtype)) for each in variables]
+    return [jax.ShapeDtypeStruct(tuple(one.shape), jax.dtypes.canonicalize_dtype(one.dtype)) for one in variables]
 
 
 def _described(tree: Any, dtype: str | None = None) -> Any:
@@ -353,13 +343,13 @@ def describe(target: Target) -> Any:
     else:
         how = {"target_config": target.config_text(), "topology": f"1x1x{target.devices}"}  # slices x hosts x devices
     try:
-        found = topologies.get_topology_desc(platform="cuda" if target.kind == "gpu" else "tpu", **how)
+        topology = topologies.get_topology_desc(platform="cuda" if target.kind == "gpu" else "tpu", **how)
     except Exception as error:
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise CompilerMissingError(f"{COMPILERS[target.compiler]} does not load here: {first}") from error
-    if len(found.devices) != target.devices:
-        raise StudyError(f"{target.label}: the compiler gives {len(found.devices)} devices, not {target.devices}")
-    return found
+    if len(topology.devices) != target.devices:
+        raise StudyError(f"{target.label}: the compiler gives {len(topology.devices)} devices, not {target.devices}")
+    return topology
 
 
 def shardings(description: Any) -> tuple[Any, Any]:

@@ -35,31 +35,31 @@ def recurrent_layers(model: Any, steps: int | None) -> tuple[list[Recurrent], st
     import keras
 
     kinds = {keras.layers.LSTM: "LSTM", keras.layers.GRU: "GRU"}
-    found: list[Recurrent] = []
+    recurrent: list[Recurrent] = []
     names, looped = set[str](), False
     waiting: list[tuple[Any, Any]] = [(model, None)]  # layers, and what holds their input
     while waiting:
         layer, around = waiting.pop()
-        kind = next((name for own, name in kinds.items() if isinstance(layer, own)), None)
+        kind = next((name for layer_type, name in kinds.items() if isinstance(layer, layer_type)), None)
         if kind is not None:
             names.add(kind)
             length = _length(around or layer) or steps
             looped = looped or length is None or not layer.built or not _is_cudnns(layer)
             if length is not None and layer.built:
-                found.append(Recurrent(kind, length, int(layer.cell.kernel.shape[0]), layer.units))
+                recurrent.append(Recurrent(kind, length, int(layer.cell.kernel.shape[0]), layer.units))
             continue
         looped = looped or isinstance(layer, keras.layers.RNN)  # one that cuDNN does not have here
         both = [getattr(layer, name, None) for name in ("forward_layer", "backward_layer")]
-        waiting += [(each, layer) for each in both if each is not None]
-        waiting += [(each, None) for each in getattr(layer, "layers", ())]
+        waiting += [(inner, layer) for inner in both if inner is not None]
+        waiting += [(inner, None) for inner in getattr(layer, "layers", ())]
         if both == [None, None] and (inside := getattr(layer, "layer", None)) is not None:  # for each part of its input
             waiting.append((inside, None))
             looped = True
     if not names:
         return [], None
-    if looped or not found:
+    if looped or not recurrent:
         return [], LOOPED.format(kinds=" and ".join(sorted(names)))
-    return found, FUSED_GRU if "GRU" in names else FUSED_RECURRENT
+    return recurrent, FUSED_GRU if "GRU" in names else FUSED_RECURRENT
 
 
 def _length(layer: Any) -> int | None:
@@ -92,8 +92,8 @@ def fused_work(program: Program, layers: Sequence[Recurrent], precision: str, ba
     whole, rest = work_of(program, "gpu"), work_of(program, "gpu", frozenset(layer.steps for layer in layers))
     if rest.kernels == whole.kernels:
         return None
-    own: Precision = next((each for each in WIDTHS if each == precision), "half")
-    items = [item for layer in layers for item in _items(layer, own, batch, trains)]
+    counted: Precision = next((name for name in WIDTHS if name == precision), "half")
+    items = [item for layer in layers for item in _items(layer, counted, batch, trains)]
     return replace(rest, items=(*rest.items, *items))
 
 
@@ -101,13 +101,13 @@ def _items(layer: Recurrent, precision: Precision, batch: int, trains: bool) -> 
     rows, width = batch * layer.steps, WIDTHS[precision]
     gates = (4 if layer.kind == "LSTM" else 3) * layer.units
     of_input, of_state = 2.0 * rows * layer.features * gates, 2.0 * rows * layer.units * gates
-    weights, own = layer.features * gates, layer.units * gates
+    weights, state_weights = layer.features * gates, layer.units * gates
     given, made, kept = (rows * size for size in (layer.features, layer.units, gates))
-    each = (own + (made + kept) / layer.steps) * width / 2
-    step = Item("recurrent", precision, of_state / layer.steps / 2, each, 2 * layer.steps)
+    step_bytes = (state_weights + (made + kept) / layer.steps) * width / 2
+    step = Item("recurrent", precision, of_state / layer.steps / 2, step_bytes, 2 * layer.steps)
     forward = [Item("product", precision, of_input, (given + weights + kept) * width, 1), step]
     if not trains:
         return forward
     gradients = 2 * of_input + of_state  # of the input, and of both kinds of weights
-    moved = (kept + given + made + weights + own) * width
+    moved = (kept + given + made + weights + state_weights) * width
     return [*forward, step, Item("product", precision, gradients, moved, 1)]

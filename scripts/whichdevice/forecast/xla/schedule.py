@@ -54,7 +54,8 @@ class Portable:
         from jax import export
 
         leaves, tree = jax.tree.flatten(step.arguments)
-        divided = [number in step.batch for number, each in enumerate(step.arguments) for _ in jax.tree.leaves(each)]
+        arguments = enumerate(step.arguments)
+        divided = [number in step.batch for number, argument in arguments for _ in jax.tree.leaves(argument)]
 
         def flat(*given: Any) -> list[Any]:
             return jax.tree.leaves(step.function(*jax.tree.unflatten(tree, given)))
@@ -96,20 +97,20 @@ def schedule_step(
 
 
 def memory_of(buffers: str) -> MemoryNeed:
-    """From XLA's list of buffers, as its memory analysis of the executable has it; constants count as code there."""
+    """Memory by XLA's list of buffers, as its analysis of the executable has it; constants count as code there."""
     sizes = dict.fromkeys(("arguments", "outputs", "aliased", "temporary", "code"), 0)
-    found = ALLOCATION.findall(buffers)
-    if not found:
+    allocations = ALLOCATION.findall(buffers)
+    if not allocations:
         raise StudyError("the compiler's list of buffers cannot be read: it may be of another version")
-    for size, rest in found:
+    for size, rest in allocations:
         facts = re.split(r", shape \|.*?\|", rest)  # names of types are no facts
-        argument = any(re.search(r", parameter \d+", each) for each in facts)
-        output = any("maybe-live-out" in each for each in facts)
+        argument = any(re.search(r", parameter \d+", fact) for fact in facts)
+        output = any("maybe-live-out" in fact for fact in facts)
         sizes["arguments"] += argument * int(size)
         sizes["outputs"] += output * int(size)
         sizes["aliased"] += (argument and output) * int(size)
-        sizes["temporary"] += any("preallocated-temp" in each for each in facts) * int(size)
-        sizes["code"] += any(re.search(r", constant\b", each) for each in facts) * int(size)
+        sizes["temporary"] += any("preallocated-temp" in fact for fact in facts) * int(size)
+        sizes["code"] += any(re.search(r", constant\b", fact) for fact in facts) * int(size)
     return MemoryNeed(**sizes)
 
 
@@ -132,7 +133,7 @@ def _failure(folder: Path, code: int | None) -> Exception:
 
 
 def _compile(portable: Portable, target: Target, folder: Path) -> None:
-    """In a process of its own: compile until somebody ends it."""
+    """Compile in a process apart until somebody ends it."""
     _end_with_parent()
     try:
         _lowered(portable, target).compile(compiler_options={"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True})
@@ -150,16 +151,17 @@ def _lowered(portable: Portable, target: Target) -> Any:
     exported = export.deserialize(bytearray(portable.module))
     where = dict(zip(("whole", "batch"), shardings(describe(target)), strict=True))
     kept = exported.module_kept_var_idx
-    given = [placed(exported.in_avals[each], where["batch" if portable.divided[each] else "whole"]) for each in kept]
+    places = ["batch" if divided else "whole" for divided in portable.divided]
+    given = [placed(exported.in_avals[number], where[places[number]]) for number in kept]
 
     def call(*values: Any) -> Any:
         known = dict(zip(kept, values, strict=True))
-        unused = {number: each for number, each in enumerate(exported.in_avals) if number not in known}
-        known |= {number: jax.numpy.zeros(each.shape, each.dtype) for number, each in unused.items()}
+        unused = {number: array for number, array in enumerate(exported.in_avals) if number not in known}
+        known |= {number: jax.numpy.zeros(array.shape, array.dtype) for number, array in unused.items()}
         return exported.call(*(known[number] for number in range(len(known))))
 
     donated = [place for place, number in enumerate(kept) if number < portable.donated]
-    outputs = [where[each] for each in portable.outputs]
+    outputs = [where[place] for place in portable.outputs]
     return jax.jit(call, donate_argnums=donated, out_shardings=outputs).lower(*given)
 
 

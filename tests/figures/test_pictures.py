@@ -1,0 +1,166 @@
+"""The pictures of a study: measured points are filled, forecasts hollow, and nothing is drawn from nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import synthetic
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from synthetic_forecasts import compiled_for
+
+from whichdevice.config.model import Device, Measure, Train, Workload
+from whichdevice.figures import draw, style
+from whichdevice.figures.claims import draw_claims
+from whichdevice.figures.cold_start import draw_cold_start
+from whichdevice.figures.speedups import draw_speedups
+from whichdevice.figures.throughput import draw_throughput
+from whichdevice.figures.training_curves import draw_training_curves
+from whichdevice.figures.worth_it import draw_worth_it
+from whichdevice.results import StudyResults
+
+PICTURES = ("speedups", "worth_it", "throughput", "training_curves", "cold_start", "claims")
+DEVICES = ("T4", "H100 SXM", "TPU v5e")
+SIZES = (16, 1024, 4096)
+
+
+@pytest.fixture(scope="module")
+def on_a_cpu(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
+    """A study of one workload on a CPU alone, with forecasts for two GPUs and a TPU at three batch sizes."""
+    folder = tmp_path_factory.mktemp("on a cpu")
+    study = synthetic.small_study(
+        devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[1024])},
+        measure=Measure(repeats=3), train=Train(epochs=3, repeats=1),
+    )  # fmt: skip
+    config, records = synthetic.write_study(study, folder, artefacts=False)
+    programs = [
+        path
+        for size in SIZES
+        for path in compiled_for(folder / "compiled", DEVICES, batch_size=size, operations=1e9 * size)
+    ]
+    return synthetic.Results(config, records, programs)
+
+
+@pytest.fixture(autouse=True)
+def _in_style() -> Iterator[None]:
+    with style.applied():
+        yield
+
+
+def drawn(picture: Figure | str) -> Figure:
+    assert isinstance(picture, Figure), picture
+    return picture
+
+
+def marks(axes: Axes) -> list[Line2D]:
+    """The points that stand for devices, by their kind's marker."""
+    return [line for line in axes.lines if line.get_marker() in style.KIND_MARKERS.values()]
+
+
+def is_hollow(line: Line2D) -> bool:
+    return to_hex(line.get_markerfacecolor()) == style.PAPER
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_no_picture_is_empty_where_a_cpu_alone_was_measured(
+    name: str, on_a_cpu: StudyResults, tmp_path: Path
+) -> None:
+    draw(name, on_a_cpu, tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "nothing-to-draw" not in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [*PICTURES, "roofline"])
+def test_nothing_to_draw_leaves_no_png_and_says_why(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"of an earlier call")
+    config, records = synthetic.write_study(synthetic.small_study(), tmp_path, change=lambda run, record: None)
+    draw(name, synthetic.Results(config, records), tmp_path / "a.svg", tmp_path / "a.png")
+    assert not (tmp_path / "a.png").exists()
+    assert "nothing-to-draw" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
+def test_speedups_have_a_point_for_each_device_hollow_where_it_is_a_forecast(on_a_cpu: StudyResults) -> None:
+    (panel,) = drawn(draw_speedups(on_a_cpu)).axes
+    assert panel.get_yticklabels()[0].get_text() == "cpu"
+    points = marks(panel)
+    assert len(points) == 1 + len(DEVICES)
+    assert sorted(map(is_hollow, points)) == [False, True, True, True]
+    assert [line.get_marker() for line in points if not is_hollow(line)] == ["s"]
+    intervals = [line for line in panel.lines if len(line.get_xdata()) == 2 and line.get_alpha()]
+    assert len(intervals) == len(DEVICES)
+
+
+def test_speed_over_this_cpu_is_its_step_time_over_theirs(on_a_cpu: StudyResults) -> None:
+    (panel,) = drawn(draw_speedups(on_a_cpu)).axes
+    (answer,) = on_a_cpu.answers
+    here = answer.here.row.step_time
+    for line in marks(panel):
+        name = panel.get_yticklabels()[int(line.get_ydata()[0])].get_text()
+        there = next(row.step_time for row in answer.work.rows if row.card == name)
+        assert line.get_xdata()[0] == pytest.approx(here / there, rel=0.15)
+
+
+def test_worth_it_rings_the_pick_and_joins_the_front(on_a_cpu: StudyResults) -> None:
+    (panel,) = drawn(draw_worth_it(on_a_cpu)).axes
+    (answer,) = on_a_cpu.answers
+    rings = [line for line in panel.lines if line.get_markersize() == 11]
+    assert [tuple(line.get_xdata()) for line in rings] == [(answer.pick.seconds / 3600,)]
+    priced = [option for option in answer.choices if option.seconds and option.usd is not None]
+    assert len(marks(panel)) - len(rings) == len(priced)
+    front = [line for line in panel.lines if line.get_color() == style.FAINT]
+    assert len(front[0].get_xdata()) == sum(option.on_front for option in priced)
+    assert answer.pick.device in [text.get_text() for text in panel.texts]
+
+
+def test_throughput_names_the_batch_from_which_another_device_wins(on_a_cpu: StudyResults) -> None:
+    (panel,) = drawn(draw_throughput(on_a_cpu)).axes
+    lines = marks(panel)
+    assert sorted(len(line.get_xdata()) for line in lines) == [1, 3, 3, 3]
+    words = panel.get_xlabel()
+    assert "fastest: TPU v5e, H100 SXM from" in words
+    assert "cpu's best: passed" in words
+    assert len([line for line in panel.lines if line.get_marker() == "D"]) == 1
+    assert not [line for line in lines if len(line.get_xdata()) == 1 and is_hollow(line)]
+
+
+def test_training_curves_are_over_epochs_and_over_time(on_a_cpu: StudyResults) -> None:
+    panels = drawn(draw_training_curves(on_a_cpu)).axes
+    titles = ["loss over epochs", "loss over time", "quality over epochs", "quality over time"]
+    assert [panel.get_title(loc="left") for panel in panels] == titles
+    for panel in panels:
+        assert [line.get_linestyle() for line in panel.lines] == ["-", "--"]  # training, validation
+        assert all(len(line.get_xdata()) == 3 for line in panel.lines)
+    times = panels[1].lines[0].get_xdata()
+    assert list(times) == sorted(times) and times[0] > 1
+
+
+def test_cold_start_tells_until_a_device_begins_the_first_step_and_each_later_one(on_a_cpu: StudyResults) -> None:
+    (panel,) = drawn(draw_cold_start(on_a_cpu)).axes
+    assert len(marks(panel)) == 1 + len(DEVICES)
+    assert len([line for line in panel.lines if line.get_marker() == "D"]) == 1 + len(DEVICES)
+    first = [line for line in panel.lines if line.get_marker() == "P" and line.get_xdata()[0] > 0]
+    assert len(first) == 1 and not is_hollow(first[0])  # nobody ran the others
+
+
+def test_claims_have_a_cross_each_and_this_studys_numbers_beside_them(on_a_cpu: StudyResults) -> None:
+    seconds, speeds = drawn(draw_claims(on_a_cpu)).axes
+    claims = on_a_cpu.claims
+    for panel, unit in ((seconds, "s"), (speeds, "TFLOP/s")):
+        wanted = claims[(claims["unit"] == unit) & claims["value"].notna()]
+        crosses = [line for line in panel.lines if line.get_marker() == "X"]
+        assert len(crosses) == len(panel.get_yticks()) <= len(wanted)
+    assert {is_hollow(line) for line in marks(seconds)} == {True, False}
+    assert sum(to_hex(line.get_markerfacecolor()) == style.PAPER for line in speeds.lines) == 3  # disputed
+
+
+def test_the_kinds_of_devices_differ_in_grey_and_in_shape() -> None:
+    assert len(set(style.KIND_MARKERS.values())) == 3
+
+    def grey(colour: str) -> float:
+        return sum(share * int(colour[at : at + 2], 16) for share, at in ((0.299, 1), (0.587, 3), (0.114, 5)))
+
+    for shades in (style.KIND_COLOURS.values(), [style.DARK[colour] for colour in style.KIND_COLOURS.values()]):
+        first, second, third = sorted(map(grey, shades))
+        assert min(second - first, third - second) > 35

@@ -1,0 +1,62 @@
+"""Random pieces of work and wishes, for what holds of every answer."""
+
+import random
+from dataclasses import replace
+
+from whichdevice.answer import Wants
+from whichdevice.answer.decide import Amount
+from whichdevice.answer.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
+
+CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
+
+
+def random_row(chance: random.Random, card: str) -> Row:
+    """A device of a clear or unclear time, with or without a price, host, session or pause; some have no room."""
+    fits = chance.random()
+    step = None if fits < 0.15 else 10 ** chance.uniform(-3, -0.5)
+    row = Row(
+        card, chance.choice(["gpu", "gpu", "tpu"]), FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN,
+        rented=True, chip=card, port=chance.random() < 0.1,
+        software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step,
+        price=Price("on_demand", "Cloud"),
+        device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
+        log_sd_own=chance.uniform(0.01, 0.4), fits=fits >= 0.12, rough=chance.random() < 0.15,
+        memory_needed=chance.uniform(1e9, 80e9), memory_available=chance.uniform(10e9, 80e9),
+        memory_tight=chance.random() < 0.2, reason=chance.choice(["", "", "no forecast of such a step"]),
+        usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12), chance.uniform(0.1, 12)]),
+        usd_log_sd_shared=chance.choice([0.0, 0.4]), usd_log_sd_own=chance.uniform(0.0, 0.4), start_time=chance.choice([0.0, 420.0]),
+    )  # fmt: skip
+    if chance.random() < 0.4 and step:
+        row = replace(row, host_time=step * chance.uniform(0.2, 1.5), host_log_sd=chance.uniform(0, 0.4))
+    if row.usd_per_hour == 0.0:
+        row = replace(row, price=Price("free", "Cloud"), session_hours=12.0, week_hours=chance.choice([None, 30.0]))
+    if row.usd_per_hour is None:
+        row = replace(row, price=Price("unknown"))
+    return row
+
+
+def random_work(chance: random.Random) -> Work:
+    """Rows of some cards, of spot machines of them, and of this machine."""
+    rows = [random_row(chance, card) for card in chance.sample(CARDS, chance.randint(1, len(CARDS)))]
+    rows += [replace(row, price=Price("spot", "Cloud"), usd_per_hour=chance.uniform(0.05, 3)) for row in rows
+             if chance.random() < 0.3]  # fmt: skip
+    if chance.random() < 0.7:
+        step = None if chance.random() < 0.1 else 10 ** chance.uniform(-2, 0.5)
+        rows.insert(0, Row(
+            "this machine", "cpu", MEASURED if step else UNKNOWN, step_time=step, usd_per_hour=0.03, chip="here",
+            price=Price("electricity", watts=100.0), log_sd_own=0.02, precision="float32", fits=True,
+        ))  # fmt: skip
+    return Work(
+        "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
+        tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
+    )  # fmt: skip
+
+
+def random_wants(chance: random.Random) -> tuple[Wants, Amount]:
+    units = round(10 ** chance.uniform(4, 10))
+    return Wants(
+        by=chance.choice(["cost", "cost", "time"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
+        budget=chance.choice([None, None, 0.5, 5.0, 50.0]), only_free=chance.random() < 0.2,
+        spot=chance.random() < 0.3, port=chance.random() < 0.5, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
+        prices={card: chance.uniform(0.1, 12) for card in CARDS if chance.random() < 0.1},
+    ), Amount(units)  # fmt: skip
