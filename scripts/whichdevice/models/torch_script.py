@@ -289,9 +289,12 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
 def _shapes(loader: Any, like: torch.Tensor) -> list[tuple[int, ...]]:
     """The shapes of tensors like this one in some whole batches of a loader."""
     shapes: list[tuple[int, ...]] = []
+    if loader.batch_sampler is None:  # the data set gives batches itself
+        return shapes
+    batches = DataLoader(loader.dataset, batch_sampler=loader.batch_sampler, collate_fn=loader.collate_fn)
     end = time.monotonic() + SIZE_SECONDS
     with suppress(Exception):  # of the script's own data set
-        for batch in itertools.islice(loader, MAX_SIZES):
+        for batch in itertools.islice(batches, MAX_SIZES):
             alike = (
                 part
                 for part in leaves(batch)

@@ -467,7 +467,7 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
 
 def shared_out(tree: Any, size: int, count: int) -> Any:
     """The tree with so many parts of each list that has something fixed for each of `size` images."""
-    if isinstance(tree, Result) or not isinstance(tree, tuple | list | dict):
+    if type(tree) not in (tuple, list, dict):
         return tree
     if isinstance(tree, dict):
         return {key: shared_out(part, size, count) for key, part in tree.items()}
@@ -475,7 +475,7 @@ def shared_out(tree: Any, size: int, count: int) -> Any:
     made = any(isinstance(leaf, Result) or is_module(leaf) for leaf in inside)
     if not made and any(map(torch.is_tensor, inside)) and len(tree) == size != count:
         return type(tree)(tree[place % size] for place in range(count))
-    return type(tree)(shared_out(part, size, count) for part in tree) if type(tree) in (tuple, list) else tree
+    return type(tree)(shared_out(part, size, count) for part in tree)
 
 
 def present(tree: Any) -> Any:
