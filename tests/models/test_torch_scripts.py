@@ -15,6 +15,7 @@ import torch
 from whichdevice.files import package_first
 from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
+from whichdevice.forecast.torch.trace import trace_step
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
@@ -24,11 +25,14 @@ from whichdevice.workloads.base import Options
 SCRIPTS = Path(__file__).parent / "scripts"
 SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."
 SUMMED = "The optimiser steps after 8 batches; the times count it for each batch."
+VARIED = "Sizes vary from 64 × 64 to 128 × 128; steps are of the mean, 96 × 96."
 MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
     ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", notes=(SEVERAL.format(4, 4, 4, 16),)),
     ("torch_entry.py", ""): Found("torch", 16, 640, 3, precision="float32"),
-    ("torch_graph.py", "torch geometric"): Found("torch", 200, 40000, 1, precision="float32"),
+    ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
+    ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
+    ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
     ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32"),
     ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED,)),
     ("torch_lightning.py", "lightning"): Found(
@@ -80,10 +84,27 @@ def test_a_step_beyond_this_machines_memory_is_traced(name, peak):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "needs", "mark"),
+    [("torch_boxes.py", "torch", "values read by the host"), ("torch_graphs.py", "torch geometric", None)],
+)
+def test_a_part_of_a_batch_has_its_part_of_the_work(name, needs, mark):
+    """As on several GPUs: of lists of targets and of graphs, too."""
+    require(needs)
+    address = read_address(f"{SCRIPTS}/{name}")
+    found = known(address) or probe(address)
+    step = step_of(Model.read(address.text).workload(Options(batch_size=found.batch_size)), "float32", "train")
+    whole, half = (trace_step(step, size).work for size in (found.batch_size, found.batch_size // 2))
+    assert half.operations == pytest.approx(whole.operations / 2, rel=0.02)
+    assert mark is None or whole.untested == (mark,)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["", "model.gradient_checkpointing_enable()\n"])
 def test_checkpointing_is_advised_unless_it_is_on(line, tmp_path):
     text = (SCRIPTS.parents[1] / "scripts" / "torch_hub.py").read_text(encoding="utf-8")
-    text = text.replace("num_hidden_layers=1", "num_hidden_layers=4").replace("256 * 32).reshape(256, 32)", "256 * 128).reshape(256, 128)")
+    text = text.replace("num_hidden_layers=1", "num_hidden_layers=4")
+    text = text.replace("256 * 32).reshape(256, 32)", "256 * 128).reshape(256, 128)")
     (tmp_path / "train.py").write_text(text.replace("model.train()\n", f"model.train()\n{line}"), encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
     found = probe(address)

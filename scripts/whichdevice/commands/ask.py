@@ -332,10 +332,11 @@ def takes_ports(model: str, devices: str | None, options: Sequence[str]) -> bool
     MaxText and others train well-known language models whole; adapters and own code have to be ported.
     """
     from whichdevice.forecast.targets import names_tpu
+    from whichdevice.models.address import full_name
     from whichdevice.models.hugging_face import PREFIX
 
     named = devices is not None and any(map(names_tpu, devices.split(",")))
-    return named or (model.startswith(PREFIX) and not any(option.startswith("method=") for option in options))
+    return named or (full_name(model).startswith(PREFIX) and not any(option.startswith("method=") for option in options))
 
 
 def prices_of(given: Sequence[str]) -> dict[str, float]:

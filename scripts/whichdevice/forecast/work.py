@@ -42,7 +42,9 @@ Kind = Literal[
 ]
 Precision = Literal["", "float32", "tf32", "half"]
 # Steps of which no published times were tested.
-Untested = Literal["3-D convolutions", "instance norm at batch 1", "values read by the host", "hundreds of tiny kernels"]
+Untested = Literal[
+    "3-D convolutions", "instance norm at batch 1", "values read by the host", "hundreds of tiny kernels"
+]  # fmt: skip
 
 PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution")
 

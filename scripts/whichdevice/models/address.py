@@ -6,7 +6,7 @@
     trained/mine.keras                  a saved Keras model
     keras.applications:MobileNetV3Small a model of a library, with random weights
     keras_hub:bert_tiny_en_uncased      the same, of KerasHub
-    hf:meta-llama/Llama-3.1-8B          a model of Hugging Face, with random weights; also ORG/NAME or its page's address
+    hf:meta-llama/Llama-3.1-8B          a model of Hugging Face, with random weights; or its page's address
 
 A new kind is a branch of `read_address` and one of `whichdevice.models.loading`.
 """

@@ -138,6 +138,8 @@ def _size(batch: Any, otherwise: int) -> int:
         return _size(next(iter(batch.values()), None), otherwise)
     if isinstance(batch, list | tuple):
         return _size(batch[0], otherwise) if batch else otherwise
+    if isinstance(graphs := getattr(batch, "num_graphs", None), int):  # of PyTorch Geometric
+        return graphs
     shape = getattr(batch, "shape", None)  # of a tensor, without its numbers
     shape = np.shape(batch) if shape is None and batch is not None else shape
     return int(shape[0]) if shape else otherwise

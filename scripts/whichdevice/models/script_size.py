@@ -218,7 +218,9 @@ def _unchanged(tree: ast.AST, variables: Mapping[str, Any]) -> Iterator[Any]:
     kept = {name: value for name, value in variables.items() if name not in changed}
     for value in kept.values():
         yield value
-        yield from value.values() if isinstance(value, dict) else ()
+        with suppress(Exception):  # of the script's own object
+            is_graph = callable(getattr(value, "to_dict", None)) and callable(getattr(value, "keys", None))
+            yield from (value.to_dict() if is_graph else value if isinstance(value, dict) else {}).values()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in kept:
             with suppress(Exception):  # of the script's own object

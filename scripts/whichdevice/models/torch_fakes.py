@@ -9,6 +9,7 @@ Only this file and forecast/torch/trace.py use what PyTorch calls its own.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ READING = {  # methods that give what is no tensor
     "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
     "__format__", "__repr__", "__contains__",
 }  # fmt: skip
+COUNTING = ("max", "min", "amax", "amin", "sum", "any", "all", "unique", "bincount")  # of classes, of a batch's graphs
 NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
 
 
@@ -44,7 +46,9 @@ class Fakes:
         """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""
         kwargs, name = dict(kwargs or {}), getattr(function, "__name__", "")
         if not tree_any(is_fake, (args, kwargs)):
-            return function(*args, **kwargs)
+            counts = name in COUNTING and args and torch.is_tensor(args[0]) and not args[0].is_floating_point()
+            with unset_fake_temporarily() if counts or name in READING else nullcontext():
+                return function(*args, **kwargs)
         if name in NEVER:
             with unset_fake_temporarily():
                 return torch.zeros((), dtype=torch.bool).expand(args[0].shape)

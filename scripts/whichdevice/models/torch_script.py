@@ -37,6 +37,7 @@ ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)\b") 
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
+SIDE = 32  # pixels; a multiple of it stays one
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
@@ -166,6 +167,7 @@ class Watching(Watcher):
             batch_size=size,
             precision=_precision(step, self._tape.mixed or self._names.mixed),
             compiled=self._names.compiled,
+            unit="graph" if step.graphs else "example",
             line=stack.line,
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
             **counts,
@@ -185,10 +187,12 @@ class Watching(Watcher):
         if not varying or varying != list(range(varying[0], varying[-1] + 1)):
             return batch, ()
         sides = [[shape[place] for shape in shapes] for place in varying]
-        means = [max(1, round(sum(side) / len(side) / math.gcd(*side))) * math.gcd(*side) for side in sides]
-        least, most = (min(shapes, key=math.prod), max(shapes, key=math.prod))
-        words = [" × ".join(map(str, size)) for size in ([least[p] for p in varying], [most[p] for p in varying], means)]
-        old = tuple(first.shape[place] for place in varying)
+        means = [max(1, round(sum(side) / len(side) / math.gcd(SIDE, *side))) * math.gcd(SIDE, *side) for side in sides]
+        old, least, most = (
+            tuple(shape[place] for place in varying)
+            for shape in (first.shape, min(shapes, key=math.prod), max(shapes, key=math.prod))
+        )
+        words = [" × ".join(map(str, size)) for size in (least, most, means)]
         changed = {name: _resized(tensor, old, means) for name, tensor in batch.items()}
         try:
             with self._fakes.mode, torch.no_grad():
@@ -285,9 +289,12 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
 def _shapes(loader: Any, like: torch.Tensor) -> list[tuple[int, ...]]:
     """The shapes of tensors like this one in some whole batches of a loader."""
     shapes: list[tuple[int, ...]] = []
+    if loader.batch_sampler is None:  # the data set gives batches itself
+        return shapes
+    batches = DataLoader(loader.dataset, batch_sampler=loader.batch_sampler, collate_fn=loader.collate_fn)
     end = time.monotonic() + SIZE_SECONDS
     with suppress(Exception):  # of the script's own data set
-        for batch in itertools.islice(loader, MAX_SIZES):
+        for batch in itertools.islice(batches, MAX_SIZES):
             alike = (
                 part
                 for part in leaves(batch)

@@ -26,6 +26,7 @@ from whichdevice.models.torch_names import on_cpu
 
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
+SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
 MANY_READS = 4  # values that the host reads before a loss, as where it matches boxes
 ABSENT = object()  # stands for an image that a smaller batch lacks, and for what follows from it alone
 FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
@@ -170,6 +171,7 @@ class Step(torch.nn.Module):
         dtypes: Mapping[str, torch.dtype],
         time_major: bool = False,
         size: int = 0,
+        graphs: Mapping[str, "OfGraphs"] | None = None,
     ) -> None:
         super().__init__()
         self.dtypes, self.time_major, self.size = dict(dtypes), time_major, size  # of the script's batch
@@ -179,6 +181,7 @@ class Step(torch.nn.Module):
         self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
         self.losses = losses
         self.reads_values = False
+        self.graphs = dict(graphs or {})  # inputs of a batch of graphs: the part that each is
 
     @classmethod
     def from_tape(
@@ -200,7 +203,7 @@ class Step(torch.nn.Module):
         order = inputs.order
         outcomes = [loss._replace(source=order[int(loss.source)]) for loss in last if loss.source in order]
         dtypes = {key: value.dtype for key, value in inputs.batch.items()}
-        step = cls(linked, outcomes, dtypes, inputs.time_major, len(next(iter(inputs.batch.values()))))
+        step = cls(linked, outcomes, dtypes, inputs.time_major, len(next(iter(inputs.batch.values()))), inputs.kinds)
         return step, inputs.batch, max(1, taken // len(last))
 
     def forward(self, **inputs: Any) -> Any:
@@ -234,7 +237,8 @@ class Step(torch.nn.Module):
             given = [*args, *kwargs.values()]
             if any(part is ABSENT for part in given):
                 rest = [part for part in given if part is not ABSENT]
-                outputs.append(rest[0] if name in ADDING and rest else ABSENT)
+                sums = name in ADDING or (name in SUBTRACTING and given[0] is not ABSENT)
+                outputs.append(rest[0] if sums and rest else ABSENT)
                 continue
             if name.endswith("_") and not name.endswith("__") and args:  # an earlier loss may need what it changes
                 args = (args[0].clone(), *args[1:])
@@ -255,6 +259,8 @@ class Step(torch.nn.Module):
     def _input(self, name: str, batch: torch.Tensor) -> torch.Tensor:
         """One input as the script gave it."""
         batch = batch.transpose(0, 1).contiguous() if self.time_major else batch
+        if name in self.graphs:
+            batch = joined_graphs(batch, self.graphs[name])
         dtype = self.dtypes[name]
         return batch if dtype.is_floating_point else batch.to(dtype)
 
@@ -357,6 +363,11 @@ class Inputs:
         self.time_major = bool(time_major) and tuple(time_major) == tuple(tensors[0].shape[:2])
         self._leading = tensors[0].shape[: 1 + self.time_major]
         self._makers, self._names = makers, dict[int, str]()
+        self.kinds: dict[str, OfGraphs] = {}  # of inputs of graphs
+        given = [leaf for place in kept for leaf in leaves((calls[place].args, calls[place].kwargs))]
+        ids = (leaf for leaf in given if is_ids(leaf) and len(leaf) == self._leading[0])
+        self._ids = None if self.time_major else next(ids, None)
+        self._graphs = 0 if self._ids is None else int(self._ids[-1]) + 1
         self._weights = {id(weight) for place in modules for weight in calls[place].function.parameters()}
 
     def linked(self, place: int) -> Call:
@@ -374,13 +385,64 @@ class Inputs:
         maker = self._makers.of(leaf, before)
         if maker is not None and maker.source in self.order:
             return maker._replace(source=self.order[int(maker.source)])
-        leading = leaf.shape[: len(self._leading)] if torch.is_tensor(leaf) else None
-        if leading != self._leading or id(leaf) in self._weights:
+        if not torch.is_tensor(leaf) or id(leaf) in self._weights:
+            return leaf
+        kind = self._kind(leaf)
+        leading = self._leading if not self._graphs else (self._graphs,)
+        if kind is None and tuple(leaf.shape[: len(leading)]) != tuple(leading):
             return leaf
         if id(leaf) not in self._names:
             self._names[id(leaf)] = name = name if name and name not in self.batch else f"input_{len(self.batch)}"
-            self.batch[name] = leaf.detach().transpose(0, 1) if self.time_major else leaf.detach()
+            tensor = leaf.detach()
+            if kind is not None:
+                self.kinds[name] = kind
+                tensor = by_graph(tensor, kind, self._graphs)
+            self.batch[name] = tensor.transpose(0, 1) if self.time_major else tensor
         return Result(self._names[id(leaf)])
+
+    def _kind(self, leaf: torch.Tensor) -> "OfGraphs | None":
+        """The part of a tensor in a batch of graphs; None of one of another batch, or of a number for each graph."""
+        if not self._graphs or not leaf.ndim or len(leaf) == self._graphs:
+            return None
+        nodes = -(-self._leading[0] // self._graphs)
+        if leaf is self._ids:
+            return OfGraphs("ids", nodes)
+        if len(leaf) == self._leading[0]:
+            return OfGraphs("rows", nodes)
+        is_edges = leaf.ndim == 2 and len(leaf) == 2 and leaf.dtype == torch.int64
+        return OfGraphs("edges", nodes) if is_edges else None
+
+
+def is_ids(leaf: Any) -> bool:
+    """Whether a tensor has the number of its graph for each node: 0, 0, 0, 1, 1, ..."""
+    if not torch.is_tensor(leaf) or is_fake(leaf) or leaf.ndim != 1 or leaf.dtype != torch.int64 or len(leaf) < 2:
+        return False
+    steps = leaf.diff()
+    return int(leaf[0]) == 0 and 0 < int(leaf[-1]) < len(leaf) - 1 and bool(((steps == 0) | (steps == 1)).all())
+
+
+class OfGraphs(NamedTuple):
+    """The part of a batch of graphs that a tensor has: values of nodes (rows), their graphs' numbers (ids), edges."""
+
+    part: str
+    nodes: int  # of each graph
+
+
+def by_graph(tensor: torch.Tensor, kind: OfGraphs, graphs: int) -> torch.Tensor:
+    """A tensor of a batch of graphs with the graphs first, each with the mean number of nodes and edges."""
+    if kind.part == "edges":
+        count = -(-tensor.shape[1] // graphs)
+        edges = tensor[:, torch.arange(graphs * count) % tensor.shape[1]] % kind.nodes
+        return edges.reshape(2, graphs, count).transpose(0, 1)
+    return tensor[torch.arange(graphs * kind.nodes) % len(tensor)].reshape(graphs, kind.nodes, *tensor.shape[1:])
+
+
+def joined_graphs(batch: torch.Tensor, kind: OfGraphs) -> torch.Tensor:
+    """The tensor of these graphs as one large graph."""
+    graphs = torch.arange(len(batch), device=batch.device)
+    if kind.part == "edges":
+        return (batch + kind.nodes * graphs.reshape(-1, 1, 1)).transpose(0, 1).flatten(1)
+    return graphs.repeat_interleave(kind.nodes) if kind.part == "ids" else batch.flatten(0, 1)
 
 
 def is_module(function: Any) -> bool:
@@ -405,15 +467,15 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
 
 def shared_out(tree: Any, size: int, count: int) -> Any:
     """The tree with so many parts of each list that has something fixed for each of `size` images."""
-    if isinstance(tree, Result) or not isinstance(tree, tuple | list | dict):
+    if type(tree) not in (tuple, list, dict):
         return tree
     if isinstance(tree, dict):
         return {key: shared_out(part, size, count) for key, part in tree.items()}
     inside = leaves(list(tree))
-    fixed = not any(isinstance(leaf, Result) or is_module(leaf) for leaf in inside) and any(map(torch.is_tensor, inside))
-    if fixed and len(tree) == size != count:
+    made = any(isinstance(leaf, Result) or is_module(leaf) for leaf in inside)
+    if not made and any(map(torch.is_tensor, inside)) and len(tree) == size != count:
         return type(tree)(tree[place % size] for place in range(count))
-    return type(tree)(shared_out(part, size, count) for part in tree) if type(tree) in (tuple, list) else tree
+    return type(tree)(shared_out(part, size, count) for part in tree)
 
 
 def present(tree: Any) -> Any:
