@@ -69,7 +69,7 @@ class Stream(IterableDataset):
     def __iter__(self):
         return iter(data)
 
-pipeline.SECONDS = 0.05
+pipeline.RATE_SECONDS = 0.05
 
 def begin(worker):
     begun.value += 1
@@ -107,7 +107,7 @@ def test_a_pipeline_that_ends_is_timed_by_its_whole_passes(clock: list[float], m
         yield from [np.zeros((4, 2))] * 8
 
     assert rate_of(ready(), 4).examples_per_second == 8.0
-    monkeypatch.setattr(pipeline, "SECONDS", 100.0)
+    monkeypatch.setattr(pipeline, "RATE_SECONDS", 100.0)
     assert rates(Batches(clock), 4)[0].examples_per_second == pytest.approx(32 / 8.5)
     assert rates(iter(()), 4) == []
 

@@ -3,6 +3,7 @@
 import pytest
 
 from whichdevice.config.load import load_study
+from whichdevice.models.loading import Model
 from whichdevice.planning.one_model import config_name
 
 
@@ -20,5 +21,5 @@ from whichdevice.planning.one_model import config_name
 def test_the_config_takes_the_name_of_any_file(file, name, working_folder):
     (working_folder / file).parent.mkdir(exist_ok=True)
     (working_folder / file).touch()
-    assert config_name(file) == name
+    assert config_name(Model.read(file)) == name
     assert list(load_study({"workloads": {name: {"module": file}}}, "a config").workloads) == [name]

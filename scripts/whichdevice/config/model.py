@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 TRUTH = {"true": True, "false": False}
-NOTHING = {"", "null", "~"}
+EMPTY_TEXTS = {"", "null", "~"}
 PLAIN = re.compile(
     r"-?((0|[1-9][0-9]*)(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 )  # YAML reads 1e-3 as text: it must count here
@@ -78,7 +78,7 @@ def tidy(values: Any, optional: set[str]) -> Any:
 
 
 def _is_nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and value.strip() in NOTHING)
+    return value is None or (isinstance(value, str) and value.strip() in EMPTY_TEXTS)
 
 
 Value = TypeVar("Value")

@@ -12,7 +12,7 @@ from whichdevice.datasets.download import open_builder, require, unpacked
 from whichdevice.errors import StudyError
 
 SPEAKERS = ("BERTRAM", "ISOLDE", "CORDELL", "MARIANA", "OSWIN", "LUCETTA")
-WORDS = (
+VOCABULARY = (
     "the", "my", "thy", "a", "good", "noble", "sweet", "false", "heart", "king", "night", "love", "sword", "crown",
     "hand", "blood", "friend", "father", "grave", "storm", "comes", "falls", "speaks", "waits", "never", "again",
 )  # fmt: skip
@@ -29,11 +29,11 @@ ARCHIVE = Archive(
 def write_plays(seed: int, length: int) -> bytes:
     """Write `length` ASCII characters of speeches in random words, frequent ones first (Zipf)."""
     random = np.random.default_rng([seed, 1623])
-    share = 1 / np.arange(2, len(WORDS) + 2)
+    share = 1 / np.arange(2, len(VOCABULARY) + 2)
     pieces: list[str] = []
     written = 0
     while written < length:
-        words = random.choice(WORDS, 8, p=share / share.sum())
+        words = random.choice(VOCABULARY, 8, p=share / share.sum())
         pieces.append(f"{random.choice(SPEAKERS)}:\n{' '.join(words).capitalize()}.\n\n")
         written += len(pieces[-1])
     return "".join(pieces).encode("ascii")[:length]

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.tpus import CHIPS, V2_SUBSYSTEM, Chip
 from whichdevice.machine.devices import DeviceFacts, visible_list
 
@@ -34,6 +33,8 @@ def absent_reason(replicas: int = 1, root: Path = ROOT) -> str | None:
 
 def describe(root: Path = ROOT) -> DeviceFacts:
     """Generation, cores, memory per core and the TPU driver library."""
+    from whichdevice.config.hardware import hardware_rows  # slow to import; devices are looked for at every start
+
     chips = list(_chips(root))
     try:
         driver = f"libtpu {version('libtpu')}"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-SECONDS = 1.5  # of measuring for each number of workers
+RATE_SECONDS = 1.5  # of measuring for each number of workers
 MOST_BATCHES = 2000
 
 
@@ -117,7 +117,7 @@ def _timed(batches: Iterable[Any], batch_size: int) -> tuple[float, float]:
         return 0.0, 0.0
     size, first = _size(batch, batch_size), time.perf_counter() - began
     count, number, passes, ended = size, 1, 0, began  # `passes`: examples of whole ones, the last of which ended then
-    while number < MOST_BATCHES and time.perf_counter() - began < first + SECONDS:
+    while number < MOST_BATCHES and time.perf_counter() - began < first + RATE_SECONDS:
         batch = next(waiting, None)
         if batch is None:
             passes, ended = count, time.perf_counter()

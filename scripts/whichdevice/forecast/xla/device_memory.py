@@ -7,7 +7,7 @@ from typing import Any
 
 from whichdevice.errors import StudyError
 
-UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+BYTES_OF_UNIT = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 SIZE = r"([\d.]+)([KMGTP]?)i?B?"
 # The two ways in which libtpu 0.0.42 says it; both name the need and what HBM has left for a program.
 MESSAGES = (
@@ -80,7 +80,7 @@ def compiler_error(compiler: str, said: str) -> StudyError:
 
 
 def _bytes(number: str, unit: str) -> float:
-    return float(number) * UNITS[unit.upper()]
+    return float(number) * BYTES_OF_UNIT[unit.upper()]
 
 
 @dataclass(frozen=True)
