@@ -11,7 +11,8 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from whichdevice.errors import StudyError
@@ -72,16 +73,19 @@ def without_native_messages() -> Iterator[None]:
         os.close(nowhere)
 
 
-class _Absent(MetaPathFinder):
-    """Finds no package of these names, and leaves nothing in `sys.modules` in place of one."""
+class _Absent(MetaPathFinder, Loader):
+    """Imports no package of these names, and leaves nothing in `sys.modules` in place of one."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Raise for an absent package; None for all others, which other finders know."""
-        if name in self.names:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """A spec without a file for an absent package: PyTorch looks for specs and catches no error there."""
+        return ModuleSpec(name, self) if name in self.names else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Raise ModuleNotFoundError."""
+        raise ModuleNotFoundError(f"No module named {spec.name!r}", name=spec.name)
 
 
 @contextmanager
