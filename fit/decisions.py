@@ -83,11 +83,11 @@ def cases(found: Forecasts) -> list[Case]:
 
 def picks(found: Forecasts, every: Sequence[Case], by: By) -> list[Pick]:
     """The decision of every comparison; by cost among the devices that have a price, where they are enough."""
-    offers = {name: row.cheapest for name, row in hardware_rows().items()}
+    markets = {name: row.market() for name, row in hardware_rows().items()}
     made, seen = [], set[tuple[int, ...]]()
     for case in every:
-        priced = [(place, offers[found.rows[place].device]) for place in case.places]
-        known = [(place, offer.usd_per_hour if offer else None) for place, offer in priced if offer or by == "time"]
+        priced = [(place, markets[found.rows[place].device]) for place in case.places]
+        known = [(place, market.usd_per_hour if market else None) for place, market in priced if market or by == "time"]
         if len(known) < FEW:
             continue
         places, prices = map(list, zip(*known, strict=True))

@@ -48,9 +48,13 @@ def test_importing_the_package_prints_nothing_and_imports_no_library() -> None:
         assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
-def test_a_file_is_asked_as_by_the_command(asked: SimpleNamespace) -> None:
+def test_a_file_is_asked_as_by_the_command(
+    asked: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("model.fit()\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
     wd.ask("train.py -- --lr 1", devices=["T4", "L4"], budget_usd=20, deadline_h=12, examples=9, measure=False)
-    assert (asked.model, asked.script_arguments, asked.devices) == ("train.py", ("--lr", "1"), ("T4", "L4"))
+    assert (asked.model.text, asked.script_arguments, asked.devices) == ("train.py", ("--lr", "1"), ("T4", "L4"))
     assert asked.wants == Wants(examples=9, deadline=12 * 3600, budget=20) and not asked.measuring
 
 

@@ -65,10 +65,12 @@ CALLS = {
     "ask": (["nothing.py"], 2, "nothing.py"),
     "config": ([], 0, "study: quick"),
     "deploy": (["matmul", "--dry-run", *SMALL], 2, "storage.bucket is empty"),
+    "explorer": (["--model", "resnet5O"], 2, "no model"),
     "export": (["--parquet", "results/none"], 2, "results/none"),
     "fetch": (["nowhere"], 2, "no study was published at nowhere"),
     "merge": (["--list"], 0, ""),
     "plan": (SMALL, 0, "matmul"),
+    "prices": (["T4"], 0, "T4"),
     "rent": (["--device", "gpu", "--dry-run"], 2, "no checkout of whichdevice"),
     "study": (["cpu", "--dry-run", *SMALL], 0, "measure"),
 }

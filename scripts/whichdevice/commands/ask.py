@@ -336,7 +336,8 @@ def takes_ports(model: str, devices: str | None, options: Sequence[str]) -> bool
     from whichdevice.models.hugging_face import PREFIX
 
     named = devices is not None and any(map(names_tpu, devices.split(",")))
-    return named or (full_name(model).startswith(PREFIX) and not any(option.startswith("method=") for option in options))
+    whole = not any(option.startswith("method=") for option in options)
+    return named or (whole and full_name(model).startswith(PREFIX))
 
 
 def prices_of(given: Sequence[str]) -> dict[str, float]:
