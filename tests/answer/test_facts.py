@@ -244,7 +244,7 @@ USES = [
     (here(), "Use this machine"), (UNRENTED, "Use an RTX 2080 Ti"),
     (replace(FAST, card="8 × H100", devices=8), "Rent 8 × H100 (Cloud)"),
     (replace(SPOT, card="8 × H100", devices=8), "Rent 8 × H100 as spot machines (Cloud)"),
-    (replace(FREE, card="2 × T4", devices=2), "Use free 2 × T4 (Colab)"),
+    (replace(FREE, card="2 × T4", devices=2), "Use a free machine with 2 × T4 (Colab)"),
     (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2) (Cloud)"),
 ]  # fmt: skip
 

@@ -70,7 +70,7 @@ net · 10 million images · batch 100 · mixed 16 bits
 
 Use a free T4 (Colab): 67 min [46–96 min], USD 0.
 It is the only choice.
-Free GPUs are not guaranteed; a session lasts up to 12 h.
+Free devices are not guaranteed; a session lasts up to 12 h.
 
   device    fits, GB  a step    10 million images               USD  source
 ▶ T4, free             40 ms   67 min [46–96 min]                 0  forecast

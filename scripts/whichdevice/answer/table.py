@@ -81,7 +81,7 @@ def head(answer: Answer) -> list[str]:
     """Return the names of the table's columns."""
     amount = amount_words(answer)
     whole = amount if len(amount) < MAX_AMOUNT else say("head_whole")
-    step = say("head_token" if answer.work.mode == "generate" else "head_step")
+    step = say("head_generated" if answer.work.mode == "generate" else "head_step")
     return [say("head_device"), say("head_fits"), step, whole, "USD", say("head_source")]
 
 

@@ -52,7 +52,7 @@ SENTENCES = {
     "use_at": "Rent {device} ({provider})",
     "use_lowest": "Rent {device} (lowest: {provider})",
     "a_free": "a free {card}",
-    "free_cards": "free {card}",
+    "free_cards": "a free machine with {card}",
     "a_spot": "a spot {card}",
     "spot_cards": "{card} as spot machines",
     "alone": "It is the only choice.",
@@ -88,7 +88,7 @@ SENTENCES = {
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
-    "free": "Free GPUs are not guaranteed{session}{paid}.",
+    "free": "Free devices are not guaranteed{session}{paid}.",
     "spot": "It may be taken away at any moment: keep checkpoints{session}{paid}.",
     "session": "; a session lasts up to {hours} h",
     "week": ", a week {hours} h",
@@ -182,7 +182,7 @@ SENTENCES = {
     "head_device": "device",
     "head_fits": "fits, GB",
     "head_step": "a step",
-    "head_token": "a token",
+    "head_generated": "a token",
     "head_whole": "whole training",
     "head_source": "source",
     "no_study": "Nothing was measured yet, and nothing was forecast.",
@@ -271,7 +271,7 @@ def lines(answer: Answer) -> list[str]:
 
 
 def _feeding(answer: Answer) -> list[str]:
-    """What a TPU that is picked, or the fastest device, needs so that its matrix units work."""
+    """Return what a TPU that is picked, or the fastest device, needs so that its matrix units work."""
     options = [option for option in (answer.pick, answer.fastest) if option is not None and option.row.feed]
     if not options or options[0].host_decides:
         return []

@@ -1,4 +1,4 @@
-"""What an hour of a device costs, who asks it, how old that is; --update takes newer offers into your cache.
+"""Print what an hour of a device costs, who asks it and how old that is; --update takes newer offers into your cache.
 
 examples:
   whichdevice prices

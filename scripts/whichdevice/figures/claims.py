@@ -55,7 +55,7 @@ def draw_claims(study: StudyResults) -> Figure | str:
 
 
 def _comparable(claims: pd.DataFrame) -> pd.Series:
-    """Of a kind of device with the published one, or measured here."""
+    """Return whether a device is of the published kind, or measured here."""
     same = (claims["kind"] == claims["device_class"]) | (claims["evidence"] == "measured")
     return claims["ours"].notna() & same.fillna(False)
 

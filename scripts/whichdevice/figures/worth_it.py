@@ -1,4 +1,4 @@
-"""What each training takes and costs on every device: hours against dollars."""
+"""Draw what each training takes and costs on every device: hours against dollars."""
 
 from typing import Any
 

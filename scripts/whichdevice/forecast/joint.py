@@ -42,7 +42,7 @@ class Residual:
 
     @property
     def sd(self) -> float:
-        """Of both together."""
+        """The standard deviation of both together."""
         return math.hypot(self.sd_shared, self.sd_own)
 
 

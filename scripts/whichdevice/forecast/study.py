@@ -1,4 +1,4 @@
-"""From a study to the programs that it wants compiled, and where their records are."""
+"""List the programs that a study wants compiled, and where their records are."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -82,7 +82,7 @@ def usual_precision(target: Target, precision: str = "mixed") -> str:
 
 
 def compiled_path(study: Study, request: ProgramRequest) -> Path:
-    """Where the record is or will be, relative to the working directory.
+    """Return where the record is or will be, relative to the working directory.
 
     Its name is a hash of the request, the device's row of the sheet and the code; the time allowed does not count.
     """

@@ -115,7 +115,7 @@ class Target:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What of its row a program depends on, as JSON has it: neither sources nor prices."""
+        """The part of its row that a program depends on, as JSON has it: neither sources nor prices."""
         return self.row.model_dump(mode="json", include=FACTS)
 
     @property
@@ -180,7 +180,7 @@ NO_COMPILER = "no compiler here makes programs for it, so it has forecasts of Py
 
 
 def software_of(module: str) -> Software:
-    """What a forecast of this workload's step is of: PyTorch's own kernels, else a program of XLA."""
+    """Return what a forecast of this workload's step is of: PyTorch's own kernels, else a program of XLA."""
     from whichdevice.models.framework import TORCH
     from whichdevice.models.loading import Model
 
@@ -321,7 +321,7 @@ def _slices(row: str) -> list[Topology]:
 
 
 def _row_named(name: str) -> str:
-    """By its own name or an alias, by the name that a driver gives, else by its words."""
+    """Return the row by its name or an alias, by the name that a driver gives, else by its words."""
     rows = target_rows()
     if name in rows:
         return name
@@ -355,7 +355,7 @@ def _plain(name: str) -> str:
 
 
 def _words(name: str) -> set[str]:
-    """Its words, without makers; `16gb`, `16 GB` and `-16` are the same, SXM4 is SXM."""
+    """Return the words of a name, without makers; `16gb`, `16 GB` and `-16` are the same, SXM4 is SXM."""
     text = re.sub(r"(\d+)\s*(gb|gib)\b", r"\1gb", name.casefold())
     text = re.sub(r"(?<=[-_ ])(\d{2,3})(?=[-_ ]|$)", r"\1gb", text)
     text = re.sub(r"\bsxm\d\b", "sxm", text)

@@ -75,7 +75,7 @@ OTHER_NETWORK = 12.5e9
 
 @dataclass(frozen=True)
 class Peaks:
-    """What one device does by its sheet, per second: operations by precision, bytes of memory and of a link."""
+    """The rates of one device by its sheet, per second: operations by precision, bytes of memory and of a link."""
 
     device: str
     platform: Platform
@@ -115,7 +115,7 @@ class Peaks:
 
     @classmethod
     def of(cls, row: HardwareRow) -> "Peaks":
-        """Of a row of config/hardware.csv; raises StudyError where a number is missing."""
+        """Return those of a row of config/hardware.csv; raises StudyError where a number is missing."""
         tera = {
             "float32": row.fp32_tflops,
             "tf32": row.tf32_tflops or row.fp32_tflops,

@@ -99,12 +99,12 @@ class Work:
 
     @property
     def operations(self) -> float:
-        """Of all products and convolutions."""
+        """The operations of all products and convolutions."""
         return sum(item.operations * item.count for item in self.items)
 
     @property
     def bytes(self) -> float:
-        """Of off-chip memory, collectives not counted."""
+        """The bytes of off-chip memory, collectives not counted."""
         return sum(item.bytes * item.count for item in self.items if item.kind != "collective")
 
     @property
@@ -222,7 +222,7 @@ class Total:
 
     @property
     def bytes(self) -> float:
-        """Of all kernels."""
+        """The bytes of all kernels."""
         return sum(key[3] * count for key, count in self.products.items()) + sum(sums[0] for sums in self.rest.values())
 
     def recurrent(self) -> "Total":
@@ -239,7 +239,7 @@ class Total:
 
     @property
     def weight(self) -> float:
-        """What the longest of several branches is found by: bytes, and operations as if a byte took a hundred."""
+        """The measure that finds the longest branch: bytes, and operations as if a byte took a hundred."""
         products = sum((key[2] / 100 + key[3]) * count for key, count in self.products.items())
         return products + sum(sums[0] for sums in self.rest.values())
 

@@ -98,7 +98,7 @@ class Watching(Watcher):
             self.replace(jax.lax, name, self._looping(name, getattr(jax.lax, name)))
 
     def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """In place of `jax.jit` and the like, which are also called with settings alone."""
+        """Stand in for `jax.jit` and the like, which are also called with settings alone."""
 
         @wraps(original)
         def jit(*functions: Any, **settings: Any) -> Any:
@@ -136,7 +136,7 @@ class Watching(Watcher):
             self._traces -= 1
 
     def _taking(self, original: Callable[..., Any], at_once: bool) -> Callable[..., Any]:
-        """In place of `jax.grad` and the like, which give a function, and of `jax.vjp`, which takes it at once."""
+        """Stand in for `jax.grad` and the like, which give a function, and of `jax.vjp`, which takes it at once."""
 
         @wraps(original)
         def take(function: Any, *rest: Any, **settings: Any) -> Any:
@@ -176,7 +176,7 @@ class Watching(Watcher):
         )
 
     def _looping(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """In place of a loop of JAX, which a gradient that is taken in it leaves."""
+        """Stand in for a loop of JAX, which a gradient that is taken in it leaves."""
 
         @wraps(original)
         def loop(*args: Any, **kwargs: Any) -> Any:
@@ -204,7 +204,7 @@ class Watching(Watcher):
 
 
 def _lowered(function: Any, compiled: Any, *args: Any, **kwargs: Any) -> Any:
-    """In place of a jitted function's method that compiles it ahead of time."""
+    """Stand in for a jitted function's method that compiles it ahead of time."""
     return Watching.latest._call(function, compiled.lower, args, kwargs)
 
 
@@ -438,7 +438,7 @@ def _applied(name: str, gradients: New, output: Any, now: Mapping[str, Any]) -> 
 
 
 def _shapes(function: Callable[[dict[str, Any]], Any], given: dict[str, Any]) -> Any:
-    """What the step returns, as shapes; what is no array is a constant, as in the script."""
+    """Return the shapes of what the step returns; what is no array is a constant, as in the script."""
     leaves, structure = jax.tree.flatten(given)
     places = [place for place, leaf in enumerate(leaves) if _is_array(leaf)]
     made: list[Any] = []

@@ -89,7 +89,7 @@ class Watching(Watcher):
 
 
 def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
-    """As `fit` was called there, or `train_on_batch`, which the script's own loops give batches."""
+    """Return the script as `fit` was called there, or `train_on_batch`, which the script's own loops give batches."""
     path, line, loops = stack.path, stack.line, stack.loops
     _check_trainable(given["self"], f"{path.name}, line {line}")
     if not one_batch:
@@ -311,7 +311,7 @@ def _sizes(x: Any, batch: int | None, steps: int | None, validation: float | Non
 
 
 def _with_first(x: Any) -> tuple[Any, int | None]:
-    """What gives batches with the size of its first one, which a generator gives again; None: arrays, or tf.data."""
+    """Return what gives batches, and the size of its first one, which a generator repeats; None: arrays, tf.data."""
     if not _streams(x) or hasattr(x, "cardinality"):
         return x, None
     items = _items(x, 1)
@@ -432,7 +432,7 @@ def _joined(pieces: list[np.ndarray], notes: dict[int, str]) -> np.ndarray:
 
 
 def _batches(x: Any, parts: tuple[Any, ...], batch: int, host: Host | None) -> Any:
-    """What gives batches one after the other, with what the host looks up; None of arrays in memory."""
+    """Return what gives batches one after the other, with what the host looks up; None of arrays in memory."""
     if host is None:
         return x if _streams(x) else None
     import tensorflow as tf

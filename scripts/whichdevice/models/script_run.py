@@ -54,7 +54,7 @@ WATCHERS = {  # by package, the module with its `Watcher`
 
 @dataclass(frozen=True)
 class Found:
-    """What a script's training is, as plain data; None: the script does not show it."""
+    """The training of a script, as plain data; None: the script does not show it."""
 
     framework: str
     batch_size: int
@@ -70,7 +70,7 @@ class Found:
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
 
     def declaration(self) -> Declaration:
-        """As constants of a model file; `examples` limits what is read of data that come one after the other."""
+        """Return it as constants of a model file; `examples` limits what is read of streamed data."""
         most = max(SAMPLE, 2 * self.batch_size)
         return Declaration(
             batch_size=self.batch_size,
@@ -282,7 +282,7 @@ class Watcher(ABC):
         """Watch a package that was just imported, in the thread that imports it; once for each of its names."""
 
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
-        """What a script shows that ended by itself with these variables; None: no training of this framework."""
+        """Return what a script shows that ended by itself with these variables; None: no training of this framework."""
         return None
 
     def replace(self, owner: Any, name: str, value: Any) -> None:

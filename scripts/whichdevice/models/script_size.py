@@ -176,7 +176,7 @@ class Stack:
 
     @cached_property
     def outside(self) -> list[Any]:
-        """What the only loop around a step leaves as it is: a batch among it is all examples.
+        """Return what the only loop around a step leaves as it is: a batch among it is all examples.
 
         It is what variables hold, and attributes of theirs that the functions inside of the loop read.
         """
@@ -208,7 +208,7 @@ def _function_at(tree: ast.AST, line: int) -> ast.AST:
 
 
 def _unchanged(tree: ast.AST, variables: Mapping[str, Any]) -> Iterator[Any]:
-    """What variables hold that a part of a script does not change, and the attributes of theirs that it reads."""
+    """Return variables that a part of a script does not change, and the attributes of theirs that it reads."""
     changed = set[str]()
     for node in ast.walk(tree):
         if isinstance(getattr(node, "ctx", None), ast.Store):  # x, x[...] or x.data
@@ -438,7 +438,7 @@ def _epochs_in(scopes: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 def _held(scopes: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-    """What holds settings, by the usual names."""
+    """Return what holds settings, by the usual names."""
     owners = (scope[name] for scope in scopes for name in HOLDERS if name in scope)
     return (held for owner in owners for held in (owner, getattr(owner, "args", None)))
 

@@ -81,7 +81,7 @@ def trains(address: Address) -> bool:
 
 
 def known(address: Address) -> Found | None:
-    """What an earlier run of this script found, with these files, arguments and versions."""
+    """Return what an earlier run of this script found, with these files, arguments and versions."""
     with suppress(OSError, ValueError, TypeError):
         found = json.loads(_kept(address).read_text(encoding="utf-8"))
         return Found(
@@ -125,7 +125,7 @@ def probe(address: Address) -> Found:
 
 @dataclass(frozen=True)
 class ScriptAdapter(Adapter):
-    """What makes a workload of a script; `found` is None before `probe` found what its training is."""
+    """The adapter of a script; `found` is None before `probe` found what its training is."""
 
     found: Found | None = None
 

@@ -45,7 +45,7 @@ SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus}
 
 @dataclass(frozen=True)
 class Stopped:
-    """What a script has done of its training when all of its optimisers have stepped."""
+    """The part of its training that a script has done when all of its optimisers have stepped."""
 
     stack: Stack  # where that is in the script
     optimizers: tuple[torch.optim.Optimizer, ...]

@@ -455,7 +455,7 @@ def _shape(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def parts_of(tree: Any) -> Mapping[Any, Any] | None:
-    """What is inside by key: of a mapping, a list, or an object that holds tensors; None of a leaf."""
+    """Return what is inside by key: of a mapping, a list, or an object that holds tensors; None of a leaf."""
     if isinstance(tree, Mapping):
         return tree
     if isinstance(tree, tuple | list) and not isinstance(tree, Result):

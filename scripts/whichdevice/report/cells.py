@@ -155,7 +155,7 @@ def machine_cards(runs: pd.DataFrame) -> dict[CardKey, Card]:
 
 
 def machine_key(row: pd.Series) -> CardKey:
-    """What the card of a row of `runs` is found by."""
+    """Return the key of the card of a row of `runs`."""
     return tuple(None if pd.isna(row[name]) else row[name] for name in CARD_KEY)
 
 
@@ -177,7 +177,7 @@ class Links:
 
 
 def reproductions(study: StudyResults, page: Path, cards: dict[tuple[Any, ...], int]) -> dict[tuple[Any, ...], Any]:
-    """For each cell of table `runs` what its card says; `cards` numbers the machines below."""
+    """Return what the card of each cell of table `runs` says; `cards` numbers the machines below."""
     links, found = Links(page), {}
     for _, runs in study.runs.groupby(CELL, dropna=False, sort=False):
         first = runs.iloc[0]

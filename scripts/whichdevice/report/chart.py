@@ -73,7 +73,7 @@ def chart(answer: Answer) -> str:
 
 
 def _ticks(names: Sequence[float], values: Sequence[float], place: "Scale", apart: float) -> list[float]:
-    """What an axis names: of these what is among the values, not too near to the one before or to the axis' unit."""
+    """Return the ticks of an axis: those among the values, not too near to the one before or to the axis' unit."""
     named: list[float] = []
     for name in names:
         inside = min(values) / 1.1 <= name <= max(values) * 1.1 and place(name) > MARGIN + 12

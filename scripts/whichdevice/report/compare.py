@@ -105,7 +105,7 @@ def _name(row: pd.Series) -> str:
 
 
 def compared_with(study: StudyResults, page: Path) -> dict[str, Any] | None:
-    """Its summary and its page; nothing where there is none, or where the tables are newer."""
+    """Return its summary and its page; nothing where there is none, or where the tables are newer."""
     table, runs, other = study.tables_folder / "compare.csv", study.tables_folder / "runs.csv", page.with_name(PAGE)
     try:
         if not other.is_file() or table.stat().st_mtime < runs.stat().st_mtime:

@@ -203,7 +203,7 @@ def _forecast_row(row: pd.Series) -> dict[str, str]:
 
 
 def _notes(row: pd.Series) -> list[str]:
-    """In what the step is another than the device's, and what makes its interval wider."""
+    """Return in what the step differs from the device's, and what makes its interval wider."""
     step = [] if pd.isna(row["step_notes"]) else json.loads(row["step_notes"])
     return [*step, *([] if pd.isna(row["note"]) else [str(row["note"])])]
 

@@ -30,7 +30,7 @@ def alike(table: pd.DataFrame, row: pd.Series, columns: list[str]) -> pd.Series:
 
 
 def cell_key(row: Any) -> Key:
-    """What the cell of a row is found by; None where it lacks an axis."""
+    """Return the key of a row's cell; None where it lacks an axis."""
     return tuple(None if pd.isna(row[name]) else row[name] for name in CELL)
 
 

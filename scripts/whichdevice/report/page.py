@@ -52,7 +52,7 @@ class Script:
 
     @property
     def policy(self) -> str:
-        """What a content security policy names this script by."""
+        """Return the name of this script in a content security policy."""
         return f"sha256-{base64.b64encode(hashlib.sha256(self.text.encode()).digest()).decode('ascii')}"
 
 

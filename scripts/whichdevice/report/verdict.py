@@ -79,7 +79,7 @@ class Fact(NamedTuple):
 
 
 def facts(study: StudyResults) -> Iterator[Fact]:
-    """What was measured where and on which data, how noisy that was, what failed, and what was not measured."""
+    """Return what was measured where and on which data, how noisy that was, what failed, and what was not measured."""
     yield from _absent(study)
     yield from _broken(study)
     for source, datasets in study.sources.items():

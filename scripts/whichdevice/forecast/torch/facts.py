@@ -1,4 +1,4 @@
-"""What a traced step comes to on a device: how it is taken, its work, its memory, whether it fits. Needs no PyTorch."""
+"""Facts of a traced step on a device: how it is taken, its work, its memory, whether it fits. Needs no PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch.compile makes of a step's kernels: those without products are joined where they follow one another.
+"""Join the kernels of a step as torch.compile does: those without products are joined where they follow one another.
 
     fusion = Fusion()
     fusion.put("memory", "half", 0, reads=[7], writes=[8], nbytes={7: 100, 8: 100})

@@ -103,7 +103,7 @@ class Plan:
 
 
 def checkpointed(step: Step) -> Step:
-    """With gradient checkpointing: the model's own, or of the blocks that it repeats."""
+    """Return the step with gradient checkpointing: the model's own, or of the blocks that it repeats."""
     from torch import nn
     from torch.utils.checkpoint import checkpoint
 
@@ -139,7 +139,7 @@ def checkpointed(step: Step) -> Step:
 
 
 def adapted(step: Step, method: str) -> Step:
-    """With LoRA beside frozen weights in 16 bits, or in 4; of a model whose linear layers are all trained."""
+    """Return the step with LoRA beside frozen weights in 16 or 4 bits; all linear layers of the model are trained."""
 
     from whichdevice.models.tuning import Tuning
 
@@ -169,7 +169,7 @@ def blocks_of(module: Any) -> list[tuple[Any, str, Any]]:
 
 
 def updated(trace: Trace, share: float = 1.0) -> Trace:
-    """With an optimiser that updates in place in one pass, and keeps `share` of its state's bytes."""
+    """Return the step with an optimiser that updates in place in one pass and keeps `share` of its state's bytes."""
     memory, state = dict(trace.memory), share * trace.memory["optimizer"]
     passes, gradients = memory["passes"] - memory["optimizer"] + state, memory["gradients"]
     peak = max(passes, memory["weights"] + gradients + state)

@@ -138,7 +138,7 @@ class Traced:
         return tpu.NO_4_BITS if self._workload.tuning.method == "qlora" else self._workload.only_on_gpu
 
     def _cached(self, trace: Trace, request: ProgramRequest) -> Trace:
-        """With the cache of keys and values, which a decoding step reads whole."""
+        """Return the trace with the cache of keys and values, which a decoding step reads whole."""
         nbytes = (self._cache or 0.0) * request.batch_size / request.devices
         memory = dict(trace.memory) | {"cache": nbytes, "peak": trace.memory["peak"] + nbytes}
         read = (Item("memory", "half", 0.0, nbytes, 1),) if request.mode == "decode" else ()
@@ -153,7 +153,7 @@ class Traced:
 
 
     def _changes(self, request: ProgramRequest, target: Target, work: Work, available: float) -> list[Change]:
-        """What to change so that it fits, with the memory that it then needs and how much longer a step takes."""
+        """Return what to change so that it fits, with the memory that it then needs and the longer step."""
 
         per_device = request.batch_size // target.devices
         size = 1 if self._workload.tunable else per_device
@@ -192,7 +192,7 @@ class Traced:
 
 
 def _folder(request: ProgramRequest, precision: str) -> Path:
-    """Where traces of an `hf:` model are kept: a name made of all that they depend on but their batch."""
+    """Return where traces of an `hf:` model are kept: a name made of all that they depend on but their batch."""
     asked = request.model_dump(mode="json", include={"module", "mode", "sequence_length", "options"})
     code = Model.read(request.module).hash("whichdevice.forecast.torch.records")
     return TRACES / content_key(asked, precision, code, installed_versions(("torch", "transformers")))

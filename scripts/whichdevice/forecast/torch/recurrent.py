@@ -66,5 +66,5 @@ def _groups(weights: Sequence[Any], count: int) -> list[Sequence[Any]]:
 
 
 def _operations(group: Sequence[Any], rows: int) -> float:
-    """Of products with a layer's weights, over all examples and time steps."""
+    """Count the operations of products with a layer's weights, over all examples and time steps."""
     return sum(2.0 * rows * each.numel() for each in group if each.dim() == 2)

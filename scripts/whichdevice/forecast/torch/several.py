@@ -37,7 +37,7 @@ class Way:
     changes: tuple[str, ...]
 
     def words(self, devices: int) -> str:
-        """What of it the question left open."""
+        """Return what of it the question left open."""
         batch = f"{self.accumulation} passes of {self.batch}" if self.accumulation > 1 else ""
         batch += " a GPU" if batch and devices > 1 else ""
         return ", ".join(filter(None, [NAMES[self.sharing] if devices > 1 else "", *self.changes, batch]))

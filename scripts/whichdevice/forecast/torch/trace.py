@@ -59,7 +59,7 @@ IN_FLOAT32 = re.compile(
 
 @dataclass(frozen=True)
 class Step:
-    """What to trace. All four are called on fake tensors.
+    """A step to trace. All four functions are called on fake tensors.
 
     `build()` makes the module, `build(n)` one of n layers where it has `layers` equal ones; `batch(n)` inputs and
     targets of n examples, `loss(module, batch)` the loss (a scalar) or, in a step without optimiser, any output;
@@ -334,7 +334,7 @@ class AsOnGPU(TorchFunctionMode):
         is_causal: bool = False,
         **others: Any,
     ) -> Any:
-        """Without dropout, which costs a fused kernel next to nothing; a fixed mask of a square counts as causal."""
+        """Trace attention without dropout, which costs a fused kernel little; a fixed mask of a square is causal."""
         assert self._kernels is not None
         if attn_mask is not None and query.shape[-2] == key.shape[-2] > 1 and self._kernels.fixed(attn_mask):
             attn_mask, is_causal = None, True
@@ -350,7 +350,7 @@ def _whole(tensor: Any) -> Any:
 
 
 class Kernels(TorchDispatchMode):
-    """What runs under it: kernels with their operations and bytes, and the bytes of live storages."""
+    """The kernels that run under it, with their operations and bytes, and the bytes of live storages."""
 
     def __init__(self, precision: str, kind: Kind | None = None) -> None:
         super().__init__()
@@ -468,7 +468,7 @@ class Kernels(TorchDispatchMode):
 
 
 def storage_of(tensor: Any) -> int:
-    """What tells a tensor's storage from others: views share it."""
+    """Return what identifies a tensor's storage: views share it."""
     return int(tensor.untyped_storage()._cdata)
 
 
