@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from random_works import random_wants, random_work
 
-from whichdevice.answer.decide import Amount, Answer, Wants, decide
+from whichdevice.answer.decide import Amount, Answer, Wants, decide, price_draws
 from whichdevice.answer.rows import FORECAST, Price, Row, Work
 from whichdevice.answer.words import lines
 
@@ -90,3 +90,14 @@ def test_the_turning_price_is_that_of_brute_force() -> None:
                 steps = [now * (turn.usd_per_hour * 0.99 / now) ** (step / 8) for step in range(8)]
                 assert {pick(usd) for usd in steps} == {turn.device}, tried
         tried += bool(found.price_turns)
+
+
+def test_numbers_of_one_device_have_one_price_a_device() -> None:
+    """On a day when the card is dear two of it are, too, and its price decides nothing between them."""
+    one, two = (
+        replace(device(name, usd, step, 0.2, 0.4), target="A100", chip="A100")
+        for name, usd, step in (("A100", 2.0, 1.0), ("2 × A100", 4.0, 0.51))
+    )
+    first, second = price_draws([one, two])
+    assert second == pytest.approx(2 * first)
+    assert not answer(one, two, wants=Wants(), amount=Amount(36000.0)).price_turns

@@ -298,7 +298,7 @@ def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
     market = joint.normal(n, 0, "market")
     for place, row in enumerate(rows):
         if row.usd_per_hour is not None:
-            logs = row.usd_log_sd_shared * market + row.usd_log_sd_own * joint.normal(n, 0, "price", row.card)
+            logs = row.usd_log_sd_shared * market + row.usd_log_sd_own * joint.normal(n, 0, "price", row.market)
             prices[place] = row.usd_per_hour * np.exp(np.round(logs * DIGITS) / DIGITS)
     return prices
 
@@ -336,6 +336,8 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
         new_by, new_pool = _contest(able, options, work, wants)
         new_cost = cost.copy()
         new_cost[place] = price * float(running[place].mean()) / HOUR
+        for other in _same_market(place, able, rows):
+            new_cost[other] = cost[other] * price / (rows[place].usd_per_hour or 1.0)
         return _pick(new_pool, rows, new_cost + wants.hour_usd * time / HOUR, time, new_by)
 
     kept, saved = _chances(chosen, value, seconds, late, by)
@@ -360,6 +362,16 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
         turning=_turning(pool, rows, cost, time, wants.hour_usd) if by == "cost" else (),
         price_turns=_price_turns(pick, pool, options, picked_at) if by == "cost" else (),
     )  # fmt: skip
+
+
+def _same_market(place: int, places: Sequence[int], rows: Sequence[Row]) -> list[int]:
+    """Return the rows of other numbers of the same device, whose price moves with this one's."""
+    row = rows[place]
+    return [
+        other
+        for other in places
+        if other != place and rows[other].market == row.market and rows[other].price.kind == row.price.kind
+    ]
 
 
 def _judged(options: Sequence[Option], wants: Wants) -> list[Option]:

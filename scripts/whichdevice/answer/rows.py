@@ -112,6 +112,11 @@ class Row:
         return self.price.provider
 
     @property
+    def market(self) -> str:
+        """The device that is rented, whatever the number: all rows of it have one price a device."""
+        return (self.chip if self.kind == "tpu" else self.target) or self.card
+
+    @property
     def usd_spread(self) -> float:
         """Standard deviation of the logarithm of the price."""
         return math.hypot(self.usd_log_sd_shared, self.usd_log_sd_own)

@@ -95,7 +95,7 @@ class _Answers:
             self.offers.setdefault(row["device"], {name: value for name, value in row.items() if name not in chosen})
         for row in answer.work.rows:
             if row.step_time:
-                self._parts.setdefault((row.software, row.chip, row.card, bool(row.host_time)), row)
+                self._parts.setdefault((row.software, row.chip, row.market, bool(row.host_time)), row)
         names = list(cards)
         columns = {name: [_short(cards[card][name]) for card in names] for name in (*NUMBERS, *MARKS, "software")}
         notes = [self.notes.setdefault(line, len(self.notes)) for line in words.lasting_notes(answer)]

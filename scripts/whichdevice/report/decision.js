@@ -52,7 +52,7 @@ const decision = (() => {
       const own = ownPrice(row, wants);
       if (!row.step_time || (own ?? row.usd_per_hour) === null) return null;
       if (own !== null) return market.map(() => own);
-      const card = normal(normals, "price", row.card);
+      const card = normal(normals, "price", row.market);
       return market.map((z, n) => {
         const log = row.usd_log_sd_shared * z + row.usd_log_sd_own * card[n];
         return row.usd_per_hour * Math.exp(Math.round(log * limits.digits) / limits.digits);
@@ -187,7 +187,9 @@ const decision = (() => {
       const able = isDear ? chosen.filter((other) => other !== option) : chosen, cost = (price * mean(option.running)) / HOUR;
       if (!able.length) return null;
       const next = contest(able, data, wants);
-      return pick(next.pool, next.by, wants.hour_usd, data.limits, (other) => (other === option ? cost : other.cost));
+      const isSame = ({ row }) => row.market === option.row.market && row.price_kind === option.row.price_kind;
+      const costAt = (other) => (other === option ? cost : isSame(other) ? (other.cost * price) / option.price : other.cost);
+      return pick(next.pool, next.by, wants.hour_usd, data.limits, costAt);
     };
     const others = pool.filter((option) => option !== best && option.on_front), turns = [];
     others.sort((one, other) => (one.usd ?? Infinity) - (other.usd ?? Infinity));

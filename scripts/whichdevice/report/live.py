@@ -96,7 +96,7 @@ def normals(rows: Iterable[Row]) -> dict[str, Any]:
     for row in rows:
         if row.step_time:
             software = _software(row)
-            parts |= dict.fromkeys([("shared", software), ("own", software, row.chip), ("price", row.card)])
+            parts |= dict.fromkeys([("shared", software), ("own", software, row.chip), ("price", row.market)])
             parts |= {("host", software): None} if row.host_time else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
@@ -126,7 +126,7 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
 
 
 FACTS = (
-    "device", "card", "chip", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
+    "device", "card", "chip", "market", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
     "host_log_sd", "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour",
     "usd_log_sd_shared", "usd_log_sd_own", "provider", "kind", "spot", "port", "session_hours", "week_hours",
     "start_time", "reason",
