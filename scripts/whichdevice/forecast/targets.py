@@ -24,7 +24,7 @@ from whichdevice.config.tpus import CHIPS, TOPOLOGIES, Topology, devices_of
 from whichdevice.errors import StudyError
 
 COMPILERS = {"cuda": "XLA for CUDA", "libtpu": "libtpu"}  # by the sheet's column `compiler`
-PACKAGES = {  # that each needs installed beside JAX and Keras
+COMPILER_PACKAGES = {  # that each needs installed beside JAX and Keras
     "cuda": ("jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12"),
     "libtpu": ("libtpu",),
 }
@@ -60,7 +60,7 @@ LIMITS = {
     "12.0": (102400, 101376, 1536, 65536, 128),
 }
 # Columns that decide what is compiled, and whether it is.
-FACTS = {"device", "kind", "compiler", "tf32_tflops", "mem_gb", *CUDA_COLUMNS}
+PROGRAM_FACTS = {"device", "kind", "compiler", "tf32_tflops", "mem_gb", *CUDA_COLUMNS}
 FILLER = {"nvidia", "tesla", "geforce", "google", "cloud", "gpu", "tpu", "amd", "instinct", "radeon", "core", "tensor"}
 OTHER_CARD = {"ti", "super"}
 OWN_PROGRAM = {"A30", "H100 PCIe"}  # much less bandwidth, or fewer multiprocessors: forecasts differ by 4.5 and 3.5 %
@@ -116,7 +116,7 @@ class Target:
     @property
     def facts(self) -> dict[str, Any]:
         """What of its row a program depends on, as JSON has it: neither sources nor prices."""
-        return self.row.model_dump(mode="json", include=FACTS)
+        return self.row.model_dump(mode="json", include=PROGRAM_FACTS)
 
     @property
     def mixed(self) -> str:

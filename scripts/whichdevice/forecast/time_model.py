@@ -62,7 +62,7 @@ HIDDEN = 0.65  # of the step's other time, the backward pass, beside which gradi
 THROUGH_HOST = re.compile(r"(RTX \d{4}\b(?! (Ada|Pro))|GTX|Titan|T4|L4|P4|A2|A16)")
 CONFLICTING_POWER = 1000.0  # watts of a GPU whose sources conflict: 1,000 or 1,400 for the B300
 PER_WATT = "matrix operations per watt"  # at a chip's clock under load: the most that published times show
-FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
+CARD_FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
 SAME_SILICON = {"H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200"}
 
 
@@ -145,7 +145,7 @@ class Peaks:
 
 def chip_of(device: str) -> str:
     """The silicon: `A100 PCIe 40GB` is an A100, `V100 SXM2` a V100, `H200 SXM` an H100."""
-    plain = FORMS.sub("", device)
+    plain = CARD_FORMS.sub("", device)
     return SAME_SILICON.get(plain, plain)
 
 

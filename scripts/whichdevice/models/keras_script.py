@@ -168,7 +168,7 @@ def keep_keras(script: Script, file: Path) -> None:
         if model.built and model.count_params() > MOST_KEPT:
             return
         policy = getattr(model.dtype_policy, "name", "float32")
-        parts = zip(PARTS, script.functions.data(), strict=False)
+        parts = zip(FIT_PARTS, script.functions.data(), strict=False)
         arrays = {key: array for name, part in parts for key, array in named(part, name).items()}
         text = json.dumps({"policy": policy, "model": json.loads(model.to_json())})
         np.savez(file.with_suffix(".npz"), **arrays)
@@ -183,7 +183,7 @@ def kept_keras(file: Path, path: Path, arguments: Sequence[str]) -> SimpleNamesp
 
     with np.load(file.with_suffix(".npz")) as held:
         arrays = dict(held)
-    data = tuple(part for name in PARTS if (part := packed(arrays, name)) is not None)
+    data = tuple(part for name in FIT_PARTS if (part := packed(arrays, name)) is not None)
     text = json.loads(file.with_suffix(".model").read_text(encoding="utf-8"))
     try:
         objects = Run(path, partial(_own_objects, path, set(_named(text["model"])))).variables(arguments)
@@ -270,7 +270,7 @@ def _of_functions(path: Path, file: Mapping[str, Any]) -> Script:
     else:
         few = 2 * declared.batch_size
         arrays = generate(declared.input, declared.target, few, declared.sequence_length, 0)
-        given = tuple(packed(arrays, name) for name in PARTS[:2])
+        given = tuple(packed(arrays, name) for name in FIT_PARTS[:2])
     _check_trainable(built, f"{path.name}, line {line}")
     parts = dict(zip(("x", "y", "sample_weight"), given if isinstance(given, tuple) else (given,), strict=False))
     x, first = _with_first(parts["x"])
@@ -374,7 +374,9 @@ def _sample(given: Any, batch: int, host: Host | None, where: str) -> tuple[tupl
         parts = tuple(mapped(_array, as_tree(part)) for part in (item if isinstance(item, tuple | list) else (item,)))
         if host is not None:
             parts = mapped(_array, host(parts[0])), *parts[1:]
-        flat = {key: leaf for name, part in zip(PARTS, parts, strict=False) for key, leaf in named(part, name).items()}
+        flat = {
+            key: leaf for name, part in zip(FIT_PARTS, parts, strict=False) for key, leaf in named(part, name).items()
+        }
         taken.append(flat)
         count += len(next(iter(flat.values())))
         nbytes = sum(leaf.nbytes / max(len(leaf), 1) for leaf in flat.values())
@@ -384,13 +386,15 @@ def _sample(given: Any, batch: int, host: Host | None, where: str) -> tuple[tupl
         raise StudyError(f"{where}: the data end before their first batch")
     notes: dict[int, str] = {}
     joined = {key: _joined([by_name[key] for by_name in taken], notes) for key in taken[0]}
-    arrays = arrays_of(tuple(packed(joined, name) for name in PARTS if packed(joined, name) is not None), None, where)
-    return tuple(part for name in PARTS if (part := packed(arrays, name)) is not None), [
+    arrays = arrays_of(
+        tuple(packed(joined, name) for name in FIT_PARTS if packed(joined, name) is not None), None, where
+    )
+    return tuple(part for name in FIT_PARTS if (part := packed(arrays, name)) is not None), [
         notes[max(notes)]
     ] if notes else []
 
 
-PARTS = ("inputs", "targets", "weights")
+FIT_PARTS = ("inputs", "targets", "weights")
 
 
 def _items(given: Any, batch: int) -> Iterator[Any]:
