@@ -21,7 +21,7 @@ from fit.traces import step as timm_step
 from fit.traces import sums
 from tools.explorer_models import MODELS
 
-from whichdevice.explorer.steps import HALF, LORA, MIXED, PARTS, QLORA, SINGLE, STEPS, TPU
+from whichdevice.explorer.steps import HALF, LORA, MEMORY_PARTS, MIXED, QLORA, SINGLE, STEPS, TPU
 from whichdevice.forecast.study import usual_precision
 from whichdevice.forecast.targets import Target, all_targets, find_target, program_device
 from whichdevice.forecast.torch.memory import LIGHT, Plan
@@ -176,7 +176,7 @@ def _passes(plan: Plan, library: str) -> Iterator[tuple[str, Any]]:
     for changes in ((), (LIGHT,))[: 1 + is_hub]:
         for size in PASSES if is_hub else BATCHES[library]:
             step = plan.trace(size, changes)
-            memory = [_short(step.memory[part]) for part in PARTS]
+            memory = [_short(step.memory[part]) for part in MEMORY_PARTS]
             yield f"{size}{'c' * bool(changes)}", [sums(step.work), memory, sums(of_trace(step.fused))]
 
 

@@ -14,7 +14,7 @@ from whichdevice import commands
 from whichdevice.errors import StudyError, did_you_mean, one_line
 from whichdevice.plugins import defining
 
-EXAMPLES = """Which device for this work? Three ways to ask:
+WAYS_TO_ASK = """Which device for this work? Three ways to ask:
   whichdevice ask train.py                    a training script: it runs until its training starts, nothing trains
   whichdevice ask hf:Qwen/Qwen2.5-7B          a model of Hugging Face by its name; nothing is downloaded
   whichdevice ask resnet50 --no-measuring     a well-known model, from forecasts alone
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status. What a person can fix, such as a full disk, becomes one line and status 2."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if not arguments:
-        print(EXAMPLES)
+        print(WAYS_TO_ASK)
         return 0
     arguments, passed_on = _split(arguments)
     try:

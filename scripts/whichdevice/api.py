@@ -62,7 +62,7 @@ HERE = Path(__file__).parent
 def held(name):
     return pickle.loads((HERE / f"{{name}}.pickle").read_bytes())
 '''
-PARTS = {
+MODEL_FILE_PARTS = {
     "keras": """
         def model():
             return keras.saving.load_model(HERE / "model.keras", custom_objects=held("own"), safe_mode=False)
@@ -295,7 +295,7 @@ def _write(
             save(file.parent / "model.keras")
         head = MODEL_FILE.format(imported=imported, framework=framework, batch=batch, identity=key)
         head += 'OPTIMIZER = "AdamW"\n' * (framework == "torch" and "optimizer" not in parts)
-        write_atomically(head + "".join("\n" + textwrap.dedent(PARTS[part]) for part in parts), file)
+        write_atomically(head + "".join("\n" + textwrap.dedent(MODEL_FILE_PARTS[part]) for part in parts), file)
     return file
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MODES = ("train", "predict", "generate")
 UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
-FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
+ASK_FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +74,7 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=MODES, default="train", help="training steps, forward passes, or tokens after a prompt")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
-    add("--precision", choices=FORMATS, help="number format; default: the script's, else mixed: as people use each")
+    add("--precision", choices=ASK_FORMATS, help="number format; default: the script's, else mixed: as people use each")
     add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
     parser.set_defaults(passed_on=[])
 

@@ -22,7 +22,7 @@ PROVIDERS = {
     "oci": "OCI", "runpod": "RunPod", "cloudrift": "CloudRift",
 }  # fmt: skip
 ALL_SXM = ("AWS", "GCP", "OCI")  # where every A100, H100 and H200 is on a board of its own
-FORMS = {"SXM": re.compile(r"sxm|hbm3|standard_nd", re.I), "PCIe": re.compile(r"pcie|standard_nc", re.I)}
+FORM_PATTERNS = {"SXM": re.compile(r"sxm|hbm3|standard_nd", re.I), "PCIe": re.compile(r"pcie|standard_nc", re.I)}
 FORM_WORDS = re.compile(r"\b(pcie|sxm\d?|\d+gb|quadro)\b|rtx", re.I)
 SAME_MEMORY = 0.1  # share by which two statements of one memory differ at most
 SECONDS = 30.0  # that a catalogue may take to answer
@@ -84,7 +84,7 @@ def _device(row: Mapping[str, str], provider: str, sheet: Mapping[str, HardwareR
         and (not memory or abs(memory - (known.mem_gb or 0)) <= SAME_MEMORY * memory)
     ]  # fmt: skip
     if len(fitting) > 1:
-        forms = [form for form, pattern in FORMS.items() if pattern.search(row["instance_name"])]
+        forms = [form for form, pattern in FORM_PATTERNS.items() if pattern.search(row["instance_name"])]
         form = "SXM" if provider in ALL_SXM else forms[0] if len(forms) == 1 else None
         fitting = [name for name in fitting if form and form in name]
     return fitting[0] if len(fitting) == 1 else None

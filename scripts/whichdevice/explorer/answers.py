@@ -8,7 +8,7 @@ from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import amount_of, decide
 from whichdevice.answer.rows import works
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.explorer.steps import ADAPTERS, HALF, MIXED, PARTS, QLORA, SINGLE, TPU, KnownModel, items_of
+from whichdevice.explorer.steps import ADAPTERS, HALF, MEMORY_PARTS, MIXED, QLORA, SINGLE, TPU, KnownModel, items_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.study import usual_precision
 from whichdevice.forecast.targets import Target, all_targets, program_device
@@ -108,7 +108,7 @@ def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> C
     def traced(size: int, changes: tuple[str, ...]) -> Any:
         sums, memory, *of_tpu = steps[f"{size}{'c' * bool(changes)}"]
         work = tpu_work(of_tpu[0], "PyTorch") if on_tpu else Work("gpu", items_of(sums), software="eager")
-        return KeptTrace(work, work, dict(zip(PARTS, memory, strict=True)))
+        return KeptTrace(work, work, dict(zip(MEMORY_PARTS, memory, strict=True)))
 
     trace = way_on(target, traced, batch, mixed=False, tunable=model.has_passes).trace
     work = trace.work if on_tpu else work_of(target, trace, precision)

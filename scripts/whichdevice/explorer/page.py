@@ -15,11 +15,10 @@ from whichdevice.explorer.answers import answer_for, targets
 from whichdevice.explorer.steps import GROUPS, MIXED, TRAININGS, KnownModel, known_models
 from whichdevice.files import write_atomically
 from whichdevice.report.live import live_data, normals
-from whichdevice.report.page import HERE as REPORT
-from whichdevice.report.page import Script, live_script
+from whichdevice.report.page import REPORT_FOLDER, Script, live_script
 from whichdevice.report.verdict import answer_parts
 
-HERE = Path(__file__).parent
+EXPLORER_FOLDER = Path(__file__).parent
 DEFAULT = ("resnet50", MIXED, 128)
 # Facts of a row that depend on the choice; all others are the same for an offer of a device.
 NUMBERS = (
@@ -47,8 +46,8 @@ def write_page(page: Path, names: Iterable[str] = ()) -> None:
     }  # fmt: skip
     batches = sorted({batch for model in models.values() for batch in model.batches})
     text = _environment().get_template("explorer.html").render(
-        style=(REPORT / "style.css").read_text(encoding="utf-8"), live=live_script(),
-        own=Script((HERE / "explorer.js").read_text(encoding="utf-8")), answer=shown, data=_packed(data),
+        style=(REPORT_FOLDER / "style.css").read_text(encoding="utf-8"), live=live_script(),
+        own=Script((EXPLORER_FOLDER / "explorer.js").read_text(encoding="utf-8")), answer=shown, data=_packed(data),
         models=described, total=len(models), default=DEFAULT, dates=_dates(sheet.values()), batches=batches,
         trainings=TRAININGS,
     )  # fmt: skip
@@ -113,8 +112,8 @@ def _packed(data: dict[str, Any]) -> str:
 
 def _environment() -> Environment:
     return Environment(
-        loader=FileSystemLoader([HERE, REPORT]), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        loader=FileSystemLoader([EXPLORER_FOLDER, REPORT_FOLDER]), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
 
 

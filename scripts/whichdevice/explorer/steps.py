@@ -24,7 +24,7 @@ TRAININGS = (HALF, MIXED, SINGLE, LORA, QLORA)
 ADAPTERS = (LORA, QLORA)
 TPU = "TPU"  # what runs a program of all TPUs
 BATCHES = (1, 8, 32, 128)  # of a language model, whose steps may be several passes
-PARTS = ("weights", "gradients", "optimizer", "working", "peak", "activations")  # of a trace's memory
+MEMORY_PARTS = ("weights", "gradients", "optimizer", "working", "peak", "activations")  # of a trace's memory
 GROUPS = {
     "hf": "Language, text and speech (Hugging Face)", "timm": "Images: classifiers (timm)", "own": "Others",
     "keras": "In Keras, compiled by XLA: workloads of WhichDevice",

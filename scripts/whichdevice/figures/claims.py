@@ -17,10 +17,10 @@ PUBLISHED: dict[str, Any] = {
     "ls": "", "marker": "X", "ms": 6.5, "mfc": style.RED, "mec": style.PAPER, "mew": 0.5, "zorder": 5,
 }  # fmt: skip
 DISPUTED = PUBLISHED | {"mfc": style.PAPER, "mec": style.RED, "mew": 1.0}
-TICKS = (1e-4, 1e-2, 1.0, 60.0, 3600.0, 86400.0)  # seconds
+CLAIM_TICKS = (1e-4, 1e-2, 1.0, 60.0, 3600.0, 86400.0)  # seconds
 UNITS = {"s": "time", "TFLOP/s": "TFLOP/s"}
-WORDS = {"epoch_time": "epoch", "first_epoch_time": "first epoch", "step_time": "step", "wall_time": "training"}
-WORDS |= {"total_time": "training", "throughput": "product", "throughput_cold": "cold product"}
+METRIC_WORDS = {"epoch_time": "epoch", "first_epoch_time": "first epoch", "step_time": "step", "wall_time": "training"}
+METRIC_WORDS |= {"total_time": "training", "throughput": "product", "throughput_cold": "cold product"}
 
 
 @draws(
@@ -72,7 +72,7 @@ def _panel(axes: Axes, rows: list[pd.DataFrame]) -> None:
             ends += [end for end in ours if end == end]
     style.log_axis(axes, "x", ends)
     if first["unit"] == "s":
-        axes.set_xticks([tick for tick in TICKS if min(ends) <= tick <= max(ends)], minor=False)
+        axes.set_xticks([tick for tick in CLAIM_TICKS if min(ends) <= tick <= max(ends)], minor=False)
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: time_words(value)))
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -82,5 +82,5 @@ def _panel(axes: Axes, rows: list[pd.DataFrame]) -> None:
 
 def _words(claim: pd.Series) -> str:
     size = "" if pd.isna(claim["published_batch_size"]) else f" b{claim['published_batch_size']}"
-    metric = WORDS.get(str(claim["metric"]), str(claim["metric"]).replace("_", " "))
+    metric = METRIC_WORDS.get(str(claim["metric"]), str(claim["metric"]).replace("_", " "))
     return f"{claim['workload']}{size}, {metric}: {style.shortened(str(claim['published_device']), 18)}"

@@ -17,9 +17,8 @@ from whichdevice.results import StudyResults
 
 BEFORE = ["start", "initialise", "load", "build"]
 STAGES = {"start": "D", "first": "P"}  # and their markers; a steady step has its kind's
-WORDS = 0.34  # of a panel, in which they stand
-MAX_PANELS = 6
-TICKS = (1e-4, 1e-2, 1.0, 60.0, 3600.0)  # seconds
+WORDS_SHARE = 0.34  # of a panel, in which they stand
+START_TICKS = (1e-4, 1e-2, 1.0, 60.0, 3600.0)  # seconds
 
 
 class Stages(NamedTuple):
@@ -46,7 +45,7 @@ def draw_cold_start(study: StudyResults) -> Figure | str:
     panels = {title: rows for title, rows in panels.items() if any(row.row.is_here for row in rows)}
     if not panels:
         return "No training was measured to its steady state."
-    shown = dict(list(panels.items())[:MAX_PANELS])
+    shown = dict(list(panels.items())[: style.MAX_PANELS])
     drawn = [one.row for rows in shown.values() for one in rows]
     devices = style.in_order(drawn)
     figure, axes = style.device_panels(list(shown), devices)
@@ -94,4 +93,4 @@ def _panel(axes: Axes, rows: Sequence[Stages], devices: list[str]) -> None:
         words = f"{time_words(start.value)}, {time_words(steady.value)}"
         axes.text(0.99, place.value, words, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=7)
     ends = [end for one in rows for part in one[1:] for end in part if end == end]
-    style.beside_words(axes, ends, WORDS, TICKS, time_words)
+    style.beside_words(axes, ends, WORDS_SHARE, START_TICKS, time_words)

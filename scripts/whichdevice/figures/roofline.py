@@ -14,7 +14,7 @@ from whichdevice.figures.style import grid_of
 from whichdevice.results import StudyResults
 from whichdevice.tables.measured import enough_repeats
 
-MAX_PANELS = 4
+MAX_DEVICES = 4
 FORMAT_COLOURS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}
 
 
@@ -41,7 +41,7 @@ def draw_roofline(study: StudyResults) -> Figure | str:
     devices = [name for name in study.devices if name in set(limits["device"])]
     if not devices:
         return "A roof needs a matrix product and a memory stream, measured without much noise."
-    shown = devices[:MAX_PANELS]
+    shown = devices[:MAX_DEVICES]
     best = _one_each(cells, study)
     names = best["workload"].unique()
     looks = {name: Look(style.MARKERS[place % 9], place + 1) for place, name in enumerate(names)}

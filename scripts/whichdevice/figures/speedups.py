@@ -13,8 +13,8 @@ from whichdevice.figures import draws, style
 from whichdevice.numbers import number
 from whichdevice.results import StudyResults
 
-TICKS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 1e4)
-WORDS = 0.25  # of a panel, in which the numbers stand
+RATIO_TICKS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 1e4)
+NUMBERS_SHARE = 0.25  # of a panel, in which the numbers stand
 
 
 @draws(
@@ -61,4 +61,4 @@ def _panel(axes: Axes, rows: Sequence[tuple[Row, style.Interval]], devices: list
             0.99, place, f"{number(ratio.value)} ×", transform=axes.get_yaxis_transform(), ha="right", va="center",
             fontsize=7.5,
         )  # fmt: skip
-    style.beside_words(axes, [end for _, ratio in rows for end in ratio], WORDS, TICKS)
+    style.beside_words(axes, [end for _, ratio in rows for end in ratio], NUMBERS_SHARE, RATIO_TICKS)

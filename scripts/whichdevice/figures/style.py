@@ -297,6 +297,7 @@ def grid_of(figure: Figure, count: int, columns: int, **options: Any) -> list[Ax
 
 
 WIDTH = 6.4  # inches: 8 points are legible on a phone, which shows the picture 640 pixels wide
+MAX_PANELS = 6  # small multiples of one figure
 
 
 def work_title(work: Work) -> str:

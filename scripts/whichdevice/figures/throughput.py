@@ -16,7 +16,6 @@ from whichdevice.numbers import number
 from whichdevice.results import StudyResults
 from whichdevice.tables.base import device_name, length_words
 
-MAX_PANELS = 6
 WORDS_WIDTH = 42  # letters below a panel
 WORK = ["workload", "sequence_length"]
 BOUNDS = ["throughput", "throughput_low", "throughput_high"]
@@ -44,7 +43,7 @@ def draw_throughput(study: StudyResults) -> Figure | str:
     panels = {title: curves for title, curves in works(study) if any(len(one.values) > 1 for one in curves)}
     if not panels:
         return "No device was measured or forecast at two batch sizes of one training."
-    shown = dict(list(panels.items())[:MAX_PANELS])
+    shown = dict(list(panels.items())[: style.MAX_PANELS])
     figure = style.new_figure(style.WIDTH, 2.75 * -(-len(shown) // 2) + 0.9)
     for axes, (title, curves) in zip(style.grid_of(figure, len(shown), 2), shown.items(), strict=True):
         _panel(axes, curves)

@@ -12,7 +12,7 @@ from whichdevice.figures import draws, style
 from whichdevice.results import StudyResults
 
 PANELS = [("loss", "passed"), ("loss", "elapsed"), ("metric", "passed"), ("metric", "elapsed")]
-AXES = {"passed": "epochs", "elapsed": "seconds of training and validation", "loss": "loss", "metric": "quality"}
+AXIS_LABELS = {"passed": "epochs", "elapsed": "seconds of training and validation", "loss": "loss", "metric": "quality"}
 DASHES = {"training": "-", "validation": "--"}
 MAX_RUNS = len(style.CYCLE)
 
@@ -71,8 +71,8 @@ def _panel(axes: Axes, curves: pd.DataFrame, quantity: str, over: str, looks: di
     else:
         axes.set_xlim(0, curves["passed"].max() * 1.08)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    axes.set_xlabel(AXES[over], fontsize=8)
-    axes.set_title(f"{AXES[quantity]} over {'epochs' if over == 'passed' else 'time'}")
+    axes.set_xlabel(AXIS_LABELS[over], fontsize=8)
+    axes.set_title(f"{AXIS_LABELS[quantity]} over {'epochs' if over == 'passed' else 'time'}")
 
 
 def _legend(curves: pd.DataFrame, looks: dict[str, dict[str, Any]]) -> list[Line2D]:

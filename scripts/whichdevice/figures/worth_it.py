@@ -13,7 +13,7 @@ from whichdevice.results import StudyResults
 
 HOUR = 3600.0
 MIN_USD = 0.01  # what costs less or nothing is drawn here
-MAX_PANELS = 8
+MAX_TRAININGS = 8
 PICK: dict[str, Any] = {"ls": "", "marker": "o", "ms": 11, "mfc": "none", "mec": style.RED, "mew": 1.6, "zorder": 4}
 
 
@@ -30,7 +30,7 @@ def draw_worth_it(study: StudyResults) -> Figure | str:
     trainings = [answer for answer in study.answers if answer.work.mode != "operation" and len(priced(answer)) > 1]
     if not trainings:
         return "No training has a time and a price on two devices."
-    shown = trainings[:MAX_PANELS]
+    shown = trainings[:MAX_TRAININGS]
     figure = style.new_figure(style.WIDTH, 2.35 * -(-len(shown) // 2) + 1.0)
     panels = style.grid_of(figure, len(shown), 2)
     for panel, answer in zip(panels, shown, strict=True):

@@ -30,7 +30,7 @@ from whichdevice.machine.facts import installed_versions, machine_identity
 from whichdevice.processes import quick_imports
 
 FOLDER = Path("results/programs/hosts")
-PACKAGES = {"xla": ("jax", "jaxlib", "keras"), "eager": ("torch",)}  # by software
+SOFTWARE_PACKAGES = {"xla": ("jax", "jaxlib", "keras"), "eager": ("torch",)}  # by software
 SECONDS = 120  # that measuring may take, imports included
 REPEATS = 7
 LAYERS, WIDTH = 50, 8  # of PyTorch
@@ -56,7 +56,7 @@ def host_time(work: Work, arrays: int | None = None, fit: bool = False) -> float
 @cache
 def rates(software: str) -> Mapping[str, float]:
     """Seconds of a `kernel` of PyTorch, or of an `array` and a `fit` of a compiled step; empty where that fails."""
-    versions = installed_versions(PACKAGES[software])
+    versions = installed_versions(SOFTWARE_PACKAGES[software])
     key = [software, machine_identity(), cpu_model(), usable_cores(), sys.version, versions]
     path = FOLDER / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}.json"
     with suppress(OSError, ValueError):

@@ -24,7 +24,7 @@ from whichdevice.config.tpus import CHIPS, TOPOLOGIES, Topology, devices_of
 from whichdevice.errors import StudyError
 
 COMPILERS = {"cuda": "XLA for CUDA", "libtpu": "libtpu"}  # by the sheet's column `compiler`
-PACKAGES = {  # that each needs installed beside JAX and Keras
+COMPILER_PACKAGES = {  # that each needs installed beside JAX and Keras
     "cuda": ("jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12"),
     "libtpu": ("libtpu",),
 }
@@ -60,7 +60,7 @@ LIMITS = {
     "12.0": (102400, 101376, 1536, 65536, 128),
 }
 # Columns that decide what is compiled, and whether it is.
-FACTS = {"device", "kind", "compiler", "tf32_tflops", "mem_gb", *CUDA_COLUMNS}
+PROGRAM_FACTS = {"device", "kind", "compiler", "tf32_tflops", "mem_gb", *CUDA_COLUMNS}
 FILLER = {"nvidia", "tesla", "geforce", "google", "cloud", "gpu", "tpu", "amd", "instinct", "radeon", "core", "tensor"}
 OTHER_CARD = {"ti", "super"}
 OWN_PROGRAM = {"A30", "H100 PCIe"}  # much less bandwidth, or fewer multiprocessors: forecasts differ by 4.5 and 3.5 %
@@ -116,7 +116,7 @@ class Target:
     @property
     def facts(self) -> dict[str, Any]:
         """The part of its row that a program depends on, as JSON has it: neither sources nor prices."""
-        return self.row.model_dump(mode="json", include=FACTS)
+        return self.row.model_dump(mode="json", include=PROGRAM_FACTS)
 
     @property
     def mixed(self) -> str:
@@ -287,11 +287,12 @@ def find_target(name: str, devices: int | None = None) -> Target:
                 raise StudyError(f"{name}: the slice has {topology.devices} devices, not {devices}")
             return Target(topology.chip, topology.devices, target_rows()[topology.chip], topology)
     row = _row_named(name)
-    found = _target(row, devices or 1)
-    if found is None or (devices is not None and found.devices != devices and devices != 1):
-        counts = (*GPU_COUNTS, *NODES) if target_rows()[row].kind == "gpu" else [each.devices for each in _slices(row)]
+    target = _target(row, devices or 1)
+    if target is None or (devices is not None and target.devices != devices and devices != 1):
+        gpu = target_rows()[row].kind == "gpu"
+        counts = (*GPU_COUNTS, *NODES) if gpu else [tpu_slice.devices for tpu_slice in _slices(row)]
         raise StudyError(f"{row}: {devices} devices are no machine that is known; {', '.join(map(str, counts))} are")
-    return found
+    return target
 
 
 def other_targets(name: str) -> list[str]:
@@ -311,13 +312,13 @@ def _target(row: str, devices: int) -> Target | None:
     sheet = target_rows()[row]
     if sheet.kind == "gpu":
         return Target(row, devices, sheet) if devices in (*GPU_COUNTS, *NODES) else None
-    chosen = next((each for each in _slices(row) if each.devices >= devices), None)
+    chosen = next((tpu_slice for tpu_slice in _slices(row) if tpu_slice.devices >= devices), None)
     return Target(row, chosen.devices, sheet, chosen) if chosen is not None else None
 
 
 def _slices(row: str) -> list[Topology]:
     """The slices of a TPU, the smallest first."""
-    return [each for each in TOPOLOGIES.values() if each.chip == row]
+    return [topology for topology in TOPOLOGIES.values() if topology.chip == row]
 
 
 def _row_named(name: str) -> str:
@@ -325,22 +326,22 @@ def _row_named(name: str) -> str:
     rows = target_rows()
     if name in rows:
         return name
-    own = {_plain(each): row for row in rows for each in rows[row].names}
-    if (found := own.get(_plain(name))) is not None:
-        return found
+    row_of = {_plain(alias): row for row in rows for alias in rows[row].names}
+    if (exact := row_of.get(_plain(name))) is not None:
+        return exact
     fitting = [row for row in rows if re.search(rows[row].matches or "$^", name, re.IGNORECASE)]
     if not fitting and (words := _words(name)):
-        known = {row: [_words(each) for each in rows[row].names] for row in rows}
+        known = {row: [_words(alias) for alias in rows[row].names] for row in rows}
         memory = {row: {f"{rows[row].mem_gb:g}gb"} for row in rows}
         fitting = [row for row in rows if words in known[row]]
-        fitting = fitting or [row for row in rows if any(_fit(words, own | memory[row]) for own in known[row])]
+        fitting = fitting or [row for row in rows if any(_fit(words, of_name | memory[row]) for of_name in known[row])]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         raise StudyError(f"device {name!r}: which one? {', '.join(fitting)}")
-    near = get_close_matches(_plain(name), own, n=3, cutoff=0.4)
-    names = list(dict.fromkeys(own[each] for each in near)) or ["T4", "A100 SXM 80GB", "H100 SXM", "TPU v5e"]
-    if any(_plain(name) == _plain(each) for row in hardware_rows().values() for each in row.names):
+    near = get_close_matches(_plain(name), row_of, n=3, cutoff=0.4)
+    names = list(dict.fromkeys(row_of[plain] for plain in near)) or ["T4", "A100 SXM 80GB", "H100 SXM", "TPU v5e"]
+    if any(_plain(name) == _plain(alias) for row in hardware_rows().values() for alias in row.names):
         raise StudyError(f"device {name!r}: no forecast for it; nearest that have one: {', '.join(names)}")
     raise StudyError(f"unknown device {name!r}; nearest: {', '.join(names)}")
 
@@ -393,5 +394,5 @@ def own_flags() -> list[str]:
 
 def cuda_folder() -> Path | None:
     """The folder of `nvidia-cuda-nvcc-cu12` with ptxas and libdevice, or None where it is not installed."""
-    folders = (Path(each) / "nvidia" / "cuda_nvcc" for each in sys.path)  # a user's own packages, too
+    folders = (Path(path) / "nvidia" / "cuda_nvcc" for path in sys.path)  # a user's own packages, too
     return next((folder for folder in folders if (folder / "bin" / "ptxas").is_file()), None)

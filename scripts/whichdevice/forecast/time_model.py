@@ -62,7 +62,7 @@ HIDDEN = 0.65  # of the step's other time, the backward pass, beside which gradi
 THROUGH_HOST = re.compile(r"(RTX \d{4}\b(?! (Ada|Pro))|GTX|Titan|T4|L4|P4|A2|A16)")
 CONFLICTING_POWER = 1000.0  # watts of a GPU whose sources conflict: 1,000 or 1,400 for the B300
 PER_WATT = "matrix operations per watt"  # at a chip's clock under load: the most that published times show
-FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
+CARD_FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
 SAME_SILICON = {"H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200"}
 
 
@@ -145,7 +145,7 @@ class Peaks:
 
 def chip_of(device: str) -> str:
     """The silicon: `A100 PCIe 40GB` is an A100, `V100 SXM2` a V100, `H200 SXM` an H100."""
-    plain = FORMS.sub("", device)
+    plain = CARD_FORMS.sub("", device)
     return SAME_SILICON.get(plain, plain)
 
 
@@ -191,11 +191,11 @@ def forecast_step(
     parts = seconds_by_class(work, peaks, fitted["factors"])
     seconds = sum(parts.values())
     family = family_of(work, mode)
-    found = residual(fitted, family, peaks.chip, peaks.chip_class)
-    middle = seconds * math.exp(found.offset)
+    residuals = residual(fitted, family, peaks.chip, peaks.chip_class)
+    middle = seconds * math.exp(residuals.offset)
 
     def share(chosen: Callable[[str], bool]) -> float:
-        return sum(its for name, its in parts.items() if chosen(name)) / (seconds or 1.0)
+        return sum(part_seconds for name, part_seconds in parts.items() if chosen(name)) / (seconds or 1.0)
 
     doubts = {  # what widens the interval: log spread
         "launches": LAUNCH_SD * share("launch".__eq__),
@@ -206,13 +206,13 @@ def forecast_step(
         "recurrent": RECURRENT_SD * share(lambda name: "recurrent" in name),
         "untested": math.hypot(*(UNTESTED_SD[kind] for kind in work.untested)),
     }
-    shared, own = math.hypot(found.sd_shared, *doubts.values()), found.sd_own
+    shared, sd_own = math.hypot(residuals.sd_shared, *doubts.values()), residuals.sd_own
     clocks = {name: pace_of(peaks.chip, name) for name in parts}
     unknown = [name for name, clock in clocks.items() if "clock" in clock and clock not in fitted["fitted"]]
-    own = math.hypot(own, CLOCK_SD * share(unknown.__contains__))
+    sd_own = math.hypot(sd_own, CLOCK_SD * share(unknown.__contains__))
     its_host = (FED, FED_SD) if device.device in FED_DEVICES else host or typical_host(work, fitted)
     its_host = its_host[0], math.hypot(its_host[1], *(UNTESTED_SD[kind] for kind in work.untested if kind in BY_HOST))
-    low, step, high = interval(middle, math.hypot(shared, own), *its_host)
+    low, step, high = interval(middle, math.hypot(shared, sd_own), *its_host)
     known_device, known_family = peaks.chip in fitted["timed"], family in fitted["families"] and not work.untested
     return StepTime(
         seconds=step,
@@ -223,7 +223,7 @@ def forecast_step(
         family=family,
         chip=peaks.chip,
         log_sd_shared=shared,
-        log_sd_own=own,
+        log_sd_own=sd_own,
         host_time=its_host[0],
         host_log_sd=its_host[1],
         known_device=known_device,
@@ -312,22 +312,22 @@ def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
 
     "bytes of" a kind are of kernels with operations; "launch" counts kernels, on a TPU those of time steps apart.
     """
-    found: dict[str, float] = defaultdict(float)
+    seconds: dict[str, float] = defaultdict(float)
     for item in work.items:
         if item.kind == "collective":
-            found["collective"] += item.count * ring_bytes(item.bytes, item.devices) / peaks.rate(item.devices)
+            seconds["collective"] += item.count * ring_bytes(item.bytes, item.devices) / peaks.rate(item.devices)
             continue
         if item.operations:
             precision = item.precision
             if precision == "tf32" and peaks.operations[precision] == peaks.operations["float32"]:
                 precision = "float32"
             name = item.kind if peaks.platform == "tpu" else f"{item.kind} {precision}"
-            found[name] += item.count * item.operations / peaks.operations[precision]
+            seconds[name] += item.count * item.operations / peaks.operations[precision]
         name = "bytes of " * bool(item.operations or item.kind == "recurrent") + item.kind
-        found[name] += item.count * item.bytes / peaks.bandwidth
+        seconds[name] += item.count * item.bytes / peaks.bandwidth
     if peaks.platform == "tpu" and work.sent < work.kernels:
-        return found | {"launch": work.sent, "launch of recurrent": work.kernels - work.sent}
-    return found | {"launch": work.kernels}
+        return seconds | {"launch": work.sent, "launch of recurrent": work.kernels - work.sent}
+    return seconds | {"launch": work.kernels}
 
 
 def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> dict[str, float]:
@@ -337,7 +337,7 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
     """
     parts = {}
     for name, seconds in at_peaks(work, peaks).items():
-        pace, of_class = (pace_of(each, name) for each in (peaks.chip, peaks.chip_class))
+        pace, of_class = (pace_of(chip, name) for chip in (peaks.chip, peaks.chip_class))
         known = factors[pace] if pace in factors else unseen_pace(pace, factors.get(of_class), density(peaks), factors)
         parts[name] = seconds * known * factors[like(name, factors)]
     if peaks.through_host and "collective" in parts:
@@ -387,9 +387,9 @@ def like(name: str, factors: Mapping[str, float]) -> str:
     kind, _, precision = name.rpartition(" ") if name.endswith(PRECISIONS) else (name, "", "")
     forward = kind.removesuffix(" backward")
     base = "convolution" if forward.endswith("convolution") else "product"
-    wanted = [name, f"{forward} {precision}", forward, *(f"{forward} {each}" for each in PRECISIONS)]
+    wanted = [name, f"{forward} {precision}", forward, *(f"{forward} {other}" for other in PRECISIONS)]
     wanted += [] if traffic or forward in MOVING else [f"{base} {precision}", base]
-    return next((each for each in map(str.strip, wanted) if each in factors), "memory")
+    return next((candidate for candidate in map(str.strip, wanted) if candidate in factors), "memory")
 
 
 MOVING = ("memory", "norm", "batch norm", "gather and scatter", "optimizer", "transfer", "collective")

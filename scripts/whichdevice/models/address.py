@@ -34,7 +34,7 @@ LIBRARIES = ("keras.applications", "keras_hub")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
 ARGUMENTS = " -- "  # between a script and its arguments
-FORMS = "a built-in name, path/to/file.py, package.module:function, path/to/model.keras or keras.applications:NAME"
+ADDRESSES = "a built-in name, path/to/file.py, package.module:function, path/to/model.keras or keras.applications:NAME"
 HUB_TABLE = Path(__file__).with_name("llm_models.csv")  # sizes of models of Hugging Face
 HUB_PAGE = re.compile(r"(?:https?://)?(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+)(?:[/?#].*)?")
 HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
@@ -104,7 +104,7 @@ def read_address(text: str) -> Address:
         hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(built_in_names())}"
         if Path(f"{text}.py").is_file():
             hint = f"; did you mean the file {text}.py?"
-        raise StudyError(f"no built-in workload {text!r}{hint} (or give {FORMS})")
+        raise StudyError(f"no built-in workload {text!r}{hint} (or give {ADDRESSES})")
     return Address(text, "built-in", BUILT_IN / f"{text}.py", f"whichdevice.workloads.{text}")
 
 

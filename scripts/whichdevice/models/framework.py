@@ -17,7 +17,7 @@ TORCH: Final = "torch"
 JAX: Final = "jax"
 BACKENDS = {KERAS: ("tensorflow", "jax", "torch"), TORCH: ("torch",), JAX: ("jax",)}
 NAMES = {KERAS: "a Keras model", TORCH: "a PyTorch model", JAX: "a JAX function"}
-PACKAGES = {
+FRAMEWORK_PACKAGES = {
     KERAS: {"keras", "keras_hub", "keras_cv"},
     TORCH: {
         "torch", "torchvision", "transformers", "timm", "diffusers", "lightning", "pytorch_lightning", "accelerate",
@@ -51,7 +51,7 @@ def framework_of(tree: ast.Module, otherwise: str = KERAS) -> str:
         for attribute in attributes
     ):
         imported.add("keras")
-    return next((name for name, packages in PACKAGES.items() if packages & imported), otherwise)
+    return next((name for name, packages in FRAMEWORK_PACKAGES.items() if packages & imported), otherwise)
 
 
 def _package(module: str) -> str:

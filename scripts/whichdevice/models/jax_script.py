@@ -217,9 +217,9 @@ def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
         )
     step, batch = _step((loops[0].step if loops else None) or traced, where)
     size = len(next(iter(batch.values())))
-    found = Found(JAX, size, line=stack.line, **_sizes(stack, loops, list(batch.values())))
+    training = Found(JAX, size, line=stack.line, **_sizes(stack, loops, list(batch.values())))
     data = {name: np.concatenate([np.asarray(value)] * COPIES) for name, value in batch.items()}
-    return Script(found, SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda: OF_THE_STEP))
+    return Script(training, SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda: OF_THE_STEP))
 
 
 def _tracers(tree: Any) -> list[Any]:
@@ -269,8 +269,8 @@ def _sizes(stack: Stack, loops: Sequence[Turns], batch: Sequence[Any]) -> dict[s
         around = around._replace(steps=around.steps * inner * times)
     if None in outer:
         around = around._replace(unknown="a loop of jax.lax has no end that shows")
-    found = sizes(stack.scopes, around, shapes, inner * shapes[0][0])
-    return found if around.steps else found | {"epochs": (found["epochs"] or 1) * times}
+    counts = sizes(stack.scopes, around, shapes, inner * shapes[0][0])
+    return counts if around.steps else counts | {"epochs": (counts["epochs"] or 1) * times}
 
 
 def _descent(loss: Callable[..., Any], places: Sequence[int]) -> Callable[..., Any]:
@@ -350,8 +350,8 @@ def _step(found: Traced, where: str) -> tuple[JaxStep, dict[str, Any]]:
         now = jax.tree.unflatten(structure, values)
         output = function(now)
         after = jax.tree.leaves(now | {name: new(output, now) for name, new in news.items()})
-        single = (each for each in jax.tree.leaves(output) if _is_array(each) and not each.ndim)
-        loss = next((each for each in single if "float" in str(each.dtype)), 0.0)
+        single = (array for array in jax.tree.leaves(output) if _is_array(array) and not array.ndim)
+        loss = next((array for array in single if "float" in str(array.dtype)), 0.0)
 
         def kept(places: list[int]) -> list[Any]:
             return [_plain(after[place]).astype(_plain(leaves[place]).dtype) for place in places]
@@ -421,13 +421,15 @@ def _news(function: Callable[[dict[str, Any]], Any], given: dict[str, Any]) -> d
     for single in (False, True):  # an array by itself may be like a prediction by chance
         free = list(range(len(parts)))
         for name, value in {} if news else given.items():
-            place = next((each for each in free if _is_array(value) == single and _same(parts[each], value)), None)
+            place = next((index for index in free if _is_array(value) == single and _same(parts[index], value)), None)
             if place is not None:
                 free.remove(place)
                 news[name] = part(place)
     if not news:  # gradients of a TrainState's parameters
         for name, value in given.items():
-            place = next((each for each, own in enumerate(parts) if _same(own, getattr(value, "params", None))), None)
+            place = next(
+                (index for index, tree in enumerate(parts) if _same(tree, getattr(value, "params", None))), None
+            )
             if place is not None and hasattr(value, "apply_gradients"):
                 return {name: partial(_applied, name, part(place))}
     return news
@@ -448,16 +450,16 @@ def _shapes(function: Callable[[dict[str, Any]], Any], given: dict[str, Any]) ->
         for place, array in zip(places, arrays, strict=True):
             values[place] = array
         made[:] = jax.tree.flatten(function(jax.tree.unflatten(structure, values)))
-        return [each if _is_array(each) else None for each in made[0]]
+        return [value if _is_array(value) else None for value in made[0]]
 
     shapes = jax.eval_shape(of, [leaves[place] for place in places])
     both = zip(made[0], shapes, strict=True)
-    return jax.tree.unflatten(made[1], [each if shape is None else shape for each, shape in both])
+    return jax.tree.unflatten(made[1], [value if shape is None else shape for value, shape in both])
 
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two trees have the same structure and arrays of the same shapes, at least one."""
-    first, second = (jax.tree.flatten(each) for each in (one, other))
+    first, second = (jax.tree.flatten(tree) for tree in (one, other))
     shapes = [[getattr(leaf, "shape", ()) for leaf in leaves] for leaves, _ in (first, second)]
     return any(map(_is_array, second[0])) and first[1] == second[1] and shapes[0] == shapes[1]
 
@@ -474,9 +476,9 @@ def _weights(state: Any) -> list[Any]:
             return jax.tree.leaves(nnx.filter_state(state, nnx.Param))
     parts = list(state.values()) if isinstance(state, Mapping) else list(state) if isinstance(state, tuple) else []
     for part in parts:
-        inner = [each for each in jax.tree.leaves(parts, is_leaf=partial(_same, part)) if _same(part, each)]
-        same = [each for each in inner if all(each is not other for other in parts)]
-        if any(not any(map(np.any, jax.tree.leaves(each))) for each in same):
+        inner = [subtree for subtree in jax.tree.leaves(parts, is_leaf=partial(_same, part)) if _same(part, subtree)]
+        same = [subtree for subtree in inner if all(subtree is not other for other in parts)]
+        if any(not any(map(np.any, jax.tree.leaves(subtree))) for subtree in same):
             return jax.tree.leaves(part)
     return jax.tree.leaves(getattr(state, "params", state))
 

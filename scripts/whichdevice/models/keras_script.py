@@ -141,7 +141,7 @@ def _made(
     policy = getattr(model.dtype_policy, "name", "float32")
     host, device, names = _divided(model)
     sample, lengths = _sample(x if _streams(x) else parts, batch, host, f"{path.name}, line {line}")
-    found = Found(
+    training = Found(
         framework=KERAS,
         batch_size=batch,
         precision="mixed" if policy.startswith("mixed") else "single",
@@ -155,7 +155,7 @@ def _made(
     )
     sample = mapped(lambda array: np.concatenate([array] * copies), sample)
     functions = SimpleNamespace(model=lambda: device, data=lambda: sample)
-    return Script(found, functions, _batches(x, parts, batch, host), in_import)
+    return Script(training, functions, _batches(x, parts, batch, host), in_import)
 
 
 def keep_keras(script: Script, file: Path) -> None:
@@ -168,7 +168,7 @@ def keep_keras(script: Script, file: Path) -> None:
         if model.built and model.count_params() > MOST_KEPT:
             return
         policy = getattr(model.dtype_policy, "name", "float32")
-        parts = zip(PARTS, script.functions.data(), strict=False)
+        parts = zip(FIT_PARTS, script.functions.data(), strict=False)
         arrays = {key: array for name, part in parts for key, array in named(part, name).items()}
         text = json.dumps({"policy": policy, "model": json.loads(model.to_json())})
         np.savez(file.with_suffix(".npz"), **arrays)
@@ -183,16 +183,16 @@ def kept_keras(file: Path, path: Path, arguments: Sequence[str]) -> SimpleNamesp
 
     with np.load(file.with_suffix(".npz")) as held:
         arrays = dict(held)
-    data = tuple(part for name in PARTS if (part := packed(arrays, name)) is not None)
+    data = tuple(part for name in FIT_PARTS if (part := packed(arrays, name)) is not None)
     text = json.loads(file.with_suffix(".model").read_text(encoding="utf-8"))
     try:
-        own = Run(path, partial(_own_objects, path, set(_named(text["model"])))).variables(arguments)
-        config = json.dumps(_remade(text["model"], own, text["policy"], keras.config.dtype_policy().name))
-        if not keras.models.model_from_json(config, own).compiled:
+        objects = Run(path, partial(_own_objects, path, set(_named(text["model"])))).variables(arguments)
+        config = json.dumps(_remade(text["model"], objects, text["policy"], keras.config.dtype_policy().name))
+        if not keras.models.model_from_json(config, objects).compiled:
             return None
     except Exception:  # a class that is made inside of a function, or that its configuration does not make again
         return None
-    return SimpleNamespace(model=lambda: keras.models.model_from_json(config, own), data=lambda: data)
+    return SimpleNamespace(model=lambda: keras.models.model_from_json(config, objects), data=lambda: data)
 
 
 RUNNING = {"fit", "evaluate", "predict", "load", "train_on_batch"}  # calls that no definition needs
@@ -206,11 +206,11 @@ def _own_objects(path: Path, wanted: set[tuple[str | None, str]]) -> dict[str, A
     Nothing of the script runs but the statements that they need. Raises NameError where they need a variable that
     another kind of statement makes, such as a loop.
     """
-    body, found = parsed(path.read_bytes()).body, dict[str, Any]()
+    body, imported = parsed(path.read_bytes()).body, dict[str, Any]()
     for module, name in wanted:
         if module and (path.parent / f"{module.partition('.')[0]}.py").is_file():
-            found[name] = getattr(import_module(module), name, None)
-    named = {name for _, name in wanted} - {*found}
+            imported[name] = getattr(import_module(module), name, None)
+    named = {name for _, name in wanted} - {*imported}
     made = {id(node): _names_made(node) for node in body}
     known = {name for names in made.values() for name in names}
     waiting = {name for node in body if isinstance(node, OWN) for name in made[id(node)] & named}
@@ -219,16 +219,16 @@ def _own_objects(path: Path, wanted: set[tuple[str | None, str]]) -> dict[str, A
         needed |= waiting
         nodes = [node for node in body if made[id(node)] & waiting]
         called = {
-            getattr(each.func, "attr", "") for node in nodes if not isinstance(node, OWN) for each in calls_of(node)
+            getattr(call.func, "attr", "") for node in nodes if not isinstance(node, OWN) for call in calls_of(node)
         }
         if called & RUNNING or not all(isinstance(node, DEFINING) for node in nodes):
             raise NameError(*waiting)
-        used = {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
+        used = {part.id for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name)}
         waiting = (used & known) - needed
     variables: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
     nodes = [node for node in body if made[id(node)] & needed]
     exec(compile(ast.Module(nodes, []), str(path), "exec"), variables)  # nosec B102  # of the user's own script
-    return found | {name: variables[name] for name in needed & named}
+    return imported | {name: variables[name] for name in needed & named}
 
 
 def _names_made(node: ast.stmt) -> set[str]:
@@ -236,9 +236,9 @@ def _names_made(node: ast.stmt) -> set[str]:
     if isinstance(node, OWN):
         return {node.name}
     inside = list(ast.walk(node))
-    names = {each.id for each in inside if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    imports = [alias for each in inside if isinstance(each, ast.Import | ast.ImportFrom) for alias in each.names]
-    defined = {each.name for each in inside if isinstance(each, OWN)}
+    names = {part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    imports = [alias for part in inside if isinstance(part, ast.Import | ast.ImportFrom) for alias in part.names]
+    defined = {part.name for part in inside if isinstance(part, OWN)}
     return names | defined | {(alias.asname or alias.name).partition(".")[0] for alias in imports}
 
 
@@ -270,7 +270,7 @@ def _of_functions(path: Path, file: Mapping[str, Any]) -> Script:
     else:
         few = 2 * declared.batch_size
         arrays = generate(declared.input, declared.target, few, declared.sequence_length, 0)
-        given = tuple(packed(arrays, name) for name in PARTS[:2])
+        given = tuple(packed(arrays, name) for name in FIT_PARTS[:2])
     _check_trainable(built, f"{path.name}, line {line}")
     parts = dict(zip(("x", "y", "sample_weight"), given if isinstance(given, tuple) else (given,), strict=False))
     x, first = _with_first(parts["x"])
@@ -285,10 +285,10 @@ def _of_functions(path: Path, file: Mapping[str, Any]) -> Script:
 
 def _others(path: Path, line: int | None) -> list[int]:
     """The lines of the outermost loop around a line that call train_on_batch, as a GAN's three do."""
-    loops = [each for each in ast.walk(parsed(path.read_bytes())) if isinstance(each, ast.For | ast.While)]
-    around = [each for each in loops if line and each.lineno <= line <= (each.end_lineno or 0)]
+    loops = [loop for loop in ast.walk(parsed(path.read_bytes())) if isinstance(loop, ast.For | ast.While)]
+    around = [loop for loop in loops if line and loop.lineno <= line <= (loop.end_lineno or 0)]
     calls = calls_of(min(around, key=lambda loop: loop.lineno)) if around else iter(())
-    return sorted({each.lineno for each in calls if getattr(each.func, "attr", "") == "train_on_batch"})
+    return sorted({call.lineno for call in calls if getattr(call.func, "attr", "") == "train_on_batch"})
 
 
 def _streams(x: Any) -> bool:
@@ -335,7 +335,7 @@ def _divided(model: Any) -> tuple[Host | None, Any, list[str]]:
     if overridden(model):
         return None, model, []
     try:
-        edges = [(each, leaves(each.input), leaves(each.output)) for each in model.layers]
+        edges = [(layer, leaves(layer.input), leaves(layer.output)) for layer in model.layers]
         one = isinstance(model, keras.Sequential)
         inputs, outputs = (model.inputs[0], model.outputs[0]) if one else (model.input, model.output)
     except (AttributeError, ValueError, RuntimeError, TypeError):
@@ -374,23 +374,27 @@ def _sample(given: Any, batch: int, host: Host | None, where: str) -> tuple[tupl
         parts = tuple(mapped(_array, as_tree(part)) for part in (item if isinstance(item, tuple | list) else (item,)))
         if host is not None:
             parts = mapped(_array, host(parts[0])), *parts[1:]
-        flat = {key: leaf for name, part in zip(PARTS, parts, strict=False) for key, leaf in named(part, name).items()}
+        flat = {
+            key: leaf for name, part in zip(FIT_PARTS, parts, strict=False) for key, leaf in named(part, name).items()
+        }
         taken.append(flat)
         count += len(next(iter(flat.values())))
-        each = sum(leaf.nbytes / max(len(leaf), 1) for leaf in flat.values())
-        if count >= max(2 * batch, min(SAMPLE, SAMPLE_BYTES / each)):
+        nbytes = sum(leaf.nbytes / max(len(leaf), 1) for leaf in flat.values())
+        if count >= max(2 * batch, min(SAMPLE, SAMPLE_BYTES / nbytes)):
             break
     if not taken:
         raise StudyError(f"{where}: the data end before their first batch")
     notes: dict[int, str] = {}
-    joined = {key: _joined([each[key] for each in taken], notes) for key in taken[0]}
-    arrays = arrays_of(tuple(packed(joined, name) for name in PARTS if packed(joined, name) is not None), None, where)
-    return tuple(part for name in PARTS if (part := packed(arrays, name)) is not None), [
+    joined = {key: _joined([by_name[key] for by_name in taken], notes) for key in taken[0]}
+    arrays = arrays_of(
+        tuple(packed(joined, name) for name in FIT_PARTS if packed(joined, name) is not None), None, where
+    )
+    return tuple(part for name in FIT_PARTS if (part := packed(arrays, name)) is not None), [
         notes[max(notes)]
     ] if notes else []
 
 
-PARTS = ("inputs", "targets", "weights")
+FIT_PARTS = ("inputs", "targets", "weights")
 
 
 def _items(given: Any, batch: int) -> Iterator[Any]:
@@ -460,7 +464,7 @@ def _remade(config: Any, own: Mapping[str, Any], old: str, new: str) -> Any:
     made = own.get(config.get("class_name", ""))
     if inspect.isclass(made) and isinstance(config.get("config"), dict):
         takes = inspect.signature(made.__init__).parameters
-        if not any(each.kind is each.VAR_KEYWORD for each in takes.values()):
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values()):
             given = {key: part for key, part in config["config"].items() if key in takes or key not in BASE}
             config["config"] = given
     return config

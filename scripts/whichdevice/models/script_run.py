@@ -344,33 +344,33 @@ def called_in(path: Path, name: str) -> bool:
     `re.compile` is another module's function.
     """
     nodes = list(ast.walk(parsed(path.read_bytes())))
-    others, own = set[str](), False  # modules that are not PyTorch's; whether the bare name is PyTorch's
+    others, bare = set[str](), False  # modules that are not PyTorch's; whether the bare name is PyTorch's
     for node in nodes:
         if isinstance(node, ast.Import):
-            others |= {each.asname or each.name for each in node.names if not each.name.startswith("torch")}
+            others |= {alias.asname or alias.name for alias in node.names if not alias.name.startswith("torch")}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
-            own = own or any(each.name == name for each in node.names)
+            bare = bare or any(alias.name == name for alias in node.names)
     used = [node.func for node in nodes if isinstance(node, ast.Call)]
-    used += [each for node in nodes for each in getattr(node, "decorator_list", ())]
+    used += [decorator for node in nodes for decorator in getattr(node, "decorator_list", ())]
     return any(
-        each.attr == name and getattr(each.value, "id", "") not in others
-        if isinstance(each, ast.Attribute)
-        else own and getattr(each, "id", "") == name
-        for each in used
+        callee.attr == name and getattr(callee.value, "id", "") not in others
+        if isinstance(callee, ast.Attribute)
+        else bare and getattr(callee, "id", "") == name
+        for callee in used
     )
 
 
 def others_like(path: Path, line: int | None) -> tuple[str, ...]:
     """A sentence for the answer where other lines, beyond the loops around this one, train too: `model.fit` again."""
     tree = parsed(path.read_bytes())
-    loops = [each for each in ast.walk(tree) if isinstance(each, ast.For | ast.While)]
-    around = [range(each.lineno, (each.end_lineno or 0) + 1) for each in loops]
+    loops = [loop for loop in ast.walk(tree) if isinstance(loop, ast.For | ast.While)]
+    around = [range(loop.lineno, (loop.end_lineno or 0) + 1) for loop in loops]
     inside = [lines for lines in around if line in lines] or [range(line or 0, (line or 0) + 1)]
-    calls = {(each.lineno, ast.unparse(each.func)) for each in calls_of(tree) if isinstance(each.func, ast.Attribute)}
+    calls = {(call.lineno, ast.unparse(call.func)) for call in calls_of(tree) if isinstance(call.func, ast.Attribute)}
     names = {name for number, name in calls if number == line and name.rpartition(".")[2] in ("fit", "step")}
-    found = sorted(number for number, name in calls if name in names and not any(number in lines for lines in inside))
-    which = ", ".join(map(str, found))
-    return (f"Training starts in line {line}; what trains in line {which} is not counted.",) if found else ()
+    others = sorted(number for number, name in calls if name in names and not any(number in lines for lines in inside))
+    which = ", ".join(map(str, others))
+    return (f"Training starts in line {line}; what trains in line {which} is not counted.",) if others else ()
 
 
 def calls_of(tree: ast.AST) -> Iterator[ast.Call]:

@@ -57,8 +57,8 @@ def is_script(path: Path) -> bool:
         return False
     parts = [node for node in tree.body if getattr(node, "name", "") != "data"]
     used = [call.func for part in parts for call in calls_of(part)]
-    used += [each for node in ast.walk(tree) for each in getattr(node, "decorator_list", ())]
-    names = {getattr(each, "attr", getattr(each, "id", "")) for each in used}
+    used += [decorator for node in ast.walk(tree) for decorator in getattr(node, "decorator_list", ())]
+    names = {getattr(callee, "attr", getattr(callee, "id", "")) for callee in used}
     if any(isinstance(node, ast.FunctionDef) and node.name == "model" for node in tree.body):
         return bool(names & {*LOOK_UPS}) and framework_of(tree) == KERAS
     return bool(names & TRAINING) or _runs_others(tree, path.parent)
@@ -83,9 +83,9 @@ def trains(address: Address) -> bool:
 def known(address: Address) -> Found | None:
     """Return what an earlier run of this script found, with these files, arguments and versions."""
     with suppress(OSError, ValueError, TypeError):
-        found = json.loads(_kept(address).read_text(encoding="utf-8"))
+        record = json.loads(_kept(address).read_text(encoding="utf-8"))
         return Found(
-            **found | {"pipeline": tuple(Rate(*each) for each in found["pipeline"]), "notes": tuple(found["notes"])}
+            **record | {"pipeline": tuple(Rate(*rate) for rate in record["pipeline"]), "notes": tuple(record["notes"])}
         )
     return None
 
@@ -116,11 +116,11 @@ def probe(address: Address) -> Found:
         )
     except subprocess.TimeoutExpired:
         raise StudyError(f"{address.label}: its training did not start within {START_SECONDS:g} s") from None
-    found = known(address)
-    if done.returncode or found is None:
+    training = known(address)
+    if done.returncode or training is None:
         lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
         raise StudyError(lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}")
-    return found
+    return training
 
 
 @dataclass(frozen=True)
@@ -135,11 +135,11 @@ def script_adapter(address: Address) -> ScriptAdapter:
 
     Before `probe` found what its training is, its declaration has a fault that says so.
     """
-    found = known(address)
+    training = known(address)
     load = partial(_started, address)
-    if found is not None:
+    if training is not None:
         return ScriptAdapter(
-            address, found.declaration(), load, tried=found.batch_size, compiled=found.compiled, found=found
+            address, training.declaration(), load, tried=training.batch_size, compiled=training.compiled, found=training
         )
     assert address.path is not None
     unknown = Declaration(
@@ -158,7 +158,7 @@ def _started(address: Address) -> SimpleNamespace:
 @cache
 def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
     assert address.path is not None
-    if (found := known(address)) is not None and found.framework == KERAS:
+    if (training := known(address)) is not None and training.framework == KERAS:
         from whichdevice.models.keras_script import kept_keras
 
         kept = kept_keras(_kept(address), address.path, address.arguments)
@@ -209,17 +209,17 @@ def _look(address: Address) -> None:
     run = Run(address.path)
     sys.addaudithook(run.audit)
     script = run.result(address.arguments)
-    found = script.found
+    training = script.found
     try:
-        found = replace(found, pipeline=tuple(rates(script.batches, found.batch_size)))
+        training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
-        found = replace(found, notes=(*found.notes, note))
-    if found.framework == KERAS:
+        training = replace(training, notes=(*training.notes, note))
+    if training.framework == KERAS:
         from whichdevice.models.keras_script import keep_keras
 
         keep_keras(script, _kept(address))
-    keep(address, found)
+    keep(address, training)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,13 @@ import torch
 from whichdevice.models.torch_fakes import is_fake, replace_tensors
 
 MEMORY = 80 * 2**30  # bytes of the GPU that a script sees
-CARD = SimpleNamespace(
+FAKE_CARD = SimpleNamespace(
     name="GPU", major=9, minor=0, total_memory=MEMORY, multi_processor_count=132, warp_size=32, is_integrated=0
 )
 ANSWERS: Mapping[str, Any] = {
     "is_available": True, "is_initialized": True, "is_bf16_supported": True, "is_tf32_supported": True,
-    "device_count": 1, "current_device": 0, "get_device_name": CARD.name, "get_device_properties": CARD,
-    "get_device_capability": (CARD.major, CARD.minor), "mem_get_info": (MEMORY, MEMORY), "utilization": 0,
+    "device_count": 1, "current_device": 0, "get_device_name": FAKE_CARD.name, "get_device_properties": FAKE_CARD,
+    "get_device_capability": (FAKE_CARD.major, FAKE_CARD.minor), "mem_get_info": (MEMORY, MEMORY), "utilization": 0,
     "memory_stats": {}, "memory_summary": "", "get_arch_list": [], "get_rng_state_all": [], "initial_seed": 0,
     **{f"{most}memory_{what}": 0 for most in ("", "max_") for what in ("allocated", "reserved", "cached")},
     **dict.fromkeys((

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from whichdevice.planning.study_plan import StudyPlan
 
 REPORT = HERE / "report"
-AXES = ("workload", "precision", "batch_size", "sequence_length")  # of `only`, that a program has
+PROGRAM_AXES = ("workload", "precision", "batch_size", "sequence_length")  # of `only`, that a program has
 
 
 def compiled_records(plan: "StudyPlan") -> list[str]:
@@ -55,7 +55,9 @@ def _selected(plan: "StudyPlan", asked: ProgramRequest) -> bool:
     only = plan.call.only
     if only.device is not None and asked.device not in [plan.study.devices[name].hardware for name in only.device]:
         return False
-    return all(wanted is None or getattr(asked, axis) in wanted for axis in AXES for wanted in [getattr(only, axis)])
+    return all(
+        wanted is None or getattr(asked, axis) in wanted for axis in PROGRAM_AXES for wanted in [getattr(only, axis)]
+    )
 
 
 def exported_models(plan: "StudyPlan") -> list[str]:

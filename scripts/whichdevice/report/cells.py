@@ -28,7 +28,7 @@ from whichdevice.tables.runs import NOT_MEASURED
 from whichdevice.tables.speedups import baseline_of
 
 Done = set[tuple[str, int]]  # model and repeat of each good run
-CARD = {
+CARD_TITLES = {
     "device": "Device",
     "device_name": "Device name",
     "device_count": "Devices used",
@@ -45,11 +45,11 @@ CARD = {
     "git_commit": "Commit",
     "code_hash": "Measuring code",
 }
-CARD_KEY = [name for name in CARD if name != "code_hash"]  # what tells cards apart
+CARD_KEY = [name for name in CARD_TITLES if name != "code_hash"]  # what tells cards apart
 CardKey = tuple[Any, ...]
 STUDY = ("whichdevice", "study")
 AGAIN = "again"  # a separate folder for the repeated run: the study's record stays
-FACTS = {
+FACT_TITLES = {
     "device_name": "Device",
     "threads": "Threads",
     "versions": "Libraries",
@@ -148,7 +148,7 @@ def machine_cards(runs: pd.DataFrame) -> dict[CardKey, Card]:
     found: dict[CardKey, Card] = {}
     for _, rows in ran.groupby(CARD_KEY, sort=False, dropna=False):
         first = rows.iloc[0]
-        lines = [(title, text) for name, title in CARD.items() if (text := _written(name, rows[name].dropna()))]
+        lines = [(title, text) for name, title in CARD_TITLES.items() if (text := _written(name, rows[name].dropna()))]
         lines.append(("Runs", f"{len(rows)}, {rows['started'].min()} to {rows['started'].max()} UTC"))
         found[machine_key(first)] = Card(len(found) + 1, lines)
     return found
@@ -204,7 +204,7 @@ def _card(
             for _, row in ran.iterrows()
         ],
         "machines": sorted({cards[key] for _, row in ran.iterrows() if (key := machine_key(row)) in cards}),
-        "facts": [(title, " / ".join(map(str, ran[name].dropna().unique()))) for name, title in FACTS.items()],
+        "facts": [(title, " / ".join(map(str, ran[name].dropna().unique()))) for name, title in FACT_TITLES.items()],
     }
 
 

@@ -10,7 +10,7 @@ from whichdevice.numbers import time_words
 
 WIDE, HIGH, LEFT, RIGHT, BELOW, MARGIN = 640, 320, 62, 110, 40, 18
 MIN_USD = 0.01  # what costs less or nothing is drawn here
-TIMES = (  # seconds that an axis may name, as far as there is room
+AXIS_TIMES = (  # seconds that an axis may name, as far as there is room
     1, 5, 20, 60, 180, 600, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 16 * 3600, 86400, 2 * 86400, 4 * 86400, 8 * 86400,
     16 * 86400, 32 * 86400, 64 * 86400, 128 * 86400, 365 * 86400,
 )  # fmt: skip
@@ -32,7 +32,7 @@ SIZES = {  # for report/chart.js, which draws the same picture anew
     "margin": MARGIN,
     "right": RIGHT,
     "min_usd": MIN_USD,
-    "times": TIMES,
+    "times": AXIS_TIMES,
     "costs": COSTS,
     "apart": APART,
     "max_names": MAX_NAMES,
@@ -54,7 +54,7 @@ def chart(answer: Answer) -> str:
     across, up = _scale(times, LEFT, WIDE - RIGHT), _scale(costs, HIGH - BELOW, MARGIN)
     label = escape(f"Cost against time of {len(shown)} devices for {amount_words(answer)}")
     parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{label}">']
-    for second in _ticks(TIMES, times, across, APART[0]):
+    for second in _ticks(AXIS_TIMES, times, across, APART[0]):
         parts.append(_line(across(second), MARGIN, across(second), HIGH - BELOW, "grid"))
         parts.append(_text(across(second), HIGH - BELOW + 16, time_words(second), "middle"))
     for usd in _ticks(COSTS, costs, up, APART[1]):

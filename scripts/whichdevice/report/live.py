@@ -110,7 +110,7 @@ def _software(row: Row) -> str:
 def _row(option: Option, answer: Answer) -> dict[str, Any]:
     """Return the facts of a row, and the words that depend on nothing the reader types."""
     row = option.row
-    facts = {name: getattr(row, name) for name in FACTS}
+    facts = {name: getattr(row, name) for name in ROW_FACTS}
     return facts | {
         "device_time": row.device_time or row.step_time,
         "software": _software(row),
@@ -125,7 +125,7 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
     }
 
 
-FACTS = (
+ROW_FACTS = (
     "device", "card", "chip", "market", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
     "host_log_sd", "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour",
     "usd_log_sd_shared", "usd_log_sd_own", "provider", "kind", "spot", "port", "session_hours", "week_hours",

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from whichdevice.files import write_atomically
 
-HERE = Path(__file__).parent
+REPORT_FOLDER = Path(__file__).parent
 
 
 def render(template: str, out_html: Path, **values: Any) -> None:
@@ -23,13 +23,13 @@ def render(template: str, out_html: Path, **values: Any) -> None:
 
 def page(template: str, **values: Any) -> str:
     """The text of that page."""
-    style = (HERE / "style.css").read_text(encoding="utf-8")
+    style = (REPORT_FOLDER / "style.css").read_text(encoding="utf-8")
     return _environment().get_template(template).render(style=style, live=live_script(), **values)
 
 
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(HERE),
+        loader=FileSystemLoader(REPORT_FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -60,4 +60,4 @@ class Script:
 def live_script() -> Script:
     """Return what makes an answer anew while its reader types: the decision, its sentences, the picture, the page."""
     files = ("decision.js", "sentences.js", "chart.js", "live.js")
-    return Script("".join((HERE / file).read_text(encoding="utf-8") for file in files))
+    return Script("".join((REPORT_FOLDER / file).read_text(encoding="utf-8") for file in files))

@@ -11,7 +11,7 @@ from whichdevice.tables.base import Column, Sources, device_name, table
 from whichdevice.tables.published import parse_number
 
 BOUNDS = ("", "_low", "_high")
-TIMES = {  # (metric, unit): times of an epoch or a step, and seconds in the unit
+TIME_UNITS = {  # (metric, unit): times of an epoch or a step, and seconds in the unit
     ("epoch_time", "s"): ("epoch", 1.0),
     ("first_epoch_time", "s"): ("epoch", 1.0),
     ("wall_time", "s"): ("training", 1.0),
@@ -76,7 +76,7 @@ def claims_table(
 
 def _rows(entry: Mapping[str, str], cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
     value, unit = parse_number(entry["value"]), entry["unit"]
-    _, scale = TIMES.get((entry["metric"], unit), ("", None))
+    _, scale = TIME_UNITS.get((entry["metric"], unit), ("", None))
     theirs = {
         **{name: entry[name] or None for name in ("source", "date", "workload", "metric", "device_class")},
         "published_device": entry["device"],
@@ -112,7 +112,7 @@ def _values(entry: Mapping[str, str], cell: pd.Series) -> list[float] | None:
         name = QUALITY[entry["metric"]]
         known = cell["evidence"] == "measured" and "standin" not in str(cell["source"]) and pd.notna(cell[name])
         return [float(cell[name]), math.nan, math.nan] if known else None
-    counted, scale = TIMES.get((entry["metric"], entry["unit"]), ("", None))
+    counted, scale = TIME_UNITS.get((entry["metric"], entry["unit"]), ("", None))
     size = None if scale is None else _size(entry, counted, cell)
     if size is None:
         return None
@@ -124,7 +124,7 @@ def _size(entry: Mapping[str, str], counted: str, cell: pd.Series) -> Size | Non
     """The work that a published time holds; None where the source does not say."""
     numbers = {name: parse_number(entry.get(name, "")) for name in ("batch_size", "epochs", "steps_per_epoch")}
     length = parse_number(entry.get("sequence_length", ""))
-    whole = EXAMPLES.get(entry["workload"])
+    whole = EPOCH_EXAMPLES.get(entry["workload"])
     batch, steps = numbers["batch_size"], numbers["steps_per_epoch"]
     epoch = batch * steps if batch and steps else whole
     examples = {
@@ -135,4 +135,4 @@ def _size(entry: Mapping[str, str], counted: str, cell: pd.Series) -> Size | Non
     return Size(examples, length)
 
 
-EXAMPLES = {"mnist_official": 60_000.0, "mnist_cnn": 60_000.0, "fashion_cnn": 60_000.0}  # of an epoch
+EPOCH_EXAMPLES = {"mnist_official": 60_000.0, "mnist_cnn": 60_000.0, "fashion_cnn": 60_000.0}  # of an epoch

@@ -23,7 +23,7 @@ from whichdevice.tables.measured import (
     without_rehearsals,
 )
 
-AXES = ["device", "backend", "precision", "loop", "batch_size"]
+COMPARED_AXES = ["device", "backend", "precision", "loop", "batch_size"]
 SPEEDUP_WORK = [*CELL, "model"]  # two models of one name are two works
 PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}
 
@@ -56,7 +56,7 @@ def make_speedups(sources: Sources) -> pd.DataFrame:
 def speedup_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return every comparison along one axis; the other columns describe the compared cell."""
     good = measured_values(runs)
-    used = {axis: without_rehearsals(good) if axis == "device" else good for axis in AXES}
+    used = {axis: without_rehearsals(good) if axis == "device" else good for axis in COMPARED_AXES}
     parts = [part for axis, runs_of in used.items() for part in _speedups_compared(runs_of, axis, study)]
     return table(pd.concat(parts, ignore_index=True) if parts else [], SPEEDUPS_COLUMNS)
 

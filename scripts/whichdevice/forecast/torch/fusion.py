@@ -43,14 +43,14 @@ class Fusion:
         count: int = 1,
     ) -> None:
         """Add a kernel, or `count` of a library; storages have numbers, and `nbytes` what it moves of each."""
-        values = [self._value(each, nbytes[each]) for each in dict.fromkeys(reads)]
-        age = max((self._age[each] for each in values), default=0)
+        values = [self._value(storage, nbytes[storage]) for storage in dict.fromkeys(reads)]
+        age = max((self._age[value] for value in values), default=0)
         group: int | None = None
         if operations:
             self._libraries.append((kind, precision, operations, sum(nbytes.values()), count))
             age += 1
         else:
-            makers = {self._whole(made) for each in values if (made := self._maker[each]) is not None}
+            makers = {self._whole(made) for value in values if (made := self._maker[value]) is not None}
             same = sorted(made for made in makers if self._group_age[made] == age)
             if not same:
                 same = [len(self._joined)]
@@ -59,10 +59,10 @@ class Fusion:
             group = same[0]
             for other in same[1:]:
                 self._joined[other] = group
-        for each in values:
-            self._readers[each].add(group)
-        for each in dict.fromkeys(writes):
-            self._new(each, nbytes[each], age, group)
+        for value in values:
+            self._readers[value].add(group)
+        for storage in dict.fromkeys(writes):
+            self._new(storage, nbytes[storage], age, group)
 
     def free(self, storage: int) -> None:
         """Forget a storage: its number may come back as another's."""
@@ -70,14 +70,14 @@ class Fusion:
 
     def items(self) -> Iterator[Item]:
         """Kernels as items: those of libraries, and the joined ones as their sum."""
-        for each in self._libraries:
-            yield Item(*each)
+        for kernel in self._libraries:
+            yield Item(*kernel)
         moved_by: dict[int, float] = defaultdict(float)
         latest = set(self._now.values())
         for value, size in enumerate(self._bytes):
             maker = self._maker[value]
             made = None if maker is None else self._whole(maker)
-            groups = {each if each is None else self._whole(each) for each in self._readers[value]}
+            groups = {reader if reader is None else self._whole(reader) for reader in self._readers[value]}
             others = groups - {made} if made is not None else groups
             for group in others - {None}:
                 moved_by[group] += size  # type: ignore[index]

@@ -78,27 +78,27 @@ class Plan:
     def changed(self, size: int, enough: Callable[[Trace], bool]) -> Iterator[tuple[tuple[str, ...], Trace]]:
         """Each change alone, adapters also with checkpointing where needed, then several until it is `enough`."""
         possible: list[str] = []
-        found = self.step.optimizer is None
-        for way in () if found else (*WAYS, *AFTERWARDS):
+        reached = self.step.optimizer is None
+        for way in () if reached else (*WAYS, *AFTERWARDS):
             try:
                 trace = self.trace(size, (way,))
             except Exception:  # nosec B112  # what a model makes of it is the model's
                 continue
             if need(trace) < need(self.trace(size)):
                 possible.append(way)
-                found = found or enough(trace)
+                reached = reached or enough(trace)
                 yield (way,), trace
                 if LIGHT in possible and way in (LORA, QLORA) and not enough(trace):
                     both = self.trace(size, (LIGHT, way))
                     if enough(both):
-                        found = True
+                        reached = True
                         yield (way, LIGHT), both
         if QLORA in possible:  # which is LoRA on weights of fewer bits
             possible = [way for way in possible if way not in (HALF, LORA)]
         for count in range(2, len(possible) + 1):
-            if not found:
+            if not reached:
                 trace = self.trace(size, tuple(possible[-count:]))
-                found = enough(trace)
+                reached = enough(trace)
                 yield tuple(possible[-count:]), trace
 
 
@@ -125,9 +125,9 @@ def checkpointed(step: Step) -> Step:
 
     def build(*layers: int) -> Any:
         module = step.build(*layers)
-        own = next((part for part in module.modules() if hasattr(part, "gradient_checkpointing_enable")), None)
-        if own is not None:  # of Hugging Face, in a script's step, too; where it is on, nothing changes
-            own.gradient_checkpointing_enable({"use_reentrant": False})
+        model = next((part for part in module.modules() if hasattr(part, "gradient_checkpointing_enable")), None)
+        if model is not None:  # of Hugging Face, in a script's step, too; where it is on, nothing changes
+            model.gradient_checkpointing_enable({"use_reentrant": False})
         elif hasattr(module, "set_grad_checkpointing"):  # of timm
             module.set_grad_checkpointing()
         else:
@@ -145,7 +145,7 @@ def adapted(step: Step, method: str) -> Step:
 
     def build(*layers: int) -> Any:
         module = step.build(*layers)
-        if not all(each.requires_grad for each in module.parameters()) or not hasattr(module, "config"):
+        if not all(parameter.requires_grad for parameter in module.parameters()) or not hasattr(module, "config"):
             raise StudyError("LoRA is for a whole model of Hugging Face")
         return Tuning(method).applied(module, "LoRA")
 
@@ -163,7 +163,7 @@ def blocks_of(module: Any) -> list[tuple[Any, str, Any]]:
             groups.setdefault((id(owner), type(child)), []).append((owner, name, child))
 
     def weights(group: list[tuple[Any, str, Any]]) -> int:
-        return sum(each.numel() for _, _, child in group for each in child.parameters())
+        return sum(parameter.numel() for _, _, child in group for parameter in child.parameters())
 
     return max((group for group in groups.values() if len(group) >= LIKE), key=weights, default=[])
 
@@ -176,8 +176,8 @@ def updated(trace: Trace, share: float = 1.0) -> Trace:
     memory |= {"optimizer": state, "passes": passes, "update": 0.0, "peak": peak}
     update = Item("optimizer", "float32", 0.0, 3 * gradients + 2 * state, 1)  # weights and state are read and written
     work, fused = (
-        replace(each, items=(*(item for item in each.items if item.kind != "optimizer"), update))
-        for each in (trace.work, trace.fused)
+        replace(part, items=(*(item for item in part.items if item.kind != "optimizer"), update))
+        for part in (trace.work, trace.fused)
     )
     return replace(trace, work=work, fused=fused, memory=memory)
 

@@ -70,7 +70,7 @@ class Traced:
         self._compiled = workload.compiled and self._cache is None
         step = step_of(workload, "bfloat16" if self._cache else precision, request.mode)
         self.plan = Plan(step, _folder(request, step.precision) if workload.address.kind == "hub" else None)
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             torch.compiler.set_stance("force_eager")  # a compiled module hides its kernels
             self.trace(1 if workload.tunable else request.batch_size)
@@ -79,8 +79,8 @@ class Traced:
         calls = (
             OWN_AUTOCAST.findall(path.read_text(encoding="utf-8")) if path is not None and path.suffix == ".py" else []
         )
-        own = any(OFF.match(str(each.message)) for each in found) or (calls and torch.cuda.is_available())
-        if own and not request.precision.startswith("mixed"):
+        autocasts = any(OFF.match(str(warning.message)) for warning in caught) or (calls and torch.cuda.is_available())
+        if autocasts and not request.precision.startswith("mixed"):
             types = {re.search("b?float16|dtype=(?!torch)|$", call)[0] or "float16" for call in calls}  # type: ignore[index]
             if types not in ({"bfloat16"}, {"float16"}):
                 raise StudyError(
@@ -177,18 +177,18 @@ class Traced:
         """The largest batch that fits, confirmed by a trace, or why none was found."""
 
         def need_of(size: int) -> float:
-            found = need(self.trace(size // target.devices))
-            if found > available:
-                raise OutOfDeviceMemoryError(found, available)
-            return found
+            nbytes = need(self.trace(size // target.devices))
+            if nbytes > available:
+                raise OutOfDeviceMemoryError(nbytes, available)
+            return nbytes
 
         if request.batch_size == target.devices and needed > available:
             return {"largest_batch_reason": "not even the smallest batch fits"}
         try:
-            found = largest_batch(need_of, request.batch_size, needed, available, target.devices)
+            largest = largest_batch(need_of, request.batch_size, needed, available, target.devices)
         except StudyError as error:
             return {"largest_batch_reason": str(error)}
-        return {"largest_batch": found.batch_size, "largest_batch_reason": found.reason}
+        return {"largest_batch": largest.batch_size, "largest_batch_reason": largest.reason}
 
 
 def _folder(request: ProgramRequest, precision: str) -> Path:
@@ -200,9 +200,9 @@ def _folder(request: ProgramRequest, precision: str) -> Path:
 
 def step_of(workload: TorchFile, precision: str, mode: str) -> Step:
     """The step of a model file: its module, loss and optimiser on copies of its first examples."""
-    few = {name: torch.from_numpy(np.asarray(each)) for name, each in workload.few().items()}
+    few = {name: torch.from_numpy(np.asarray(array)) for name, array in workload.few().items()}
     whole = precision == "bfloat16"
-    first = {name: each.bfloat16() if whole and each.is_floating_point() else each for name, each in few.items()}
+    first = {name: array.bfloat16() if whole and array.is_floating_point() else array for name, array in few.items()}
 
     def batch(size: int) -> Any:
         return workload.batch(first, torch.arange(size) % len(next(iter(first.values()))))

@@ -110,21 +110,21 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     Where shapes depend on values, the step of a small model runs for real. Raises what the module, the loss or PyTorch
     raises.
     """
-    few, more = FEW_LAYERS
-    if step.layers is None or step.layers <= more:
+    few, several = FEW_LAYERS
+    if step.layers is None or step.layers <= several:
         return _of_layers(step, size, accumulation)
     first, second = (_of_layers(step, size, accumulation, layers) for layers in FEW_LAYERS)
-    times = (step.layers - few) / (more - few)
+    times = (step.layers - few) / (several - few)
 
     def extended(shallow: float, deep: float) -> float:
         return shallow + (deep - shallow) * times
 
-    memory = {name: extended(each, second.memory[name]) for name, each in first.memory.items()}
+    memory = {name: extended(nbytes, second.memory[name]) for name, nbytes in first.memory.items()}
     memory["passes"] = max(memory["early"], memory["late"])
     updating = sum(memory[part] for part in ("weights", "gradients", "optimizer", "update"))
     memory["peak"] = max(memory["passes"], updating)
     memory["layers"] = float(step.layers)
-    memory["layer"] = (second.memory["weights"] - first.memory["weights"]) / (more - few)
+    memory["layer"] = (second.memory["weights"] - first.memory["weights"]) / (several - few)
     parameters = round(extended(first.parameters, second.parameters))
     trained = round(extended(first.trained, second.trained))
     work, fused = first.work.deepened(second.work, 1 + times), first.fused.deepened(second.fused, 1 + times)
@@ -151,7 +151,7 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
 def untested(trace: Trace, *kinds: Untested) -> Trace:
     """The trace with marks on its work: no published times of such steps were tested."""
     work, fused = (
-        replace(each, untested=tuple(dict.fromkeys((*each.untested, *kinds)))) for each in (trace.work, trace.fused)
+        replace(part, untested=tuple(dict.fromkeys((*part.untested, *kinds)))) for part in (trace.work, trace.fused)
     )
     return replace(trace, work=work, fused=fused)
 
@@ -173,41 +173,41 @@ def _traced(
             optimizer = step.optimizer(module)
         updates, state = _updates(optimizer, step.precision)
     parameters = list(module.parameters())
-    trained = [each for each in parameters if each.requires_grad] if trains else []
+    trained = [parameter for parameter in parameters if parameter.requires_grad] if trains else []
     with where:
         kernels.hold(*parameters, *module.buffers())
         weights, kernels.live = kernels.live, kernels.live + state
         batch = step.batch(size)
-        kernels.hold(*(each for each in tree_leaves(batch) if isinstance(each, torch.Tensor)))
+        kernels.hold(*(tensor for tensor in tree_leaves(batch) if isinstance(tensor, torch.Tensor)))
         with kernels, AsOnGPU(kernels, guess=guess), torch.enable_grad() if trains else torch.no_grad():
             with torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
                 loss = step.loss(module, batch)
             kept = kernels.live - weights - state
             if trains:
                 kernels.trained = len(trained)
-                for each in trained:
-                    each.register_post_accumulate_grad_hook(kernels.accumulated)
+                for parameter in trained:
+                    parameter.register_post_accumulate_grad_hook(kernels.accumulated)
                 # By its edge: a tensor would take `AsOnGPU` out of what checkpointing computes again.
                 torch.autograd.backward(torch.autograd.graph.get_gradient_edge(loss), (torch.ones_like(loss),))
-        gradients = sum(rounded(each.grad) for each in trained if each.grad is not None)
+        gradients = sum(rounded(parameter.grad) for parameter in trained if parameter.grad is not None)
     totals = Total(), Total()
-    for total, its in zip(totals, (kernels.items(), kernels.fusion.items()), strict=True):
-        for items, times in ((its, accumulation), (updates.items(), 1)):
+    for total, step_items in zip(totals, (kernels.items(), kernels.fusion.items()), strict=True):
+        for items, times in ((step_items, accumulation), (updates.items(), 1)):
             for item in items:
                 total.put(item, times)
     whole = gradients if accumulation > 1 else 0
-    passes, early, late = (each + whole for each in (kernels.peak, kernels.early, kernels.late))
+    passes, early, late = (nbytes + whole for nbytes in (kernels.peak, kernels.early, kernels.late))
     memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "passes": passes}
     memory |= {"early": early, "late": late, "working": kernels.peak_besides - weights - state, "update": updates.peak}
     memory["peak"] = max(passes, weights + gradients + state + updates.peak)
-    counts = [sum(each.numel() for each in some) for some in (parameters, trained)]
+    counts = [sum(parameter.numel() for parameter in some) for some in (parameters, trained)]
     works = totals[0].work("gpu", "eager"), totals[1].work("gpu", "torch.compile")
-    found = Trace(*works, {name: float(each) for name, each in memory.items()}, *counts)
+    trace = Trace(*works, {name: float(nbytes) for name, nbytes in memory.items()}, *counts)
     if getattr(module, "reads_values", False):  # of a script
         kernels.untested.add("values read by the host")
     if is_tiny(works[0]):
         kernels.untested.add("hundreds of tiny kernels")
-    return untested(replace(found, notes=tuple(sorted(kernels.notes))), *sorted(kernels.untested))
+    return untested(replace(trace, notes=tuple(sorted(kernels.notes))), *sorted(kernels.untested))
 
 
 def is_tiny(work: Work) -> bool:
@@ -264,22 +264,22 @@ def _updates(optimizer: Any, precision: str) -> tuple["Kernels", int]:
     """
     kernels = Kernels(precision, "optimizer")
     for group in optimizer.param_groups:
-        held = [each for each in group["params"] if each.requires_grad]
+        held = [parameter for parameter in group["params"] if parameter.requires_grad]
         group["params"] = [
-            torch.nn.Parameter(torch.empty(each.shape, dtype=each.dtype, device="meta")) for each in held
+            torch.nn.Parameter(torch.empty(parameter.shape, dtype=parameter.dtype, device="meta")) for parameter in held
         ]
         if group.get("fused"):  # PyTorch refuses it on `meta`; one kernel more or less
             group["fused"], group["foreach"] = False, None
         if group.get("foreach", True) is None:
             group["foreach"] = True
-        for each in group["params"]:
-            each.grad = torch.empty_like(each)
+        for parameter in group["params"]:
+            parameter.grad = torch.empty_like(parameter)
     optimizer.state = defaultdict(dict)
     optimizer.step()
-    state = [each for each in tree_leaves(list(optimizer.state.values())) if isinstance(each, torch.Tensor)]
-    state = [each for each in state if each.device.type == "meta"]
-    trained = [each for group in optimizer.param_groups for each in group["params"]]
-    kernels.hold(*state, *trained, *(each.grad for each in trained))
+    state = [tensor for tensor in tree_leaves(list(optimizer.state.values())) if isinstance(tensor, torch.Tensor)]
+    state = [tensor for tensor in state if tensor.device.type == "meta"]
+    trained = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    kernels.hold(*state, *trained, *(parameter.grad for parameter in trained))
     kernels.live = kernels.peak = 0
     with kernels:
         optimizer.step()
@@ -373,17 +373,17 @@ class Kernels(TorchDispatchMode):
         schema = function._schema
         if schema.name.startswith("prim::"):  # a tensor's device, asked for 80 times a layer
             return result
-        outputs = [each for each in tree_leaves(result) if isinstance(each, torch.Tensor)]
-        inputs = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+        outputs = [tensor for tensor in tree_leaves(result) if isinstance(tensor, torch.Tensor)]
+        inputs = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, torch.Tensor)]
         if schema.is_mutable and not outputs:
-            outputs = [each for each in tree_leaves(args[0]) if isinstance(each, torch.Tensor)]
+            outputs = [tensor for tensor in tree_leaves(args[0]) if isinstance(tensor, torch.Tensor)]
         self.hold(*outputs)
-        shared = {storage_of(each) for each in inputs}
+        shared = {storage_of(tensor) for tensor in inputs}
         if shared <= self._fixed:
             self._fixed.update(map(storage_of, outputs))
         elif schema.is_mutable:
             self._fixed.difference_update(map(storage_of, outputs))
-        view = not schema.is_mutable and all(storage_of(each) in shared for each in outputs)
+        view = not schema.is_mutable and all(storage_of(tensor) in shared for tensor in outputs)
         if view or schema.name in NO_KERNEL:
             return result
         name = schema.name.removeprefix("aten::")
@@ -400,7 +400,7 @@ class Kernels(TorchDispatchMode):
             kind, operations = "product", 2.0 * args[0].numel() * args[1].shape[-1]
         elif counted := flop_registry.get(function._overloadpacket):
             kind, operations = "product", counted(*args, **kwargs, out_val=result)
-        half = any(each.dtype in HALF for each in inputs or outputs)
+        half = any(tensor.dtype in HALF for tensor in inputs or outputs)
         launches = -(-len(outputs) // LIST) if "_foreach" in name or "_fused" in name else 1
         nbytes = moved(name, inputs, outputs) // max(launches, 1)
         self._put(kind, half, operations, nbytes, launches, inputs, outputs)
@@ -413,7 +413,7 @@ class Kernels(TorchDispatchMode):
         if not steps:
             self._put("product", dtype in HALF, operations, moved("", inputs, outputs), 1, inputs, outputs)
             return
-        weights = sum(each.numel() * each.element_size() for each in inputs if each.dim() == 2)
+        weights = sum(tensor.numel() * tensor.element_size() for tensor in inputs if tensor.dim() == 2)
         rest = moved("", inputs, outputs) - weights
         nbytes = (weights + rest // steps) // 2
         self.notes.add(FUSED_RECURRENT)
@@ -432,8 +432,10 @@ class Kernels(TorchDispatchMode):
         full: Precision = "half" if half else self._full
         self._found[kind, full, int(operations), nbytes] += launches
         if self._kind is None:
-            sizes = {storage_of(each): float(each.numel() * each.element_size()) for each in [*inputs, *outputs]}
-            reads, writes = ([storage_of(each) for each in some] for some in (inputs, outputs))
+            sizes = {
+                storage_of(tensor): float(tensor.numel() * tensor.element_size()) for tensor in [*inputs, *outputs]
+            }
+            reads, writes = ([storage_of(tensor) for tensor in some] for some in (inputs, outputs))
             self.fusion.put(kind, full, float(operations), reads, writes, sizes or {0: float(nbytes)}, launches)
 
     def fixed(self, tensor: Any) -> bool:
@@ -442,18 +444,18 @@ class Kernels(TorchDispatchMode):
 
     def hold(self, *tensors: Any) -> None:
         """Count the storages of tensors as live until they are freed, each once."""
-        for each in tensors:
-            storage, key = each.untyped_storage(), storage_of(each)
+        for tensor in tensors:
+            storage, key = tensor.untyped_storage(), storage_of(tensor)
             if key not in self._known:
                 self._known.add(key)
-                self.live += rounded(each)
+                self.live += rounded(tensor)
                 self.peak = max(self.peak, self.live)
                 if 2 * self.whole < self.trained:
                     self.early = max(self.early, self.live)
                 else:
                     self.late = max(self.late, self.live)
                 self.peak_besides = max(self.peak_besides, self.live - self.gradients)
-                weakref.finalize(storage, self._drop, key, rounded(each))
+                weakref.finalize(storage, self._drop, key, rounded(tensor))
 
     def accumulated(self, parameter: Any) -> None:
         """Count a parameter's gradient as whole, from when it is."""
@@ -487,15 +489,15 @@ def kind_of(name: str, args: Any) -> Kind:
     plain = name.rstrip("_")
     if plain in GATHERS or plain in SCATTERS:
         return "gather and scatter"
-    if "batch_norm" in name and any(each is True for each in args):
+    if "batch_norm" in name and any(argument is True for argument in args):
         return "batch norm"
-    return "norm" if any(each in name for each in NORMS) else "memory"
+    return "norm" if any(norm in name for norm in NORMS) else "memory"
 
 
 def moved(name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
     """Bytes that a kernel reads and writes: all of its inputs and outputs, but of tables only what it takes."""
-    written = sum(each.numel() * each.element_size() for each in outputs)
-    read = [each.numel() * each.element_size() for each in inputs]
+    written = sum(tensor.numel() * tensor.element_size() for tensor in outputs)
+    read = [tensor.numel() * tensor.element_size() for tensor in inputs]
     if name in GATHERS:
         return sum(read[1:]) + 2 * written
     if name in WRITES or name.rstrip("_") in ("index_put", "scatter", "index_add"):
@@ -529,6 +531,6 @@ def attention_work(name: str, args: Any) -> tuple[Kind, float]:
     """
     backward = "backward" in name
     query, key = args[1:3] if backward else args[:2]
-    causal = any(each is True for each in args)
+    causal = any(argument is True for argument in args)
     operations = 4.0 * query.numel() * key.shape[-2] * (2.5 if backward else 1) / (2 if causal else 1)
     return ("attention backward" if backward else "attention"), operations

@@ -20,8 +20,8 @@ from typing import Any
 from whichdevice.errors import StudyError
 from whichdevice.forecast import host, tpu
 from whichdevice.forecast.targets import (
+    COMPILER_PACKAGES,
     COMPILERS,
-    PACKAGES,
     Target,
     environment,
     find_target,
@@ -285,7 +285,7 @@ def _needed(module: str, target: Target) -> tuple[str, ...]:
     """Packages that the workload's step is compiled with; PyTorch's own is traced, which needs no compiler."""
     if software_of(module) == "eager":
         return ("torch",)
-    return (*NEEDED, *PACKAGES[target.compiler])
+    return (*NEEDED, *COMPILER_PACKAGES[target.compiler])
 
 
 def _cached(draft: CompiledRecord) -> CompiledRecord | None:
