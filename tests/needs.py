@@ -35,9 +35,10 @@ def package(name: str) -> bool:
 
 def may_mount() -> bool:
     """Return whether this user may mount file systems."""
-    return bool(program("unshare")) and not subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode
+    return bool(program("unshare") and program("mount")) and not subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode
 
 
+RSYNC = program("rsync")  # before a test puts a stand-in on PATH
 BROWSER = program("chromium", "chromium-browser", "google-chrome")
 
 
@@ -79,7 +80,7 @@ NEEDS = {
     ),
     "browser": Need("a browser", "apt-get install chromium", lambda: BROWSER is not None),
     "node": Need("Node.js", "apt-get install nodejs", lambda: bool(program("node"))),
-    "rsync": Need("rsync", "apt-get install rsync", lambda: bool(program("rsync"))),
+    "rsync": Need("rsync", "apt-get install rsync", lambda: RSYNC is not None),
     "git": Need("git", "apt-get install git", lambda: bool(program("git"))),
     "skypilot": Need("SkyPilot", "sh envs/extra.sh sky", lambda: bool(program("sky"))),
     "original data": Need(

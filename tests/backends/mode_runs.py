@@ -49,8 +49,8 @@ def main() -> None:
         backend.initialise()
         stream = StringIO()
         try:
-            job = {"folder": ".", "memory_limit": 1e11}
-            run_request(backend, Model.read(request.module), request, job, Emitter(stream))
+            limits = {"folder": ".", "memory_limit": 1e11}
+            run_request(backend, Model.read(request.module), request, limits, Emitter(stream))
         except StudyError as error:
             found[name] = {"refused": str(error)}
             continue

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from needs import program, require
+from needs import RSYNC, require
 
 from whichdevice.__main__ import main
 from whichdevice.commands import rent
@@ -29,7 +29,6 @@ pytestmark = pytest.mark.slow
 FAKE = Path(__file__).parents[1] / "fakes/sky.py"
 RENT = ["rent", "--device", "gpu", "--configfile", "small.json"]
 CONFIG = {**synthetic.SMALL, "devices": {"gpu": {"kind": "gpu"}}, "data": {"source": "standin"}}
-RSYNC = program("rsync") or ""
 LONGEST = 240.0  # seconds after which a scenario hangs, on a busy machine too
 
 
@@ -121,7 +120,7 @@ def stage(working_folder, tmp_path, monkeypatch):
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_SKY", str(folder))
-    monkeypatch.setenv("REAL_RSYNC", RSYNC)
+    monkeypatch.setenv("REAL_RSYNC", RSYNC or "")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(rent, "PAUSE", 0.05)
@@ -185,7 +184,8 @@ def test_after_a_fault_the_machine_is_down(stage, fault):
 @pytest.mark.parametrize("fault", ["connection lost", "rsync fails", "down fails", "status fails"])
 def test_what_fails_once_is_tried_again(stage, fault):
     stage.faults(**{fault: 1})
-    assert stage.start("--yes").ended()[0] == 0
+    status, printed = stage.start("--yes").ended()
+    assert status == 0, printed
     assert brought() == 4 and not stage.alive
 
 
