@@ -272,6 +272,7 @@ def test_rows_are_drawn_as_programs_are_known_and_the_first_stands_for_the_other
     played: SimpleNamespace, project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("LINES", "60")  # what leaves the window is not drawn again
     monkeypatch.setattr("whichdevice.planning.one_model.SHOWN_EVERY", -1.0)
     assert main(["ask", str(project_root / MODEL), "--devices", "A100,T4,H100,v5e", "--no-measuring"]) == 0
     first, second, _, last = capsys.readouterr().out.split("\033[J")

@@ -188,6 +188,13 @@ def command(folder: Path, *start: str) -> subprocess.Popen:
     return subprocess.Popen([*start, *arguments], cwd=folder, env=environment, text=True, **pipes)
 
 
+def command_line(process: psutil.Process) -> list[str]:
+    """The arguments of a process; none where it has ended meanwhile."""
+    with suppress(psutil.Error):
+        return process.cmdline()
+    return []
+
+
 def test_an_interrupt_ends_the_command_and_its_processes(tmp_path):
     process = command(tmp_path)
     children: list[psutil.Process] = []
@@ -196,7 +203,7 @@ def test_an_interrupt_ends_the_command_and_its_processes(tmp_path):
         time.sleep(0.1)
         with suppress(psutil.Error):
             children = psutil.Process(process.pid).children(recursive=True)
-            compiling = any("whichdevice.forecast.xla.process" in each.cmdline() for each in children)
+        compiling = any("whichdevice.forecast.xla.process" in command_line(child) for child in children)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     gone, left = psutil.wait_procs(children, timeout=120)

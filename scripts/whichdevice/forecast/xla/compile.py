@@ -165,7 +165,7 @@ def _estimated(record: CompiledRecord) -> CompiledRecord:
             "memory_tight": tpu.is_tight(needed, target),
             "memory_is_lower_bound": False,
             "changes": [],
-            "notes": [tpu.ESTIMATE, *[tpu.KERAS] * facts.fit],  # in place of those of cuDNN's layers
+            "notes": [tpu.KERAS_ESTIMATE if facts.fit else tpu.ESTIMATE],  # in place of those of cuDNN's layers
             "operations": work.operations,
             "nbytes": work.bytes,
             "kernels": work.kernels,
