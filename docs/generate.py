@@ -156,12 +156,11 @@ def download() -> str:
     script = (PROJECT / "envs" / "install.sh").read_text(encoding="utf-8")
     found = re.search(r'cpu\) echo "downloads ([^,]+), takes ([^"]+ of disk)', script)
     assert found is not None
-    got = "" if ADDRESS else "There is no public address yet: unpack the project's archive. "
+    got = "" if ADDRESS else "No public address yet: unpack the archive. "
     shell = "`source .venv/bin/activate`, then `whichdevice` is a command. "
-    asks = f"Only to ask,\nbeside your own PyTorch, also on macOS: `pip install .`, {sizes.rows()[0]['gb']} GB; "
+    asks = f"Only to ask, also on macOS: `pip install .`, {sizes.rows()[0]['gb']} GB: [install](docs/start/install.md)."
     return (
         f"{got}{shell}Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. {asks}"
-        "for Keras and JAX `pip install '.[jax]'`: [install](docs/start/install.md)."
     )
 
 

@@ -19,7 +19,8 @@ FOLDER = DOCS / "outputs"
 WIDTH = "120"
 PYTHON = "python"
 COMMANDS = {
-    "front": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring",
+    "front": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring "
+    '--devices T4,"RTX 4090","TPU v6e"',
     "ask": "ask docs/examples/my_model.py --examples 60000 --epochs 10",
     "keras": 'ask docs/examples/train_keras.py --no-measuring --devices T4,L4,"RTX 4090","A100 SXM 80GB"',
     "fit": 'ask hf:meta-llama/Llama-3.1-8B --tokens 1e8 --no-measuring --devices "RTX 4090","A100 SXM 80GB"',

@@ -35,7 +35,8 @@ def package(name: str) -> bool:
 
 def may_mount() -> bool:
     """Return whether this user may mount file systems."""
-    return bool(program("unshare") and program("mount")) and not subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode
+    programs = program("unshare") and program("mount")
+    return bool(programs) and not subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode
 
 
 RSYNC = program("rsync")  # before a test puts a stand-in on PATH

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from needs import RSYNC, require
+from needs import RSYNC, program, require
 
 from whichdevice.__main__ import main
 from whichdevice.commands import rent

@@ -19,7 +19,7 @@ ON_CHIP = 30e6  # bytes of a kernel of which half leave the chip; of larger ones
 SPREAD = 0.3  # within so much of the memory a step may or may not fit
 # Of what a GPU's program holds for a while, the share that a TPU's does: it fuses more, and pads what loops keep.
 TEMPORARY, IN_LOOPS = 0.8, 1.25
-ESTIMATE = "a first estimate from the program of a GPU (--exact compiles with the TPU's own compiler)"
+ESTIMATE = "a first estimate, from a GPU's program (--exact compiles for the TPU)"
 KERAS_ESTIMATE = f"{ESTIMATE}; Keras needs its JAX backend"
 PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; "
 PYTORCH += "the interval is wide: published times are of ports alone"
