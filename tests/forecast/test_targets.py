@@ -58,7 +58,7 @@ def test_a_device_is_found_by_what_people_call_it(name, label):
     [
         ("GTX 1080", None, "unknown device 'GTX 1080'; nearest: "),
         ("A100 PCIe", None, "which one? A100 PCIe 40GB, A100 PCIe 80GB"),
-        ("K80", None, "no forecast for it"),
+        ("K80", None, "no forecast for it; nearest that have one: A16 "),
         ("RTX 6000", None, "which one? Quadro RTX 6000, RTX 6000 Ada, RTX 6000 Pro"),
         ("4070 SUPER", None, "unknown device"),
         ("RTX 3080 12GB", None, "unknown device"),

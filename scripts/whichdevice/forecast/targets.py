@@ -8,10 +8,11 @@ what JAX sees: one GPU, a core on TPU v2, v3 and 7x (half a chip's memory and ba
     target = find_target("v5e-2x2")             # a TPU slice
 """
 
+import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -321,6 +322,16 @@ def _slices(row: str) -> list[Topology]:
     return [topology for topology in TOPOLOGIES.values() if topology.chip == row]
 
 
+def _as_fast_as(row: HardwareRow, rows: Mapping[str, HardwareRow]) -> list[str]:
+    """Return the three devices of the same kind whose float32 peak and memory rate are nearest to those of a row."""
+
+    def rates(one: HardwareRow) -> list[float]:
+        return [math.log(one.fp32_tflops or 1.0), math.log(one.mem_bw_gbs or 1.0)]
+
+    distances = {name: math.dist(rates(row), rates(other)) for name, other in rows.items() if other.kind == row.kind}
+    return sorted(distances, key=lambda name: distances[name])[:3]
+
+
 def _row_named(name: str) -> str:
     """Return the row by its name or an alias, by the name that a driver gives, else by its words."""
     rows = target_rows()
@@ -341,8 +352,12 @@ def _row_named(name: str) -> str:
         raise StudyError(f"device {name!r}: which one? {', '.join(fitting)}")
     near = get_close_matches(_plain(name), row_of, n=3, cutoff=0.4)
     names = list(dict.fromkeys(row_of[plain] for plain in near)) or ["T4", "A100 SXM 80GB", "H100 SXM", "TPU v5e"]
-    if any(_plain(name) == _plain(alias) for row in hardware_rows().values() for alias in row.names):
-        raise StudyError(f"device {name!r}: no forecast for it; nearest that have one: {', '.join(names)}")
+    known_row = next(
+        (row for row in hardware_rows().values() if _plain(name) in map(_plain, row.names)), None
+    )
+    if known_row is not None:
+        near_rows = ", ".join(_as_fast_as(known_row, rows) or names)
+        raise StudyError(f"device {name!r}: no forecast for it; nearest that have one: {near_rows}")
     raise StudyError(f"unknown device {name!r}; nearest: {', '.join(names)}")
 
 

@@ -412,7 +412,8 @@ def _ended(finish: Finish, draft: CompiledRecord) -> tuple[str, str]:
     """Status and reason of a program in whose middle its process ended."""
     reason = finish.reason or "the compiling process ended"
     if finish.status == "out_of_memory":
-        return "out_of_memory", f"this host has too little memory to compile it: {reason}"
+        doing = "trace" if software_of(draft.asked.module) == "eager" else "compile"
+        return "out_of_memory", f"this host has too little memory to {doing} it: {reason}"
     if finish.status == "timed_out":
         return "timed_out", f"still compiling after forecast.timeout = {draft.asked.timeout:g} s; killed"
     return "failed", f"{reason}{_limited()}"
