@@ -87,7 +87,8 @@ def test_a_model_of_the_table_has_as_many_weights_as_published(name):
     ("name", "asked", "formats"),
     [
         ("hf:meta-llama/Llama-3.1-8B", None, {"L4": "bfloat16", "T4": "mixed_float16"}),
-        ("hf:meta-llama/Llama-3.1-8B", "mixed_bfloat16", dict.fromkeys(("L4", "T4"), "mixed_bfloat16")),  # a T4's row says why not
+        # A T4's row says why it has none.
+        ("hf:meta-llama/Llama-3.1-8B", "mixed_bfloat16", dict.fromkeys(("L4", "T4"), "mixed_bfloat16")),
         ("hf:openai-community/gpt2", None, {"L4": "mixed_bfloat16", "T4": "mixed_float16"}),
     ],
 )
