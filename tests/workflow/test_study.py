@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from needs import may_mount
 from workflow.conftest import FIGURES, Outcome, Project, copy_project
 
 from whichdevice.config.model import Device, Workload
@@ -95,7 +96,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         (project.folder / f"{name}.py").write_text(OWN.format(act=act), encoding="utf-8")
     project.write(STUDY)
     prefix = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]
-    if can_seal():
+    if may_mount():
         prefix += ["unshare", "-m", "sh", "-c", SEALED, "sh", str(parent), str(project.folder)]
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as home:
@@ -113,11 +114,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     assert done.returncode == 0, done.stdout
     project.said = done.stdout
     yield project
-
-
-def can_seal() -> bool:
-    """Whether this user may make folders read-only for one command."""
-    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
 
 
 @pytest.fixture
