@@ -134,11 +134,11 @@ def _gpu_or_tpu() -> str:
         json.loads((FOLDER / "kinds.json").read_text(encoding="utf-8"))["sets"][by] for by in ("time", "cost")
     )
     return (
-        f"**GPU or TPU**: in {time['comparisons']} published comparisons that have both (MLPerf, users' tables) the pick "
-        f"is within 5 % of the fastest in {_share(time['right'])} and of the cheapest in {_share(cost['right'])}. The "
-        f"highest peak is right in {_share(time['naive_right'])}, the highest peak for a dollar in "
-        f"{_share(cost['naive_right'])}. The worst pick is {time['regret_worst']:.0%} slower or "
-        f"{cost['regret_worst']:.0%} dearer. [Every miss](../reference/forecast-validation.md)."
+        f"**GPU or TPU**: in {time['comparisons']} published comparisons that have both (MLPerf, users' tables) the "
+        f"pick is within 5 % of the fastest in {_share(time['right'])} and of the cheapest in {_share(cost['right'])}. "
+        f"The highest peak is right in {_share(time['naive_right'])}, the highest peak for a dollar in "
+        f"{_share(cost['naive_right'])}. The worst pick is {100 * time['regret_worst']:.0f} % slower or "
+        f"{100 * cost['regret_worst']:.0f} % dearer. [Every miss](../reference/forecast-validation.md)."
     )
 
 
