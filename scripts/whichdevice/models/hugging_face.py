@@ -58,6 +58,7 @@ class Configuration:
     fields: Mapping[str, Any]
     parameters: int | None = None  # as published
     dtype: str | None = None  # of its weights, as its config.json says
+    weights: str = ""  # the format that they are published in, where that is no plain one
 
     @property
     def layers(self) -> int | None:
@@ -138,7 +139,8 @@ def known_models(path: Path = HUB_TABLE) -> Mapping[str, Configuration]:
         for line in csv.DictReader(file):
             pairs = (pair.partition("=") for pair in line["fields"].split())
             fields = {key: json.loads(value) for key, _, value in pairs}
-            models[line["model"]] = Configuration(line["model"], line["type"], fields, int(line["parameters"]))
+            weights = int(line["parameters"])
+            models[line["model"]] = Configuration(line["model"], line["type"], fields, weights, None, line["weights"])
         return models
 
 
@@ -167,13 +169,14 @@ def _read(name: str, path: Path) -> Configuration:
         raise StudyError(f"{path}: cannot be read: {error}") from None
     if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
         raise StudyError(f"{path}: names no model_type; it must be the config.json of a model of Hugging Face")
-    text = fields.get("text_config")
+    quantized, text = fields.get("quantization_config"), fields.get("text_config")
+    kept = str(quantized.get("quant_method", "")) if isinstance(quantized, dict) else ""
     if isinstance(text, dict) and isinstance(text.get("model_type"), str):
         fields = text  # of a model of images and words, the part of words
     unwanted = ("model_type", "torch_dtype", "dtype", "quantization_config", "auto_map")
     dtype = fields.get("dtype") or fields.get("torch_dtype")
     plain = {name: value for name, value in fields.items() if name not in unwanted}
-    return Configuration(name, fields["model_type"], plain, dtype=dtype)
+    return Configuration(name, fields["model_type"], plain, dtype=dtype, weights=kept)
 
 
 def hub_adapter(address: Address) -> Adapter:
