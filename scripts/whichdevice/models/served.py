@@ -224,9 +224,7 @@ def served(found: Configuration) -> ServedModel:
     layers, hidden = number(*LAYERS), number("hidden_size", "n_embd", "d_model")
     heads = number("num_attention_heads", "n_head", "n_heads")
     if found.task != "CausalLM" or not (layers and hidden and heads):
-        raise StudyError(
-            f"{PREFIX}{found.name}: writes no text word by word; use --mode predict"
-        )
+        raise StudyError(f"{PREFIX}{found.name}: writes no text word by word; use --mode predict")
     one_head = bool(fields.get("multi_query")) and not fields.get("new_decoder_architecture")
     kv_heads = 1 if one_head else number("num_key_value_heads", "num_kv_heads") or heads
     head_dim = number("head_dim") or hidden // heads
