@@ -57,6 +57,9 @@ SENTENCES = {
     "spot_cards": "{card} as spot machines",
     "alone": "It is the only choice.",
     "no_matter": "The choice hardly matters: none of {count} differs by more than {apart} and {more}.",
+    "loop": "transformers' own loop",
+    "serve": "This is the loop of transformers, which waits for the CPU at each token; a server such as vLLM is several "
+    "times as fast, and another device may be the cheapest: --mode serve.",
     "cheapest": "Cheapest",
     "near": "As good as the cheapest",
     "fastest_of_all": "Fastest",
@@ -215,7 +218,19 @@ def title(answer: Answer, amount: str | None = None) -> str:
     work, amount = answer.work, amount or amount_words(answer)
     batch = say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
     doing = say("predictions", amount=amount) if work.mode == "predict" else amount
-    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows)]))
+    engine = say("loop") if by_loop(work) else ""
+    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows), engine]))
+
+
+def by_loop(work: Work) -> bool:
+    """Return whether tokens come from transformers' own loop rather than from a server."""
+    return work.mode == "generate" and work.module.startswith("hf:")
+
+
+def sentences(answer: Answer) -> dict[str, str]:
+    """Return the sentences of an answer: one by transformers' loop says nothing of other engines."""
+    kinds = ("cheapest", "near", "fastest_of_all", "only")
+    return SENTENCES | {name: f"{SENTENCES[name]} by this loop" for name in kinds if by_loop(answer.work)}
 
 
 def amount_words(answer: Answer) -> str:
@@ -379,7 +394,7 @@ def _why(answer: Answer) -> str:
         more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
         return say("no_matter", count=len(choices), apart=apart, more=more)
     among = _among(answer)
-    most, sure = say(_most(answer)), pick.sure or 0.0
+    most, sure = sentences(answer)[_most(answer)], pick.sure or 0.0
     if sure >= SURE:
         return say("sure" if sure >= CERTAIN else "nearly_sure", most=most, among=among, chance=chance(sure))
     saves = say("usd", usd=usd_words(answer.regret_at_most)) if by == "cost" else time_words(answer.regret_at_most)
@@ -668,6 +683,8 @@ def notes_without_command(answer: Answer) -> list[str]:
 def lasting_notes(answer: Answer) -> list[str]:
     """Return the notes that hold whatever is picked."""
     rows, lasting = answer.work.rows, [*answer.work.remarks]
+    if by_loop(answer.work):
+        lasting.insert(0, say("serve"))
     for note, cards in facts.step_notes(answer).items():
         lasting.append(say("note_of", devices=joined(cards, 4), note=note) if cards else say("note", note=note))
     if any(option.seconds and not option.row.rough for option in answer.options):

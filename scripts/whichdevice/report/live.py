@@ -77,7 +77,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "nowhere": words.lines(answer) if answer.fits_nowhere else None,  # whatever the reader types
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
-        "sentences": words.SENTENCES,
+        "sentences": words.sentences(answer),
         "chart": chart.SIZES | {"axis": "time for the whole work"},
         "normals": normals(option.row for option in options),
         "rows": [_row(option, answer) for option in options],
