@@ -7,6 +7,7 @@ draws of the largest load that a server answers in time: one draw has the same e
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class Server:
     kind: str
     weights: str  # their format
     engine: str
-    source: str
+    tested: bool  # whether published servers on such a device tested the forecast
     fits: bool
     memory: Mapping[str, float] = field(default_factory=dict)  # weights, workspace, and what is left for the cache
     available: float = 0.0
@@ -68,6 +69,11 @@ class Server:
     here: bool = False
 
     @property
+    def name(self) -> str:
+        """Its devices."""
+        return self.device if self.count == 1 else f"{self.count} × {self.device}"
+
+    @cached_property
     def safe(self) -> float:
         """Requests a second that it surely answers in time."""
         return self.quantile(1 - SURE)
@@ -86,9 +92,9 @@ class Server:
     def servers_for(self, rps: float | None) -> int | None:
         """Return how many of them surely answer the load; None where no number does."""
         if rps is None:
-            return 1 if self.sure(None) >= SURE else None
+            return 1 if self.safe > 0 else None
         needed = math.ceil(rps / self.safe - 1e-9) if self.safe > 0 else MAX_SERVERS + 1
-        return needed if needed <= MAX_SERVERS else None
+        return needed if needed <= (1 if self.here else MAX_SERVERS) else None
 
     def usd_for(self, rps: float | None) -> float:
         """Return USD an hour of the servers that surely answer the load, infinite where none do or no price is known."""

@@ -9,37 +9,48 @@ from whichdevice.answer.words import joined
 from whichdevice.numbers import number, time_words, two, usd_words
 
 GB = 1e9
-MAX_ROWS = 12
+MAX_ROWS = 10
+NEVER = 0.05  # chance of holding the targets, below which a server is never in time
 MAX_NAMES = 6
 MIN_WIDTH = 60
 SENTENCES = {
-    "title": "{model} · {prompt} tokens in, {answer} out · first token ≤ {ttft}, then ≤ {tpot} each",
+    "title": "{model} · {weights} weights · {prompt} tokens in, {answer} out · first token ≤ {ttft}, next ≤ {tpot}",
     "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a million tokens{at}; {sure} to hold {targets}.",
     "here": "Use this machine: {rate} tokens a second, USD {usd} an hour of electricity; {sure} to hold {targets}.",
-    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million tokens{at}; {sure} to hold "
-    "{targets}.",
+    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million tokens{at}; {sure} to "
+    "hold {targets}.",
     "servers": " ({count} servers of {each})",
     "at": " at {rps} requests a second",
     "at_full": " when full",
     "sure": "{share} sure",
     "likely": "only {share} sure",
     "targets": "{ttft} and {tpot}",
-    "one": "One such server answers up to {rps} requests a second in time; one user alone gets {rate} tokens a second.",
+    "one": "{it} answers up to {rps} requests a second in time; one user alone gets {rate} tokens a second.",
+    "it": "It",
+    "each": "Each server",
     "rival": "About as cheap: {name}, USD {usd} an hour, {sure}.",
     "take_over": "From {rps} requests a second on {name} is cheaper: USD {usd} an hour.",
-    "never": "The same device stays the cheapest at larger loads.",
     "format": "With {weights} weights: {name}, USD {usd} an hour (--weights {weights}; answers change a little).",
     "api_now": "That API costs USD {usd} an hour at this load; ",
     "api_from": "an own server is cheaper from {rps} requests a second on.",
     "api_never": "it is cheaper than an own server at every load.",
     "log": "The load is your log's: {count} requests in {time}.",
-    "engine": "Forecast for {engines}; a request waits in a queue as there. Prices are medians of providers.",
+    "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
+    "cases. USD/M: for a million tokens of answers, at this load and at the most that is in time.",
+    "source": "Forecast of {engines} with a queue of requests: nobody measured yours. Prices: median of providers.",
+    "untested": "Untested by published servers, so with a wider range: {names}.",
+    "here_rate": "This machine is forecast from the memory rate that is measured here.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
     "more": "Not shown: {names} (--all).",
     "here_row": "this machine",
 }
-HEAD = ("device", "weights", "GB: weights + cache", "at once", "tokens/s", "requests/s", "USD/h", "USD/M", "full", "sure")
+HEAD = (
+    "device", "GB: weights + cache", "at once", "context", "tok/s", "requests/s", "USD/h", "USD/M", "full", "sure",
+)  # fmt: skip
+LONGEST = (3,)  # columns that are shown where they are asked for
+FULL = 8  # the same as the one before where no load is given
+LEAVE_OUT = (2, 8, 1)  # columns that go first where a terminal is narrow
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
 
 
@@ -60,11 +71,17 @@ def targets(load: Load) -> str:
 
 def title(answer: Serving) -> str:
     """Return what was asked."""
-    load = answer.load
+    load, name = answer.load, answer.model.rpartition("/")[2]
     return say(
-        "title", model=answer.model, prompt=number(load.prompt), answer=number(load.answer), ttft=time_words(load.ttft),
-        tpot=time_words(load.tpot),
+        "title", model=name, weights=format_of(answer), prompt=number(load.prompt), answer=number(load.answer),
+        ttft=time_words(load.ttft), tpot=time_words(load.tpot),
     )  # fmt: skip
+
+
+def format_of(answer: Serving) -> str:
+    """Return the format of most rows' weights; a row of another says so."""
+    formats = [option.server.weights for option in answer.options if not option.server.here]
+    return max(formats or [option.server.weights for option in answer.options], key=formats.count)
 
 
 def decision(answer: Serving) -> str:
@@ -140,7 +157,8 @@ def lines(answer: Serving) -> list[str]:
         found.append(say("log", count=f"{answer.log.requests:,}", time=time_words(3600 * answer.log.hours)))
     server = pick.server
     if server.safe:
-        found.append(say("one", rps=two(server.safe), rate=two(server.one_user[1])))
+        it = say("it" if pick.servers == 1 else "each")
+        found.append(say("one", it=it, rps=two(server.safe), rate=two(server.one_user[1])))
     if answer.rival is not None:
         rival = answer.rival
         found.append(say("rival", name=rival.name, usd=_usd(rival.usd_per_hour), sure=_sure(rival)))
@@ -171,53 +189,52 @@ def shown(answer: Serving, everything: bool = False) -> list[Option]:
     """Return the options of the table: one a device, without those that are too small or never in time."""
     if everything:
         return list(answer.options)
-    best = best_of_each(answer.options, answer.pick)
-    able = [option for option in best if option.server.here or (option.server.fits and (option.sure or 0.0) >= 0.05)]
-    kept = able[:MAX_ROWS]
-    here = [option for option in able[MAX_ROWS:] if option.server.here]
-    return [*kept, *here]
+    best = [option for option in best_of_each(answer.options, answer.pick) if option.server.here or _in_time(option)]
+    here = [option for option in best[MAX_ROWS:] if option.server.here]
+    return [*best[:MAX_ROWS], *here]
+
+
+def _in_time(option: Option) -> bool:
+    return option.server.fits and (option.sure or 0.0) >= NEVER
 
 
 def folded(answer: Serving, everything: bool = False) -> list[str]:
     """Return what the table leaves out and why."""
-    rows = shown(answer, everything)
-    best = best_of_each(answer.options, answer.pick)
-    left = [option for option in best if not any(option.server.device == row.server.device for row in rows)]
-    small = [option.server.device for option in left if not option.server.fits]
-    late = [option.server.device for option in left if option.server.fits and (option.sure or 0.0) < 0.05]
-    more = [option.server.device for option in left if option.server.device not in (*small, *late)]
-    named = (("small", small), ("late", late), ("more", more))
-    return [say(name, names=joined(names, MAX_NAMES)) for name, names in named if names]
+    rows = {option.server.device for option in shown(answer, everything)}
+    left = [option for option in best_of_each(answer.options, answer.pick) if option.server.device not in rows]
+    reasons: dict[str, list[str]] = {"small": [], "late": [], "more": []}
+    for option in left:
+        reason = "small" if not option.server.fits else "more" if _in_time(option) else "late"
+        reasons[reason].append(option.server.device)
+    return [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
 
 
 def cells(answer: Serving, everything: bool = False) -> list[tuple[bool, list[str]]]:
     """Return a row of texts in the columns of HEAD, and whether it is the pick."""
-    return [(option is answer.pick, _cells(option)) for option in shown(answer, everything)]
+    usual = format_of(answer)
+    return [(option is answer.pick, _cells(option, usual)) for option in shown(answer, everything)]
 
 
-def _cells(option: Option) -> list[str]:
-    server = option.server
-    memory = server.memory
-    weights, cache = (max(memory.get(part, 0.0), 0.0) for part in ("weights", "cache"))
-    gigabytes = f"{_gb(weights)} + {_gb(cache)} of {_gb(server.available)}"
-    if not server.fits:
-        gigabytes = f"no: {_gb(weights)} of {_gb(server.available)}"
+def _cells(option: Option, usual: str) -> list[str]:
+    server, price = option.server, option.server.price
+    weights, cache = (max(server.memory.get(part, 0.0), 0.0) for part in ("weights", "cache"))
+    parts = f"{_gb(weights)} + {_gb(cache)}" if server.fits else f"no: {_gb(weights)}"
     low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
-    rates = f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–"
-    price = server.price
-    hour = "–" if price is None else f"{_usd(option.usd_per_hour)}"
+    hour = _usd(option.usd_per_hour)
     if price is not None and price.low < price.high:
         hour += f" [{_usd(price.low * option.servers)}–{_usd(price.high * option.servers)}]"
+    name = say("here_row") if server.here else option.name
+    in_time = _in_time(option)
     return [
-        say("here_row") if server.here else option.name,
-        server.weights,
-        gigabytes if server.count == 1 else f"{server.count} × {gigabytes}",
+        name if server.weights == usual else f"{name}, {server.weights}",
+        f"{parts} of {_gb(server.available)}",
         f"{server.max_requests:,}" if server.fits else "–",
-        two(server.one_user[1]) if server.one_user[1] else "–",
-        rates,
+        f"{server.max_context:,}" if server.fits else "–",
+        two(server.one_user[1]) if server.fits else "–",
+        f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
         hour,
-        _usd(option.usd_million),
-        _usd(option.usd_million_full),
+        _usd(option.usd_million) if in_time else "–",
+        _usd(option.usd_million_full) if in_time else "–",
         "–" if option.sure is None else share_words(option.sure),
     ]
 
@@ -226,36 +243,44 @@ def _gb(nbytes: float) -> str:
     return two(nbytes / GB)
 
 
-def text(answer: Serving, width: int = 100, everything: bool = False) -> list[str]:
-    """Return the whole answer for a terminal of this width."""
+def text(answer: Serving, width: int = 100, everything: bool = False, longest: bool = False) -> list[str]:
+    """Return the whole answer for a terminal of this width; `longest` shows the longest context that fits."""
     width = max(width, MIN_WIDTH)
     above = [part for line in [title(answer), "", *lines(answer)] for part in (wrap(line, width) or [""])]
-    engines = [ENGINES[option.server.engine] for option in shown(answer, everything)]
-    below = [*folded(answer, everything), say("engine", engines=joined(engines))]
-    return [*above, "", *_table(answer, width, everything), "", *(part for line in below for part in wrap(line, width))]
+    below = [part for line in notes(answer, everything) for part in wrap(line, width)]
+    return [*above, "", *_table(answer, width, everything, longest), "", *below]
 
 
-LEAVE_OUT = (2, 8, 3)  # columns that go first where a terminal is narrow
+def notes(answer: Serving, everything: bool = False) -> list[str]:
+    """Return what is below the table: what it leaves out, what its columns are, and what it is a forecast of."""
+    rows = shown(answer, everything)
+    engines = [ENGINES[option.server.engine] for option in rows]
+    known = [*folded(answer, everything), say("columns"), say("source", engines=joined(engines))]
+    if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
+        known.append(say("untested", names=joined(untested, MAX_NAMES)))
+    return [*known, say("here_rate")] if any(option.server.here for option in rows) else known
 
 
-def _table(answer: Serving, width: int, everything: bool) -> list[str]:
+def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list[str]:
     rows = [["  " + HEAD[0], *HEAD[1:]]]
     rows += [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in cells(answer, everything)]
-    kept = list(range(len(HEAD)))
+    hidden = (*(() if longest else LONGEST), *((FULL,) if answer.load.rps is None else ()))
+    kept = [place for place in range(len(HEAD)) if place not in hidden]
     for left_out in (None, *LEAVE_OUT):
         kept = [place for place in kept if place != left_out]
         widths = [max(len(row[place]) for row in rows) for place in kept]
         if sum(widths) + 2 * (len(widths) - 1) <= width:
             break
-    return [_line([row[place] for place in kept], widths, width) for row in rows]
+    return [_line([row[place] for place in kept], widths)[:width] for row in rows]
 
 
-def _line(row: Sequence[str], widths: Sequence[int], width: int) -> str:
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = enumerate(zip(row, widths, strict=True))
-    return "  ".join(cell.ljust(size) if place < 2 else cell.rjust(size) for place, (cell, size) in cells)[:width].rstrip()
+    return "  ".join(cell.rjust(size) if place else cell.ljust(size) for place, (cell, size) in cells).rstrip()
 
 
 def as_json(answer: Serving) -> str:
     """Return facts, sentences and table as JSON."""
     rows = [dict(zip(HEAD, row, strict=True)) for _, row in cells(answer, everything=True)]
-    return json.dumps(as_dict(answer) | {"lines": lines(answer), "table": rows}, indent=1)
+    words = {"title": title(answer), "lines": lines(answer), "notes": notes(answer, True), "table": rows}
+    return json.dumps(as_dict(answer) | words, indent=1)

@@ -58,8 +58,8 @@ SENTENCES = {
     "alone": "It is the only choice.",
     "no_matter": "The choice hardly matters: none of {count} differs by more than {apart} and {more}.",
     "loop": "transformers' own loop",
-    "serve": "This is the loop of transformers, which waits for the CPU at each token; a server such as vLLM is several "
-    "times as fast, and another device may be the cheapest: --mode serve.",
+    "serve": "This is the loop of transformers, which waits for the CPU at each token; a server such as vLLM is "
+    "faster, and another device may be the cheapest: --mode serve.",
     "cheapest": "Cheapest",
     "near": "As good as the cheapest",
     "fastest_of_all": "Fastest",

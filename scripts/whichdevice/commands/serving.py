@@ -19,7 +19,7 @@ TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|min)?")
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 MAX_SECONDS, MAX_TOKENS, MAX_RPS, MAX_USD = 3600.0, 10_000_000, 1e6, 1e6
 OTHER_MODES = ("examples", "epochs", "steps", "tokens", "batch", "sequence_length", "precision", "budget")
-OWN = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests")
+OWN = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests", "longest")
 
 
 def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,13 +35,14 @@ def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cache-bits", type=int, choices=CACHE_BITS, help="of keys and values in the cache; default: 16")
     add("--engine", choices=("vllm", "sglang", "trtllm", "llama.cpp"), help="default: vllm; on computers llama.cpp")
     add("--api-usd", metavar="IN,OUT", help="what an API asks for a million tokens: from which load own is cheaper")
+    add("--longest", action="store_true", help="also show the longest context that fits")
     add("--requests", type=Path, metavar="FILE", help="your log as the load: CSV or JSON lines: arrival,prompt,answer")
 
 
 def refuse_serving_options(args: argparse.Namespace) -> None:
     """Raise StudyError on an option of serving in another mode."""
     for name in OWN:
-        if getattr(args, name) is not None:
+        if getattr(args, name) not in (None, False):
             raise StudyError(f"--{name.replace('_', '-')}: belongs to --mode serve")
 
 
@@ -143,5 +144,5 @@ def run_serving(args: argparse.Namespace) -> int:
     if args.json:
         print(words.as_json(answer))
         return 0
-    print("\n".join(words.text(answer, get_terminal_size((100, 40)).columns, args.all)))
+    print("\n".join(words.text(answer, get_terminal_size((100, 40)).columns, args.all, args.longest)))
     return 0

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from whichdevice.answer.serving import Load, Log, Price, Server, Serving, decide
 from whichdevice.config.hardware import HardwareRow, hardware_rows
@@ -13,6 +14,9 @@ from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.targets import GROUPS, find_target
 from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
 from whichdevice.planning.request_log import RequestLog
+
+if TYPE_CHECKING:
+    from whichdevice.forecast.serving.forecast import ServingForecast
 
 COUNTS = (1, 2, 4, 8)
 # What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
@@ -53,12 +57,12 @@ def ask_serving(question: ServingQuestion) -> Serving:
     rows = _rows(question.devices)
     here = [_this_machine()] if question.here else []
     native = question.weights or WEIGHT_FORMATS[question.model.native]
-    servers = [server for row in [*rows, *here] for server in _servers(question, row, _format(question, row, native))]
+    servers = _forecast(question, [(row, _format(question, row, native)) for row in [*rows, *here]])
     others = []
     if question.weights is None:
-        smaller = [WEIGHT_FORMATS[name] for name in OTHER_FORMATS if WEIGHT_FORMATS[name].bits < native.bits]
         rented = [row for row in rows if row.kind != "unified"]
-        others = [[one for row in rented for one in _servers(question, row, kept)] for kept in smaller]
+        smaller = [WEIGHT_FORMATS[name] for name in OTHER_FORMATS if WEIGHT_FORMATS[name].bits < native.bits]
+        others = [_forecast(question, [(row, kept) for row in rented]) for kept in smaller]
     log = question.log and Log(len(question.log.arrivals), question.log.seconds / 3600)
     return decide(
         question.model.name, question.load, servers, question.model.longest, question.api, others, log
@@ -111,22 +115,39 @@ def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]
         raise StudyError(f"{error}{did_you_mean(plain, list(shared))}") from None
 
 
-def _servers(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> list[Server]:
-    """The device in each number; alone where it is a computer."""
-    counts = question.counts if row.kind == "gpu" else (1,)
-    return [_server(question, row, count, kept) for count in counts]
+def _forecast(question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]]) -> list[Server]:
+    """Forecast each device in each number, all together; a computer alone."""
+    from whichdevice.forecast.serving.forecast import Load as Asked
+    from whichdevice.forecast.serving.forecast import serve_all
+    from whichdevice.forecast.serving.server import Server as Tried
+
+    load, log = question.load, question.log
+    lengths = (load.prompt, load.answer, load.ttft, load.tpot)
+    asked = Asked(load.rps, *lengths)
+    if log is not None:
+        asked = Asked(load.rps, log.prompts, log.answers, load.ttft, load.tpot, log.arrivals)
+    tried = [
+        Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
+        for row, kept in rows
+        for count in (question.counts if row.kind == "gpu" else (1,))
+    ]
+    return [_server(question, known) for known in serve_all(tried, asked)]
 
 
-def _server(question: ServingQuestion, row: HardwareRow, count: int, kept: WeightFormat) -> Server:
-    from whichdevice.forecast.serving.forecast import serve
+def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> str:
+    """The user's engine, else what people run there."""
+    on_computer = row.kind in ("unified", "cpu") or kept.gguf
+    return LLAMA_CPP if on_computer else question.engine or ENGINE
 
-    is_here = row.device == HERE
-    engine = question.engine or (LLAMA_CPP if row.kind in ("unified", "cpu") or kept.gguf else ENGINE)
-    known = serve(question.model, row, count, kept, question.cache_bits, question.load, engine, question.log)
+
+def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
+    tried = known.server
+    row, one = tried.row, known.one_user
     return Server(
-        row.device, count, row.kind, kept.name, engine, known.source, known.fits, known.memory, known.available,
-        known.max_requests, known.max_context, tuple(known.capacity), known.one_user, known.first_token, known.ttft,
-        known.tpot, _price(question, row, count), is_here,
+        row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.known_chip, known.fits,
+        known.memory, memory_of(row), known.max_requests, min(known.max_context, question.model.longest),
+        tuple(known.capacity), (one.low, one.middle, one.high), known.ttft_alone.middle, known.ttft["p90"].middle,
+        known.tpot["p90"].middle, _price(question, row, tried.count), row.device == HERE,
     )  # fmt: skip
 
 
