@@ -21,7 +21,8 @@ def server(device: str, most: float, usd: float | None, sd: float = 0.1, **more:
     known = {
         "count": 1, "kind": "gpu", "weights": "bf16", "engine": "vllm", "tested": True, "fits": True,
         "memory": {"weights": 16 * GB, "workspace": 2 * GB, "cache": 26 * GB}, "available": 48 * GB,
-        "max_requests": 150, "max_context": 131_072, "capacity": capacity, "one_user": (40.0, 50.0, 60.0), "first_token": 0.2,
+        "max_requests": 150, "max_context": 131_072, "capacity": capacity, "one_user": (40.0, 50.0, 60.0),
+        "first_token": 0.2,
         "price": None if usd is None else Price(usd, usd / 2, 2 * usd, "median of 3 providers"),
     }  # fmt: skip
     return Server(device, **(known | more))

@@ -97,7 +97,7 @@ class Server:
         return needed if needed <= (1 if self.here else MAX_SERVERS) else None
 
     def usd_for(self, rps: float | None) -> float:
-        """Return USD an hour of the servers that surely answer the load, infinite where none do or no price is known."""
+        """Return USD an hour of the servers that surely answer the load, infinite where there is none or no price."""
         servers = self.servers_for(rps)
         return math.inf if servers is None or self.price is None else servers * self.price.usd
 

@@ -117,21 +117,15 @@ def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]
 
 def _forecast(question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]]) -> list[Server]:
     """Forecast each device in each number, all together; a computer alone."""
-    from whichdevice.forecast.serving.forecast import Load as Asked
     from whichdevice.forecast.serving.forecast import serve_all
     from whichdevice.forecast.serving.server import Server as Tried
 
-    load, log = question.load, question.log
-    lengths = (load.prompt, load.answer, load.ttft, load.tpot)
-    asked = Asked(load.rps, *lengths)
-    if log is not None:
-        asked = Asked(load.rps, log.prompts, log.answers, load.ttft, load.tpot, log.arrivals)
     tried = [
         Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
         for row, kept in rows
         for count in (question.counts if row.kind == "gpu" else (1,))
     ]
-    return [_server(question, known) for known in serve_all(tried, asked)]
+    return [_server(question, known) for known in serve_all(tried, question.load, question.log)]
 
 
 def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> str:
@@ -141,13 +135,15 @@ def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> 
 
 
 def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
+    from whichdevice.forecast.serving.forecast import TESTED
+
     tried = known.server
-    row, one = tried.row, known.one_user
+    row = tried.row
     return Server(
-        row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.known_chip, known.fits,
-        known.memory, memory_of(row), known.max_requests, min(known.max_context, question.model.longest),
-        tuple(known.capacity), (one.low, one.middle, one.high), known.ttft_alone.middle, known.ttft["p90"].middle,
-        known.tpot["p90"].middle, _price(question, row, tried.count), row.device == HERE,
+        row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.source == TESTED, known.fits,
+        known.memory, known.available, known.max_requests, min(known.max_context, question.model.longest),
+        known.capacity, known.one_user, known.first_token, known.ttft, known.tpot, _price(question, row, tried.count),
+        row.device == HERE,
     )  # fmt: skip
 
 
