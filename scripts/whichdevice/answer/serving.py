@@ -153,6 +153,7 @@ class Serving:
     api: Api | None = None
     other_formats: tuple[Option, ...] = ()  # the best choices with other weights, where they cost less
     log: Log | None = None
+    without: tuple[str, ...] = ()  # devices on which the engine lacks this format of weights
 
     @property
     def here(self) -> Option | None:
@@ -184,11 +185,12 @@ def decide(
     api: tuple[float, float] | None = None,
     others: Iterable[Sequence[Server]] = (),
     log: Log | None = None,
+    without: tuple[str, ...] = (),
 ) -> Serving:
     """Return the decision between servers of one format of weights; `others` are those of other formats."""
     options = [option_of(server, load) for server in servers]
     choices = _choices(options)
-    answer = Serving(model, load, longest, _ordered(options, choices), log=log)
+    answer = Serving(model, load, longest, _ordered(options, choices), log=log, without=without)
     if not choices:
         return replace(answer, nearest=_nearest(options))
     pick = choices[0]
@@ -294,5 +296,6 @@ def as_dict(answer: Serving) -> dict[str, Any]:
         "api": answer.api and asdict(answer.api),
         "other_formats": [plain(option) for option in answer.other_formats],
         "log": answer.log and asdict(answer.log),
+        "without": answer.without,
         "options": [plain(option) for option in answer.options],
     })  # fmt: skip

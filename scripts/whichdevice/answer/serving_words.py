@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from textwrap import wrap
+from typing import Any
 
 from whichdevice.answer.serving import SURE, Load, Option, Server, Serving, as_dict, best_of_each
 from whichdevice.answer.words import joined
@@ -42,6 +43,7 @@ SENTENCES = {
     "here_rate": "This machine is forecast from the memory rate that is measured here.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
+    "without": "No {weights} weights there: {names}.",
     "more": "Not shown: {names} (--all).",
     "here_row": "this machine",
 }
@@ -206,7 +208,10 @@ def folded(answer: Serving, everything: bool = False) -> list[str]:
     for option in left:
         reason = "small" if not option.server.fits else "more" if _in_time(option) else "late"
         reasons[reason].append(option.server.device)
-    return [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
+    words = [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
+    if answer.without:
+        words.append(say("without", weights=format_of(answer), names=joined(answer.without, MAX_NAMES)))
+    return words
 
 
 def cells(answer: Serving, everything: bool = False) -> list[tuple[bool, list[str]]]:
@@ -277,6 +282,16 @@ def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = enumerate(zip(row, widths, strict=True))
     return "  ".join(cell.rjust(size) if place else cell.ljust(size) for place, (cell, size) in cells).rstrip()
+
+
+def page_parts(answer: Serving, everything: bool = False) -> dict[str, Any]:
+    """Return what the page of an answer shows, under its names."""
+    below = notes(answer, everything)
+    shown_cells = cells(answer, everything)
+    return {
+        "title": title(answer), "lines": lines(answer), "live": None, "chart": "", "head": HEAD, "cells": shown_cells,
+        "notes": below, "lasting": below,
+    }  # fmt: skip
 
 
 def as_json(answer: Serving) -> str:

@@ -97,13 +97,13 @@ def run(args: argparse.Namespace) -> int:
     if args.python is not None:
         return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
+    if args.html is not None and not args.html.absolute().parent.is_dir():
+        raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     if args.mode == "serve":
         return run_serving(args)
     refuse_serving_options(args)
     if args.here:
         return try_here(question_of(args))
-    if args.html is not None and not args.html.absolute().parent.is_dir():
-        raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     return show(question_of(args), args.html, args.json, args.all)
 
 

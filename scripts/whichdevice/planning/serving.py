@@ -28,6 +28,16 @@ COMPUTERS = ("Apple M4 Max", "Apple M3 Ultra", "Ryzen AI Max+ 395", "DGX Spark")
 LLAMA_CPP, ENGINE = "llama.cpp", "vllm"
 SMALL = "q4_k_m"  # what llama.cpp mostly runs
 OTHER_FORMATS = ("fp8", "awq")  # that are tried where the user names none
+# What llama.cpp runs in place of a format that it has not.
+GGUF_LIKE = {
+    "awq": SMALL, "gptq": SMALL, "nvfp4": SMALL, "int4_experts": SMALL, "fp8": "q8_0", "int8": "q8_0",
+}  # fmt: skip
+# The least compute capability on which vLLM has kernels for a format (docs.vllm.ai, features/quantization, and its page
+# on FP8); AMD's have those of AMD_FORMATS.
+MIN_CAPABILITY = {
+    "bf16": 7.0, "gptq": 7.0, "awq": 7.5, "int8": 7.5, "fp8": 7.5, "nvfp4": 8.0, "mxfp4": 8.0, "int4_experts": 8.0,
+}  # fmt: skip
+AMD_FORMATS = ("bf16", "fp8", "mxfp4")
 YEARS_HOURS = 3 * 8766.0  # over which a computer is paid
 HERE, HERE_WATTS = "this machine", 100.0
 
@@ -57,15 +67,19 @@ def ask_serving(question: ServingQuestion) -> Serving:
     rows = _rows(question.devices)
     here = [_this_machine()] if question.here else []
     native = question.weights or WEIGHT_FORMATS[question.model.native]
-    servers = _forecast(question, [(row, _format(question, row, native)) for row in [*rows, *here]])
+    wanted = [(row, _format(question, row, native)) for row in [*rows, *here]]
+    runs = [(row, kept) for row, kept in wanted if _runs(question, row, kept)]
+    servers = _forecast(question, runs)
     others = []
     if question.weights is None:
         rented = [row for row in rows if row.kind != "unified"]
         smaller = [WEIGHT_FORMATS[name] for name in OTHER_FORMATS if WEIGHT_FORMATS[name].bits < native.bits]
-        others = [_forecast(question, [(row, kept) for row in rented]) for kept in smaller]
+        tried = [[(row, kept) for row in rented if _runs(question, row, kept)] for kept in smaller]
+        others = [_forecast(question, some) for some in tried]
+    without = tuple(row.device for row, kept in wanted if not _runs(question, row, kept))
     log = question.log and Log(len(question.log.arrivals), question.log.seconds / 3600)
     return decide(
-        question.model.name, question.load, servers, question.model.longest, question.api, others, log
+        question.model.name, question.load, servers, question.model.longest, question.api, others, log, without
     )
 
 
@@ -82,10 +96,22 @@ def _check(question: ServingQuestion) -> None:
 
 
 def _format(question: ServingQuestion, row: HardwareRow, native: WeightFormat) -> WeightFormat:
-    """The user's format, else what people run on such a device."""
-    if question.weights is None and row.kind in ("unified", "cpu") and native.bits > WEIGHT_FORMATS[SMALL].bits:
+    """The user's format, else what people run on such a device; llama.cpp's own that is like it."""
+    if row.kind not in ("unified", "cpu"):
+        return native
+    if question.weights is None and native.bits > WEIGHT_FORMATS[SMALL].bits:
         return WEIGHT_FORMATS[SMALL]
-    return native
+    return WEIGHT_FORMATS[GGUF_LIKE.get(native.name, native.name)]
+
+
+def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bool:
+    """Whether the engine has kernels for this format on this device."""
+    if _engine(question, row, kept) == LLAMA_CPP:
+        return True
+    capability = row.compute_capability or ""
+    if capability.startswith("gfx"):
+        return kept.name in AMD_FORMATS
+    return row.kind != "gpu" or (bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name])
 
 
 def _rows(names: Sequence[str] | None) -> list[HardwareRow]:
