@@ -166,7 +166,7 @@ def option_of(server: Server, load: Load) -> Option:
     servers = server.servers_for(load.rps) or 1
     hour = None if server.price is None else server.price.usd * servers
     full = _million(hour, servers * server.safe * load.answer)
-    now = full if load.rps is None else _million(hour, load.rps * load.answer)
+    now = full if load.rps is None or not server.safe else _million(hour, load.rps * load.answer)
     sure = server.sure(load.rps, servers) if server.capacity else None
     return Option(server, servers, sure, hour, now, full)
 

@@ -15,7 +15,7 @@ NEVER = 0.05  # chance of holding the targets, below which a server is never in 
 MAX_NAMES = 6
 MIN_WIDTH = 60
 SENTENCES = {
-    "title": "{model} · {weights} weights · {prompt} tokens in, {answer} out · first token ≤ {ttft}, next ≤ {tpot}",
+    "title": "{model} · {weights} · {prompt} tokens in, {answer} out · first token ≤ {ttft}, next ≤ {tpot}",
     "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a million tokens{at}; {sure} to hold {targets}.",
     "here": "Use this machine: {rate} tokens a second, USD {usd} an hour of electricity; {sure} to hold {targets}.",
     "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million tokens{at}; {sure} to "

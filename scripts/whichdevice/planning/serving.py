@@ -22,7 +22,7 @@ COUNTS = (1, 2, 4, 8)
 # What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
 DEVICES = (
     "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "RTX A6000", "L40S", "A100 SXM 80GB", "H100 SXM",
-    "H200 SXM", "B200 SXM", "MI300X", "RTX PRO 6000 Server",
+    "H200 SXM", "B200 SXM", "MI300X", "RTX 6000 Pro",
 )  # fmt: skip
 COMPUTERS = ("Apple M4 Max", "Apple M3 Ultra", "Ryzen AI Max+ 395", "DGX Spark")
 LLAMA_CPP, ENGINE = "llama.cpp", "vllm"
