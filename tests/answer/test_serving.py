@@ -89,7 +89,7 @@ def test_a_computer_to_buy_is_a_row_and_no_choice_beside_rented_ones():
     assert found.pick is not None and found.pick.server.device == "L40S"
     assert "Apple M4 Max" in [option.server.device for option in shown(found)]
     alone = answer(mac)
-    assert decision(alone).startswith("Buy Apple M4 Max: USD 0.10 an hour over three years")
+    assert decision(alone).startswith("Buy an Apple M4 Max: USD 0.10 an hour over three years")
 
 
 def test_the_first_line_is_the_decision():
@@ -147,6 +147,6 @@ def test_json_has_facts_words_and_no_draws():
     plain = json.loads(as_json(answer(server("L40S", 8, 0.9), small("T4"))))
     assert plain["pick"]["device"] == "L40S" and plain["pick"]["sure"] == 1.0
     assert plain["pick"]["max_rps_low"] < plain["pick"]["max_rps"] < plain["pick"]["max_rps_high"]
-    assert plain["lines"][0].startswith("Rent L40S") and len(plain["table"]) == 2
+    assert plain["lines"][0].startswith("Rent an L40S") and len(plain["table"]) == 2
     assert "capacity" not in plain["pick"]
     assert as_dict(answer(small("T4")))["pick"] is None

@@ -1,6 +1,7 @@
 """`ask --mode serve`: which machine answers so many requests a second of a language model in time."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_smaller_weights_and_a_cache_of_8_bits_leave_room_for_more_requests(caps
 
 def test_seventy_billion_in_4_bits_fit_one_card_of_48_gb_and_deepseek_eight_h200(capsys):
     one = plain(
-        capsys, "--weights", "awq", "--no-measuring", "--devices", "L40S", "--gpus", "1", "--tpot", "1s", "--ttft", "9s",
+        capsys, "--weights", "awq", "--no-measuring", "--devices", "L40S", "--gpus", "1", "--tpot", "1s",
         model="hf:meta-llama/Llama-3.1-70B-Instruct",
     )  # fmt: skip
     row = one["options"][0]
@@ -101,9 +102,9 @@ def test_a_log_is_the_load(capsys, tmp_path):
     found = plain(capsys, "--requests", str(log), *FEW)
     assert found["load"]["rps"] == pytest.approx(2.0, rel=0.02) and found["log"]["requests"] == 60
     assert found["load"]["prompt"] == pytest.approx(530, rel=0.01)
+    assert "--rps: --requests says it" in error(capsys, "--requests", str(log), "--rps", "3", *FEW)
     log.write_text(log.read_text(encoding="utf-8") + "\n31,many,5\n", encoding="utf-8")
     assert "--requests log.csv, line 62: prompt is 'many'" in error(capsys, "--requests", str(log), *FEW)
-    assert "--rps: --requests says it" in error(capsys, "--requests", str(log), "--rps", "3", *FEW)
 
 
 def test_the_users_own_price_is_exact(capsys):
@@ -139,8 +140,6 @@ def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
     ],
 )
 def test_what_cannot_be_answered_says_why_in_one_line(capsys, options, message):
-    import re
-
     assert re.search(message, error(capsys, *options))
 
 

@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from whichdevice.answer.serving import SURE, Load, Option, Server, Serving, as_dict, best_of_each
-from whichdevice.answer.words import joined
+from whichdevice.answer.words import article, joined
 from whichdevice.numbers import number, time_words, two, usd_words
 
 GB = 1e9
@@ -96,7 +96,7 @@ def decision(answer: Serving) -> str:
     each = f"{server.count}" if server.count > 1 else "one"
     return say(
         "here" if server.here else "buy" if bought else "rent",
-        name=pick.name,
+        name=pick.name if pick.name != server.device else f"{article(server.device)} {server.device}",
         servers=say("servers", count=pick.servers, each=each) if pick.servers > 1 else "",
         usd=_usd(pick.usd_per_hour),
         million=_usd(pick.usd_million),

@@ -137,12 +137,13 @@ def run_serving(args: argparse.Namespace) -> int:
     """Print the answer, or write it as JSON or a page; raises StudyError where nothing holds the targets."""
     from whichdevice.answer import serving_words as words
     from whichdevice.planning.serving import ask_serving
-    from whichdevice.report.page import render
 
     answer = ask_serving(serving_question(args))
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
+        from whichdevice.report.page import render
+
         render("ask.html", args.html, answers=[words.page_parts(answer, args.all)])
     if args.json:
         print(words.as_json(answer))
