@@ -299,8 +299,9 @@ def serve(
         "rps": rps, "prompt": prompt, "answer": answer, "ttft": f"{ttft}s", "tpot": f"{tpot}s", "weights": weights,
         "cache_bits": cache_bits, "engine": engine, "requests": None if requests is None else Path(requests),
         "api_usd": None if api_usd is None else ",".join(map(str, api_usd)), "no_measuring": not measure,
-        "devices": None if devices is None else ",".join(devices), "providers": None, "gpus": None, "here_usd": None,
-        "price": [f"{device}={usd:g}" for device, usd in prices.items()], "model": model,
+        "devices": None if devices is None else ",".join(devices), "providers": None, "gpus": None, "latency": None,
+        "here_usd": None, "price": [f"{device}={usd:g}" for device, usd in prices.items()],
+        "model": model,
     }  # fmt: skip
     unused = dict.fromkeys(serving.OTHER_MODES)
     return Served(ask_serving(serving.serving_question(Namespace(**options, **unused))))

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,8 +30,9 @@ class Load:
     rps: float | None
     prompt: float
     answer: float
-    ttft: float  # seconds to the first token
+    ttft: float  # seconds to the first token; of predictions to the answer
     tpot: float  # seconds from token to token
+    unit: Literal["token", "request"] = "token"  # that is paid for: of predictions the request
 
 
 @dataclass(frozen=True)

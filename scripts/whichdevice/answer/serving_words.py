@@ -15,10 +15,12 @@ NEVER = 0.05  # chance of holding the targets, below which a server is never in 
 MAX_NAMES = 6
 MIN_WIDTH = 60
 SENTENCES = {
+    "title_request": "{model} · predictions · answered in {ttft}",
     "title": "{model} · {weights} · {prompt} tokens in, {answer} out · first token ≤ {ttft}, next ≤ {tpot}",
-    "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a million tokens{at}; {sure} to hold {targets}.",
+    "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a million {unit}s{at}; {sure} to hold {targets}.",
     "here": "Use this machine: {rate} tokens a second, USD {usd} an hour of electricity; {sure} to hold {targets}.",
-    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million tokens{at}; {sure} to "
+    "here_request": "Use this machine: USD {usd} an hour of electricity; {sure} to hold {targets}.",
+    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million {unit}s{at}; {sure} to "
     "hold {targets}.",
     "servers": " ({count} servers of {each})",
     "at": " at {rps} requests a second",
@@ -27,6 +29,7 @@ SENTENCES = {
     "likely": "only {share} sure",
     "targets": "{ttft} and {tpot}",
     "one": "{it} answers up to {rps} requests a second in time; one user alone gets {rate} tokens a second.",
+    "one_request": "{it} answers up to {rps} requests a second in time; one alone takes {time}.",
     "it": "It",
     "each": "Each server",
     "rival": "About as cheap: {name}, USD {usd} an hour, {sure}.",
@@ -38,7 +41,12 @@ SENTENCES = {
     "log": "The load is your log's: {count} requests in {time}.",
     "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
     "cases. USD/M: for a million tokens of answers, at this load and at the most that is in time.",
+    "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
+    "{most}. USD/M: for a million requests, at this load and at the most that is in time.",
+    "source_request": "Requests that wait go together, as TensorFlow Serving and Triton batch them. Not included: the "
+    "network, and decoding inputs.",
     "source": "Forecast of {engines} with a queue of requests: nobody measured yours. Prices: median of providers.",
+    "untested_request": "Untested by published times, so with a wider range: {names}.",
     "untested": "Untested by published servers, so with a wider range: {names}.",
     "here_rate": "This machine is forecast from the memory rate that is measured here.",
     "small": "Too small: {names}.",
@@ -50,6 +58,8 @@ SENTENCES = {
 HEAD = (
     "device", "GB: weights + cache", "at once", "context", "tok/s", "requests/s", "USD/h", "USD/M", "full", "sure",
 )  # fmt: skip
+REQUEST_HEAD = {"GB: weights + cache": "GB", "tok/s": "alone"}  # of predictions
+OF_TOKENS = (2, 3)  # columns that predictions lack
 LONGEST = (3,)  # columns that are shown where they are asked for
 FULL = 8  # the same as the one before where no load is given
 LEAVE_OUT = (2, 8, 1)  # columns that go first where a terminal is narrow
@@ -67,13 +77,17 @@ def share_words(share: float) -> str:
 
 
 def targets(load: Load) -> str:
-    """Return both times that must hold."""
+    """Return the times that must hold."""
+    if load.unit == "request":
+        return time_words(load.ttft)
     return say("targets", ttft=time_words(load.ttft), tpot=time_words(load.tpot))
 
 
 def title(answer: Serving) -> str:
     """Return what was asked."""
     load, name = answer.load, answer.model.rpartition("/")[2]
+    if load.unit == "request":
+        return say("title_request", model=name, ttft=time_words(load.ttft))
     return say(
         "title", model=name, weights=format_of(answer), prompt=number(load.prompt), answer=number(load.answer),
         ttft=time_words(load.ttft), tpot=time_words(load.tpot),
@@ -93,13 +107,15 @@ def decision(answer: Serving) -> str:
         return nothing(answer)
     server, rps = pick.server, answer.load.rps
     bought = server.price is not None and server.price.bought_usd is not None
+    of_here = "here_request" if answer.load.unit == "request" else "here"
     each = f"{server.count}" if server.count > 1 else "one"
     return say(
-        "here" if server.here else "buy" if bought else "rent",
+        of_here if server.here else "buy" if bought else "rent",
         name=pick.name if pick.name != server.device else f"{article(server.device)} {server.device}",
         servers=say("servers", count=pick.servers, each=each) if pick.servers > 1 else "",
         usd=_usd(pick.usd_per_hour),
         million=_usd(pick.usd_million),
+        unit=answer.load.unit,
         rate=two(server.one_user[1]),
         at=say("at_full") if rps is None else say("at", rps=number(rps)),
         sure=_sure(pick),
@@ -110,6 +126,12 @@ def decision(answer: Serving) -> str:
 def nothing(answer: Serving) -> str:
     """Return the one line of an answer without a pick: what comes nearest, and what to change."""
     near, load = answer.nearest, answer.load
+    if near is not None and load.unit == "request":
+        alone = near.server.first_token
+        return (
+            f"{answer.model}: nothing surely answers in {targets(load)}; nearest is {near.name}, {time_words(alone)} "
+            f"for one alone: ask for --latency {_rounded_up(max(2 * alone, load.ttft))}, or other devices (--devices)"
+        )
     if near is None:
         server = min((option.server for option in answer.options), key=_missing, default=None)
         if server is None:
@@ -160,7 +182,9 @@ def lines(answer: Serving) -> list[str]:
     server = pick.server
     if server.safe:
         it = say("it" if pick.servers == 1 else "each")
-        found.append(say("one", it=it, rps=two(server.safe), rate=two(server.one_user[1])))
+        alone = time_words(server.first_token)
+        one = "one_request" if load.unit == "request" else "one"
+        found.append(say(one, it=it, rps=two(server.safe), rate=two(server.one_user[1]), time=alone))
     if answer.rival is not None:
         rival = answer.rival
         found.append(say("rival", name=rival.name, usd=_usd(rival.usd_per_hour), sure=_sure(rival)))
@@ -224,6 +248,9 @@ def _cells(option: Option, usual: str) -> list[str]:
     server, price = option.server, option.server.price
     weights, cache = (max(server.memory.get(part, 0.0), 0.0) for part in ("weights", "cache"))
     parts = f"{_gb(weights)} + {_gb(cache)}" if server.fits else f"no: {_gb(weights)}"
+    alone = two(server.one_user[1])
+    if not server.one_user[1]:  # of predictions
+        parts, alone = (_gb(weights) if server.fits else f"no: {_gb(weights)}"), time_words(server.first_token)
     low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
     hour = _usd(option.usd_per_hour)
     if price is not None and price.low < price.high:
@@ -235,7 +262,7 @@ def _cells(option: Option, usual: str) -> list[str]:
         f"{parts} of {_gb(server.available)}",
         f"{server.max_requests:,}" if server.fits else "–",
         f"{server.max_context:,}" if server.fits else "–",
-        two(server.one_user[1]) if server.fits else "–",
+        alone if server.fits else "–",
         f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
         hour,
         _usd(option.usd_million) if in_time else "–",
@@ -259,17 +286,24 @@ def text(answer: Serving, width: int = 100, everything: bool = False, longest: b
 def notes(answer: Serving, everything: bool = False) -> list[str]:
     """Return what is below the table: what it leaves out, what its columns are, and what it is a forecast of."""
     rows = shown(answer, everything)
-    engines = [ENGINES[option.server.engine] for option in rows]
-    known = [*folded(answer, everything), say("columns"), say("source", engines=joined(engines))]
+    if answer.load.unit == "request":
+        most = max((option.server.max_requests for option in rows), default=1)
+        known = [*folded(answer, everything), say("columns_request", most=most), say("source_request")]
+    else:
+        engines = [ENGINES[option.server.engine] for option in rows]
+        known = [*folded(answer, everything), say("columns"), say("source", engines=joined(engines))]
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
-        known.append(say("untested", names=joined(untested, MAX_NAMES)))
-    return [*known, say("here_rate")] if any(option.server.here for option in rows) else known
+        sentence = "untested_request" if answer.load.unit == "request" else "untested"
+        known.append(say(sentence, names=joined(untested, MAX_NAMES)))
+    from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
+    return [*known, say("here_rate")] if from_rate else known
 
 
 def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list[str]:
-    rows = [["  " + HEAD[0], *HEAD[1:]]]
+    rows = [["  " + name if place == 0 else name for place, name in enumerate(head(answer))]]
     rows += [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in cells(answer, everything)]
     hidden = (*(() if longest else LONGEST), *((FULL,) if answer.load.rps is None else ()))
+    hidden += OF_TOKENS if answer.load.unit == "request" else ()
     kept = [place for place in range(len(HEAD)) if place not in hidden]
     for left_out in (None, *LEAVE_OUT):
         kept = [place for place in kept if place != left_out]
@@ -279,6 +313,11 @@ def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list
     return [_line([row[place] for place in kept], widths)[:width] for row in rows]
 
 
+def head(answer: Serving) -> list[str]:
+    """Return the names of the columns."""
+    return [REQUEST_HEAD.get(name, name) if answer.load.unit == "request" else name for name in HEAD]
+
+
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = enumerate(zip(row, widths, strict=True))
     return "  ".join(cell.rjust(size) if place else cell.ljust(size) for place, (cell, size) in cells).rstrip()
@@ -286,16 +325,15 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def page_parts(answer: Serving, everything: bool = False) -> dict[str, Any]:
     """Return what the page of an answer shows, under its names."""
-    below = notes(answer, everything)
-    shown_cells = cells(answer, everything)
+    below, rows = notes(answer, everything), cells(answer, everything)
     return {
-        "title": title(answer), "lines": lines(answer), "live": None, "chart": "", "head": HEAD, "cells": shown_cells,
+        "title": title(answer), "lines": lines(answer), "live": None, "chart": "", "head": head(answer), "cells": rows,
         "notes": below, "lasting": below,
     }  # fmt: skip
 
 
 def as_json(answer: Serving) -> str:
     """Return facts, sentences and table as JSON."""
-    rows = [dict(zip(HEAD, row, strict=True)) for _, row in cells(answer, everything=True)]
+    rows = [dict(zip(head(answer), row, strict=True)) for _, row in cells(answer, everything=True)]
     words = {"title": title(answer), "lines": lines(answer), "notes": notes(answer, True), "table": rows}
     return json.dumps(as_dict(answer) | words, indent=1)

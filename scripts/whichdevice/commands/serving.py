@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
-    from whichdevice.answer.serving import Load
+    from whichdevice.answer.serving import Load, Serving
     from whichdevice.planning.serving import ServingQuestion
 
 PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
+LATENCY = "100ms"
 TTFT, TPOT = "2s", "100ms"  # a person waits that long, and reads that fast
 CACHE_BITS = (16, 8)
 TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|min)?")
@@ -35,13 +36,14 @@ def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cache-bits", type=int, choices=CACHE_BITS, help="of keys and values in the cache; default: 16")
     add("--engine", choices=("vllm", "sglang", "trtllm", "llama.cpp"), help="default: vllm; on computers llama.cpp")
     add("--api-usd", metavar="IN,OUT", help="what an API asks for a million tokens: from which load own is cheaper")
+    add("--latency", metavar="TIME", help=f"of other models: to the answer, for nine in ten; default: {LATENCY}")
     add("--longest", action="store_true", help="also show the longest context that fits")
     add("--requests", type=Path, metavar="FILE", help="your log as the load: CSV or JSON lines: arrival,prompt,answer")
 
 
 def refuse_serving_options(args: argparse.Namespace) -> None:
     """Raise StudyError on an option of serving in another mode."""
-    for name in OWN:
+    for name in (*OWN, "latency"):
         if getattr(args, name) not in (None, False):
             raise StudyError(f"--{name.replace('_', '-')}: belongs to --mode serve")
 
@@ -49,10 +51,13 @@ def refuse_serving_options(args: argparse.Namespace) -> None:
 def serving_question(args: argparse.Namespace) -> "ServingQuestion":
     """Return the question of a command line; raises StudyError on a value that is none of its kind."""
     from whichdevice.commands.ask import gpu_counts, prices_of, providers_of, usd
+    from whichdevice.models.address import full_name
     from whichdevice.models.served import served_model, weight_format
     from whichdevice.planning.request_log import read_requests
     from whichdevice.planning.serving import COUNTS, ServingQuestion
 
+    if args.latency is not None:
+        raise StudyError("--latency: is for models that predict; a language model has --ttft and --tpot")
     for name in OTHER_MODES:
         if getattr(args, name) is not None:
             raise StudyError(f"--{name.replace('_', '-')}: is no part of serving; use --rps, --prompt, --answer")
@@ -61,7 +66,7 @@ def serving_question(args: argparse.Namespace) -> "ServingQuestion":
     if max(counts) > max(COUNTS):
         raise StudyError(f"--gpus {args.gpus}: a server is one machine; {', '.join(map(str, COUNTS))} are possible")
     return ServingQuestion(
-        model=served_model(_language_model(args.model)),
+        model=served_model(full_name(args.model)),
         load=load_of(args, log and (log.rps, log.prompts, log.answers)),
         devices=None if args.devices is None else tuple(filter(None, map(str.strip, args.devices.split(",")))),
         counts=counts,
@@ -77,18 +82,36 @@ def serving_question(args: argparse.Namespace) -> "ServingQuestion":
     )
 
 
-def _language_model(text: str) -> str:
-    """The name behind hf:; raises StudyError for another kind of model."""
+def _language_model(text: str) -> str | None:
+    """The name of a model of Hugging Face that writes text word by word; None for every other model."""
     from whichdevice.models.address import full_name
-    from whichdevice.models.hugging_face import PREFIX
+    from whichdevice.models.hugging_face import PREFIX, configuration
+    from whichdevice.models.served import without_format
 
     name = full_name(text)
     if not name.startswith(PREFIX):
-        raise StudyError(
-            f"{text}: --mode serve is for language models of Hugging Face, e.g. hf:Qwen/Qwen2.5-7B; for other models "
-            "--mode predict answers how many a second a device gives"
-        )
-    return name.removeprefix(PREFIX)
+        return None
+    plain = name.removeprefix(PREFIX)
+    return plain if configuration(without_format(plain)).task == "CausalLM" else None
+
+
+def _predictions(args: argparse.Namespace) -> "Serving":
+    """The answer for a model that predicts, from its steps at several batches."""
+    from dataclasses import replace
+
+    from whichdevice.answer.serving import Load
+    from whichdevice.commands.ask import answered, question_of
+    from whichdevice.planning.predictions import BATCHES, serve_predictions
+
+    for name in OWN:
+        if getattr(args, name) not in (None, False) and name != "rps":
+            raise StudyError(f"--{name.replace('_', '-')}: is for language models; {args.model} takes --rps, --latency")
+    seconds = seconds_of("--latency", args.latency or LATENCY)
+    if args.rps is not None and not 0 < args.rps < MAX_RPS:
+        raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
+    question = replace(question_of(args), mode="predict")
+    answers = [answer for batch in BATCHES for answer in answered(replace(question, batch=batch))[1]]
+    return serve_predictions(str(question.model), Load(args.rps, 0, 1, seconds, seconds, "request"), answers)
 
 
 def load_of(args: argparse.Namespace, log: "tuple[float, tuple[int, ...], tuple[int, ...]] | None") -> "Load":
@@ -138,7 +161,8 @@ def run_serving(args: argparse.Namespace) -> int:
     from whichdevice.answer import serving_words as words
     from whichdevice.planning.serving import ask_serving
 
-    answer = ask_serving(serving_question(args))
+    is_language = _language_model(args.model) is not None
+    answer = ask_serving(serving_question(args)) if is_language else _predictions(args)
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:

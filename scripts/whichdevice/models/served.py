@@ -209,13 +209,20 @@ def weight_format(name: str) -> WeightFormat:
 def served_model(name: str) -> ServedModel:
     """Return a decoder by its name, its folder or its config.json; raises StudyError where it has no such sizes."""
     plain = name.removeprefix(PREFIX)
-    ending = PUBLISHED.search(plain)
-    if ending is None or hub_model(plain) or config_file(plain):
-        return replace(served(configuration(plain)), name=plain)
-    base = PUBLISHED.sub("", plain)  # often by somebody else than the model
-    found = served(configuration(base if hub_model(base) else base.rpartition("/")[2]))
+    base = without_format(plain)
+    found = replace(served(configuration(base)), name=plain)
+    if base == plain or (ending := PUBLISHED.search(plain)) is None:
+        return found
     kept = ending[1].lower()
-    return replace(found, name=plain, native="q4_k_m" if kept == "gguf" else weight_format(kept).name)
+    return replace(found, native="q4_k_m" if kept == "gguf" else weight_format(kept).name)
+
+
+def without_format(name: str) -> str:
+    """Return the name of the model whose weights are published in a format, often by somebody else; else the name."""
+    if not PUBLISHED.search(name) or hub_model(name) or config_file(name):
+        return name
+    base = PUBLISHED.sub("", name)
+    return base if hub_model(base) or not hub_model(base.rpartition("/")[2]) else base.rpartition("/")[2]
 
 
 def served(found: Configuration) -> ServedModel:
