@@ -23,7 +23,7 @@ import numpy as np
 
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.tpus import CHIPS, devices_of
-from whichdevice.forecast.time_model import Peaks
+from whichdevice.forecast.time_model import MAX_PCIE, Peaks
 from whichdevice.models.served import STATE_BYTES, WEIGHT_FORMATS, ServedModel, WeightFormat
 
 Seconds = Mapping[str, Any]  # numbers or arrays
@@ -42,10 +42,20 @@ UNIFIED = 0.75  # of the memory that a Mac's GPU may take
 CONTEXT_BYTES = 0.6 * 2**30  # CUDA's context, its graphs and the library of collectives
 MAX_REQUESTS = {"vllm": 1024, "sglang": 1024, "trtllm": 2048, "llama.cpp": 64}  # at once, by the engine's default
 TILE = 128  # tokens of a prompt that read the cache together
+HEAD = 128  # values of a head, of which each pair of tokens of a prompt takes products
+WIDTH = 4096  # of a usual model
+# Of a PCIe link's rate, what an all-reduce of so many GPUs reaches: measured on an RTX PRO 6000 and on an L40S, whose
+# GPUs do not reach each other's memory (ai-dynamo/aiconfigurator, collectives of NCCL).
+MAX_GPUS = 8
+PEERS, NO_PEERS = {1: 1.0, 2: 0.58, 4: 0.4, 8: 0.38}, {1: 1.0, 2: 0.62, 4: 0.16, 8: 0.05}
+SAME_FORMAT = {"awq": "gptq"}
 CLASSES = (
-    "weights", "experts", "cache", "products", "expert products", "attention", "activations", "layers",
-    "expert layers", "latent layers", "state layers", "step", "requests", "collectives", "collective bytes",
+    "weights", "experts", "slices", "cache", "products", "expert products", "attention", "activations",
+    "layers", "layer widths", "expert layers", "latent layers", "state layers", "dispatch",
+    "step", "requests", "request layers", "collectives", "collective bytes", "PCIe collectives", "PCIe bytes",
 )  # fmt: skip
+MEMORY = ("weights", "experts", "slices", "cache", "activations")
+SLICE = 128  # columns of an expert's matrix: what a narrow part of it takes beside its own bytes
 GENERATIONS = (  # by compute capability
     ("10.", "Blackwell"),
     ("12.", "Blackwell RTX"),
@@ -109,6 +119,11 @@ class Server:
     split_experts: bool = False  # each device keeps some experts whole, in place of a part of each
 
     @property
+    def parts(self) -> int:
+        """Into how many parts each layer is split; llama.cpp gives each device some layers, one after the other."""
+        return 1 if self.engine == "llama.cpp" else self.count
+
+    @property
     def generation(self) -> str:
         """The family of the chip."""
         return generation_of(self.row)
@@ -146,12 +161,13 @@ class Server:
     def cache_parts(self) -> float:
         """Into how many parts a request's cache is split: at most as many as there are heads of it."""
         if self.whole_attention:
-            return self.count  # of the requests
-        return 1 if self.model.latent else min(self.count, self.model.kv_heads)
+            return self.parts  # of the requests
+        return 1 if self.model.latent else min(self.parts, self.model.kv_heads)
 
     def cache_of(self, context: float) -> float:
         """Bytes of cache of one device for one request of so many tokens."""
-        return self.model.cache_bytes(context, self.cache_bits) / self.cache_parts
+        parts = self.count if self.engine == "llama.cpp" else self.cache_parts
+        return self.model.cache_bytes(context, self.cache_bits) / parts
 
     def memory(self) -> dict[str, float]:
         """Bytes of one device by part: `weights`, `workspace`, and what is left for the `cache` (below 0: no fit)."""
@@ -190,7 +206,15 @@ class Server:
             half = (row.half_dense_tflops or 2 * (row.fp32_tflops or 1.0)) * 1e12
             return {"half": half, "bandwidth": (row.mem_bw_gbs or 1.0) * 1e9, "link": (row.link_gbs or 16.0) * 1e9}
         peaks = Peaks.of(row)
-        return {"half": peaks.operations["half"], "bandwidth": peaks.bandwidth, "link": peaks.rate(self.count)}
+        link = peaks.link
+        if self.over_pcie:
+            link *= (NO_PEERS if peaks.through_host else PEERS)[min(self.parts, MAX_GPUS)]
+        return {"half": peaks.operations["half"], "bandwidth": peaks.bandwidth, "link": link}
+
+    @property
+    def over_pcie(self) -> bool:
+        """Whether its GPUs have no links of their own."""
+        return self.row.kind == "gpu" and (self.row.link_gbs or 32.0) * 1e9 <= MAX_PCIE
 
     def seconds(self, requests: Any, context: Any, prefill: Any = 0, pairs: Any = 0) -> Any:
         """Return the seconds of one iteration: see `work`."""
@@ -200,12 +224,12 @@ class Server:
     @cached_property
     def factors(self) -> Mapping[str, float]:
         """How much longer each class of work takes than at the sheet's peaks; of counts, seconds."""
-        return factors_of(read_constants()["factors"], self)
+        return factors_of(read_constants()["factors" if self.engine != "llama.cpp" else "factors of llama.cpp"], self)
 
     @property
     def before_first(self) -> float:
         """Seconds of a request outside of iterations: it is taken apart into tokens and sent."""
-        return float(read_constants()["before_first"])
+        return float(read_constants()["before first"].get(self.engine, 0.0))
 
     def work(self, requests: Any, context: Any, prefill: Any = 0, pairs: Any = 0) -> dict[str, Any]:
         """Return seconds at the sheet's peaks by class of one iteration; `layers`, `step` and the like are counts.
@@ -213,60 +237,63 @@ class Server:
         It decodes one token of each of `requests`, which have `context` tokens in all, and reads `prefill` tokens of
         prompts, with so many `pairs` of a token and one before it.
         """
-        model, peaks, count, kept = self.model, self.peaks, self.count, self.weights
+        model, peaks, kept, parts = self.model, self.peaks, self.weights, self.parts
         tokens, none = requests + prefill, 0.0 * (requests + prefill)
-        attention_parts = 1 if self.whole_attention else count
+        attention_parts = 1 if self.whole_attention else parts
         bandwidth, rate = peaks["bandwidth"], peaks["half"] * speed_up(kept, self.row)[1]
         attention = model.layers * model.attention
         other = model.read_bytes(kept, 0) - attention * kept.attention_bits / 8
-        one_expert = (model.read_bytes(kept, 1) - model.read_bytes(kept, 0)) / (model.experts_per_token or 1)
+        touched = model.experts_touched(tokens) if model.experts else none
+        narrow = touched * model.expert_layers * model.matrices * model.hidden * SLICE * kept.bits / 8
         whole_layers = model.layers - model.windowed_layers - model.state_layers
-        seen, seen_pairs = (
-            np.minimum(context, requests * (model.window or 0)),
-            np.minimum(pairs, prefill * (model.window or 0)),
-        )
-        token_bytes = model.token_values * self.cache_bits / 8
-        values = whole_layers * (context + pairs / TILE) + model.windowed_layers * (seen + seen_pairs / TILE)
+        window = model.window or 0
+        read = whole_layers * context + model.windowed_layers * np.minimum(context, requests * window)
+        looked = whole_layers * pairs + model.windowed_layers * np.minimum(pairs, prefill * window)
         state = 2.0 * model.state_layers * model.state * STATE_BYTES * requests
-        head_dim = 2 * model.latent if model.latent else 2 * model.head_dim
-        read = whole_layers * context + model.windowed_layers * seen
-        looked = whole_layers * pairs + model.windowed_layers * seen_pairs
+        cache_bytes = (read + looked / TILE) * model.token_values * self.cache_bits / 8
+        head_dim = 2 * (model.latent or model.head_dim)
         width = 2.0 * model.hidden
         work = {
-            "weights": (attention * kept.attention_bits / 8 / attention_parts + other / count) / bandwidth + none,
-            "experts": model.experts_touched(tokens) * one_expert / count / bandwidth + none,
-            "cache": (values * token_bytes / self.cache_parts + state / count) / bandwidth,
-            "products": 2 * ((attention + model.always) * tokens + model.embedding * requests) / count / rate,
-            "expert products": 2 * model.expert * model.experts_per_token * tokens / count / rate,
-            "attention": 2 * model.heads * (head_dim * read + 2 * 128 * looked) / count / peaks["half"],
-            "activations": tokens * model.layers * width * (8 / attention_parts + 4 / count) / bandwidth,
+            "weights": (attention * kept.attention_bits / 8 / attention_parts + other / parts) / bandwidth + none,
+            "experts": touched * model.expert * kept.bits / 8 / parts / bandwidth,
+            "slices": narrow / (parts if self.split_experts else 1) / bandwidth,
+            "cache": (cache_bytes / self.cache_parts + state / parts) / bandwidth,
+            "products": 2 * ((attention + model.always) * tokens + model.embedding * requests) / parts / rate,
+            "expert products": 2 * model.expert * model.experts_per_token * tokens / parts / rate,
+            "attention": 2 * model.heads * (head_dim * read + 2 * HEAD * looked) / parts / peaks["half"],
+            "activations": tokens * model.layers * width * (8 / attention_parts + 4 / parts) / bandwidth,
             "layers": model.layers + none,
+            "layer widths": model.layers * model.hidden / WIDTH + none,
             "expert layers": model.expert_layers + none,
             "latent layers": (model.layers if model.latent else 0) + none,
             "state layers": model.state_layers + none,
+            "dispatch": (model.expert_layers if self.split_experts else 0) + none,
             "step": 1 + none,
             "requests": requests + none,
+            "request layers": requests * model.layers + none,
         }
-        if count > 1:
-            work["collectives"] = 2 * model.layers + none
-            work["collective bytes"] = 4 * model.layers * tokens * width * (count - 1) / count / peaks["link"]
+        if parts > 1:
+            over = "PCIe " if self.over_pcie else "collective "
+            work["PCIe collectives" if self.over_pcie else "collectives"] = 2 * model.layers + none
+            work[f"{over}bytes"] = 4 * model.layers * tokens * width * (parts - 1) / parts / peaks["link"]
         return work
 
 
 def paces(name: str, server: Server) -> tuple[str, ...]:
-    """Return the names of the factors that a class of work has beside its own: of the chip and of the engine."""
-    generation = server.generation
-    if name in ("weights", "experts", "cache", "activations"):
-        return (f"bandwidth of {generation}",)
+    """Return the names of the factors that a class of work has beside its own: of the chip, the engine, the format."""
+    chip, engine, kept = server.generation, server.engine, SAME_FORMAT.get(server.weights.name, server.weights.name)
+    if name in MEMORY:
+        own = (f"{name} in {kept}",) if name in ("weights", "experts") else ()
+        return (f"bandwidth of {chip}", f"bandwidth of {engine}", *own)
     if name in ("products", "expert products"):
-        return (f"{speed_up(server.weights, server.row)[0]} products of {generation}",)
-    if name.endswith("layers"):
-        return (f"layers of {server.engine}", f"layers of {generation}")
+        return (f"{speed_up(server.weights, server.row)[0]} products of {chip}", f"products of {engine}")
+    if name.endswith("layers") or name in ("layer widths", "step"):
+        return (f"{'step' if name == 'step' else 'layers'} of {engine}", f"layers of {chip}")
     return ()
 
 
 def factors_of(fitted: Mapping[str, float], server: Server) -> dict[str, float]:
-    """Return the factor of each class of work of a server."""
+    """Return the factor of each class of work of a server; what nobody measured has that of the others."""
     return {name: fitted[name] * math.prod(fitted.get(pace, 1.0) for pace in paces(name, server)) for name in CLASSES}
 
 
@@ -274,3 +301,8 @@ def factors_of(fitted: Mapping[str, float], server: Server) -> dict[str, float]:
 def read_constants() -> dict[str, Any]:
     """Return the constants that fit/serving.py writes."""
     return dict(json.loads(CONSTANTS.read_text(encoding="utf-8")))
+
+
+def model_shape(model: ServedModel) -> str:
+    """Return the sizes by which a model is known again under another name."""
+    return f"{model.layers} x {model.hidden}" + (f", {model.experts} experts" if model.experts else "")
