@@ -36,11 +36,12 @@ from typing import Any, ClassVar, NoReturn
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.models.address import Address
+from whichdevice.models.address import Address, file_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
 from whichdevice.models.pipeline import Rate
+from whichdevice.models.stand_ins import StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 SAMPLE = 1024  # examples that are read of data that come one after the other
@@ -49,6 +50,7 @@ WATCHERS = {  # by package, the module with its `Watcher`
     KERAS: "keras_script", "tensorflow": "keras_script", "tf_keras": "keras_script",
     JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
     "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
+    "deepspeed": "torch_script",
 }  # fmt: skip
 
 
@@ -68,6 +70,7 @@ class Found:
     notes: tuple[str, ...] = ()  # sentences for the answer: what runs on the host, how lengths vary
     pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
+    gpus: int = 1  # that the script has to see
 
     def declaration(self) -> Declaration:
         """Return it as constants of a model file; `examples` limits what is read of streamed data."""
@@ -116,8 +119,9 @@ def is_own(file: str, path: Path) -> bool:
 class Run:
     """One run of a script until its training starts."""
 
-    def __init__(self, path: Path, start: Callable[[], dict[str, Any]] | None = None) -> None:
+    def __init__(self, path: Path, start: Callable[[], dict[str, Any]] | None = None, gpus: int = 1) -> None:
         self.path = path.absolute()
+        self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
         self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
         self.watchers: dict[str, Watcher] = {}  # by module
@@ -170,7 +174,8 @@ class Run:
             self.watcher(name)
         thread = threading.Thread(target=self._run, args=(imported,), daemon=True)
         size = threading.stack_size(STACK_BYTES)
-        with as_main(self.path, arguments), self._harmless(), _Imports(self):
+        absent = StandIns(file_address(str(self.path)).files(), lambda name: self.watcher(TORCH).stand_in(name))
+        with as_main(self.path, arguments), self._harmless(), absent, _Imports(self):
             thread.start()
             threading.stack_size(size)
             self._done.wait()
@@ -285,6 +290,10 @@ class Watcher(ABC):
         """Return what a script shows that ended by itself with these variables; None: no training of this framework."""
         return None
 
+    def stand_in(self, package: str) -> Mapping[str, Any]:
+        """Return what stands for a package that is not here."""
+        return {}
+
     def replace(self, owner: Any, name: str, value: Any) -> None:
         """Put a value in place of a public attribute until the run is over."""
         self.replacements.enter_context(replaced(owner, name, value))
@@ -333,9 +342,9 @@ class _Attaching(Loader):
         self.run.attach(module.__name__)
 
 
-def run_watched(path: Path, arguments: Sequence[str]) -> Script:
+def run_watched(path: Path, arguments: Sequence[str], gpus: int = 1) -> Script:
     """Run a script in this process until its training starts; see `Run.result`."""
-    return Run(path).result(arguments)
+    return Run(path, gpus=gpus).result(arguments)
 
 
 def called_in(path: Path, name: str) -> bool:

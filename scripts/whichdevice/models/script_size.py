@@ -145,6 +145,7 @@ class Stack:
             Loop(node, {**part.module, **part.variables}, part.line)
             for part in self._own
             for node in _around(trees[part.code.co_filename], part.line)
+            if not _steps_each(node, part.variables)
         ]
 
     @cached_property
@@ -188,6 +189,14 @@ class Stack:
         if not loop.node.lineno <= inner.line <= (loop.node.end_lineno or 0):
             trees.append((_function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
+
+
+def _steps_each(node: ast.For | ast.While, variables: Mapping[str, Any]) -> bool:
+    """Whether a loop is over the optimisers of a step."""
+    if isinstance(node, ast.While):
+        return False
+    names = (part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
+    return any(hasattr(variables.get(name), "param_groups") for name in names)
 
 
 def _no_end(loop: Loop) -> str:

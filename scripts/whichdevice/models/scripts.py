@@ -36,8 +36,12 @@ from whichdevice.models.script_run import Found, Run, calls_of, run_watched
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
 START_SECONDS = 600.0  # that a script may take before its training
+GPUS, MAX_GPUS = "WHICHDEVICE_SCRIPT_GPUS", 8  # that a script sees
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
-QUIETLY = {"MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu"}  # a search for TPUs takes a minute
+QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
+    "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "WANDB_MODE": "disabled",
+    "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug",
+}  # fmt: skip
 TRAINING = {
     "fit", "fit_generator", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",
     "value_and_grad", "filter_grad", "filter_value_and_grad",
@@ -164,7 +168,7 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
         kept = kept_keras(_kept(address), address.path, address.arguments)
         if kept is not None:
             return kept
-    return run_watched(address.path, address.arguments).functions
+    return run_watched(address.path, address.arguments, training.gpus if training else 1).functions
 
 
 def _kept(address: Address) -> Path:
@@ -206,9 +210,16 @@ def main() -> NoReturn:
 
 def _look(address: Address) -> None:
     assert address.path is not None
-    run = Run(address.path)
+    gpus = int(os.environ.get(GPUS, 1))
+    run = Run(address.path, gpus=gpus)
     sys.addaudithook(run.audit)
-    script = run.result(address.arguments)
+    try:
+        script = run.result(address.arguments)
+    except StudyError:
+        if not run.counts_gpus or gpus >= MAX_GPUS:
+            raise
+        os.environ[GPUS] = str(2 * gpus)  # a script for several GPUs may refuse to run on fewer
+        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])
     training = script.found
     try:
         training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))

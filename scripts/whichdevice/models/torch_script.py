@@ -25,9 +25,9 @@ from torch.utils.data import DataLoader
 from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import Found, Run, Script, Watcher, others_like
+from whichdevice.models.script_run import Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, sizes, steps_in
-from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake
+from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_tape import MANY_READS, Call, Loss, Step, Tape, is_module, leaves
 
@@ -41,6 +41,7 @@ SIDE = 32  # pixels; a multiple of it stays one
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
+EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
 
 
 @dataclass(frozen=True)
@@ -60,22 +61,39 @@ class Watching(Watcher):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._fakes, self._names = Fakes(), Names(self.replace)
+        self._fakes, self._names = Fakes(), Names(self.replace, self._count)
         self._tape = Tape(self._fakes, run.path)
         self._stepped: list[torch.optim.Optimizer] = []
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
+        self._by_torchrun = False  # whether several processes run the script, one for each GPU
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
 
+    def _count(self) -> int:
+        """The GPUs that the script sees."""
+        self.run.counts_gpus = True
+        return self.run.gpus
+
+    def stand_in(self, package: str) -> Mapping[str, Any]:
+        """Return what stands for a package that trains on several GPUs."""
+        return self._names.stand_in(package)
+
     def attach(self, package: ModuleType) -> None:
-        """Watch PyTorch, or Lightning on it."""
+        """Watch PyTorch, or Lightning or DeepSpeed on it."""
+        if package.__name__ == "deepspeed":
+            self._names.replace_deepspeed(package)
+            return
         if package.__name__ != TORCH:
             self._names.replace_trainers(package)
             return
         source = "".join(file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files())
-        if "init_process_group(" in source and not ASKS_RANK.search(source):
+        joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
+        self._by_torchrun = joins and not ASKS_RANK.search(source)
+        if self._by_torchrun:
             os.environ.update({**TORCHRUN, **os.environ})
         self._names.replace_torch()
+        if joins:
+            self._names.replace_processes(lambda file: is_own(file, self.run.path))
         if "fsdp" in source.lower() or "fully_shard" in source:
             self._names.replace_fsdp()
         Watch.probing, Watch.meant = True, None
@@ -162,6 +180,8 @@ class Watching(Watcher):
         asked = [SUMMED.format(passes=passes)] if passes > 1 else []
         if (gpus := self._names.gpus) > 1:
             asked.append(SEVERAL.format(gpus=gpus, batch=size, total=gpus * size))
+        elif self._by_torchrun:
+            asked.append(EACH.format(batch=size, total=4 * size))
         found = Found(
             framework=TORCH,
             batch_size=size,
@@ -170,6 +190,7 @@ class Watching(Watcher):
             unit="graph" if step.graphs else "example",
             line=stack.line,
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
+            gpus=self.run.gpus,
             **counts,
         )
         return Script(found, _functions(step, batch, stopped.optimizers), loader)
@@ -369,4 +390,5 @@ def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
+    tensor = ones(tensor)
     return (tensor.float() if tensor.is_floating_point() else tensor).cpu().numpy()

@@ -123,7 +123,8 @@ class Tape(TorchFunctionMode):
         if not self.recording or self._depth or (free and self.fakes is None):
             return
         if free:
-            self._free_bytes += sum(leaf.nbytes for leaf in leaves(output) if torch.is_tensor(leaf))
+            made = (leaf for leaf in leaves(output) if torch.is_tensor(leaf) and not is_fake(leaf))
+            self._free_bytes += sum(leaf.nbytes for leaf in made)
             if self._free_bytes > FREE_BYTES:
                 self._free_bytes, self.calls = 0, [call for call in self.calls if not call.free]
         self.calls.append(Call(function, args, kwargs, output, free))
