@@ -44,6 +44,7 @@ from whichdevice.models.pipeline import Rate
 from whichdevice.models.stand_ins import StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
+WATCH_IT = ", or put its step into `with whichdevice.watch(optimizer):`"
 SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
@@ -71,6 +72,7 @@ class Found:
     pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
     gpus: int = 1  # that the script has to see
+    between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
 
     def declaration(self) -> Declaration:
         """Return it as constants of a model file; `examples` limits what is read of streamed data."""
@@ -182,7 +184,7 @@ class Run:
             self.over = True
             for watcher in self.watchers.values():
                 watcher.detach()
-        if self._error is not None:
+        if self._error is not None and not any(watcher.has_started for watcher in self.watchers.values()):
             raise self._error
 
     def _ended(self) -> Script:
@@ -191,8 +193,11 @@ class Run:
         for _, watcher in watchers:
             if (script := watcher.ended(self._variables or {})) is not None:
                 return script
-        missing = next((watcher.missing for _, watcher in watchers), "nothing imported Keras, PyTorch or JAX")
-        raise StudyError(f"{self.path.name}: ended, and {missing}: {NAME_IT}")
+        seen = next((watcher for _, watcher in watchers), None)
+        if seen is None:
+            raise StudyError(f"{self.path.name}: ended, and nothing imported Keras, PyTorch or JAX: {NAME_IT}")
+        add = WATCH_IT if seen.package == "PyTorch" else ""
+        raise StudyError(f"{self.path.name}: ended, and {seen.missing} ({seen.package}): {NAME_IT}{add}")
 
     def _run(self, imported: Sequence[str]) -> None:
         for name in imported:
@@ -276,11 +281,21 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 class Watcher(ABC):
     """One framework's part of a run: stops the script where its training starts. A module names its own `Watching`."""
 
-    missing: ClassVar[str]  # why a script that ended shows no training
+    package: ClassVar[str]  # its name
+
+    @property
+    @abstractmethod
+    def missing(self) -> str:
+        """Return why a script that ended shows no training."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.replacements = ExitStack()
+
+    @property
+    def has_started(self) -> bool:
+        """Return whether it has seen a training that goes on for a while."""
+        return False
 
     @abstractmethod
     def attach(self, package: ModuleType) -> None:
