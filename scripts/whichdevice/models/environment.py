@@ -1,12 +1,12 @@
 """The environment of reinforcement learning that a script steps between its optimiser's steps: frames and their time.
 
-    watched = Environment.among(values)     # of the script's variables; None: it has none
-    ...                                     # the script goes on
-    watched.frames_per_step, watched.frames_per_second()
+watched = environment_in(scopes)      # of the script's variables; None: it has none
+...                                     # the script goes on
+watched.frames_per_step, watched.frames_per_second()
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -24,13 +24,6 @@ class Environment:
         self._steps, self._frames = 1, 0
         self.count = int(getattr(environment, "num_envs", 1))
         environment.step = self._counted
-
-    @classmethod
-    def among(cls, values: Iterable[Any]) -> "Environment | None":
-        """Return the environment among a script's variables, the outermost of several around one another."""
-        found = [value for value in values if is_environment(value)]
-        inner = {id(getattr(value, name, None)) for value in found for name in ("env", "venv", "envs")}
-        return next((cls(value) for value in found if id(value) not in inner), None)
 
     def _counted(self, *args: Any, **kwargs: Any) -> Any:
         self._frames += self.count
@@ -68,8 +61,17 @@ class Environment:
         return None
 
 
+def environment_in(scopes: Iterable[Mapping[str, Any]]) -> Environment | None:
+    """Return the environment among a script's variables, the outermost of several around one another."""
+    found = [value for scope in scopes for value in scope.values() if is_environment(value)]
+    inner = {id(getattr(value, name, None)) for value in found for name in ("env", "venv", "envs")}
+    return next((Environment(value) for value in found if id(value) not in inner), None)
+
+
 def is_environment(value: Any) -> bool:
     """Whether a value is an environment as Gym and Gymnasium have them."""
     with suppress(Exception):  # of the script's own object
-        return all(callable(getattr(value, name, None)) for name in ("step", "reset")) and hasattr(value, "action_space")
+        return all(callable(getattr(value, name, None)) for name in ("step", "reset")) and hasattr(
+            value, "action_space"
+        )
     return False

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
-from whichdevice.models.environment import FRAMES, Environment
+from whichdevice.models.environment import FRAMES, Environment, environment_in
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
@@ -166,7 +166,7 @@ class Watching(Watcher):
             first = next(iter(self._trials.values()))
             if self._environment.stepped() or time.monotonic() - self._began > TRIAL_SECONDS:
                 self._stop(first)
-        elif (environment := Environment.among(value for scope in stack.scopes for value in scope.values())) is not None:
+        elif (environment := environment_in(stack.scopes)) is not None:
             self._environment, self._began = environment, time.monotonic()
             optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
             self._trials = {stack.line: Stopped(stack, optimizers, self._tape.calls, self._tape.losses)}
