@@ -7,7 +7,6 @@ to measured runs (fit/energy.py), which docs/reference/energy-validation.md hold
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ CONSTANTS = Path(__file__).with_name("energy.json")
 FULL = 1.05  # of the maximum: the most that a board draws
 # The host of a GPU: processors, memory, fans and what power supplies lose. A server of eight H100 drew 8.4 kW at work
 # (Latif et al. 2025), its boards at most 5.6: 350 W for each. A desktop with one card takes 100 to 200 W besides.
-HOST_WATTS, HOST_SHARE, HOST_SD = 60.0, 0.4, 0.35  # for each GPU, and of what its board draws
+HOST_WATTS, HOST_SHARE = 60.0, 0.4  # for each GPU, and of what its board draws
 OTHER_CHIP_SD = 0.15  # of the logarithm: chips without measured runs, assumed
 TESTED = ("H100 SXM", "B200 SXM")
 TPU_WATTS, TPU_SD = 225.0, 0.4  # of a chip whose sheet has no watts: between those of TPU v4 and v3
@@ -73,10 +72,9 @@ def forecast_power(forecast: Forecast, sheet: HardwareRow | None) -> Power | Non
 
 
 def _with_host(board: float, devices: int, log_sd: float) -> Power:
-    """Return boards with their hosts; the spread is that of the sum."""
+    """Return boards with their hosts, in whole watts; the spread of the boards stands for that of both."""
     host = HOST_WATTS + HOST_SHARE * board
-    whole = math.hypot(board * log_sd, host * HOST_SD) / (board + host)
-    return Power(board * devices, host * devices, whole, "forecast")
+    return Power(round(board * devices), round(host * devices), round(log_sd, 3), "forecast")
 
 
 def board_share(decodes: bool, operations: float, nbytes: float, devices: int) -> float:
@@ -104,8 +102,3 @@ def terms(decodes: bool, operations: float, nbytes: float, devices: int) -> list
 def constants() -> dict[str, Any]:
     """Return what `python -m fit` has fitted."""
     return dict(json.loads(CONSTANTS.read_text(encoding="utf-8")))
-
-
-def kwh(watts: float, seconds: Sequence[float] | float) -> Any:
-    """Return kilowatt-hours."""
-    return watts * seconds / 3.6e6  # type: ignore[operator]

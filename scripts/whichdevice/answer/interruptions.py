@@ -15,7 +15,7 @@ RATE = 0.05  # times an hour that a spot machine is taken away, assumed: few pro
 BACK_TIME = 600.0  # until another machine is found, assumed
 STORAGE = 0.5e9  # bytes a second to a bucket or a volume and back, assumed
 SAVE_TIME = 5.0  # of any checkpoint
-MAX_POWER = 600.0  # of e, beyond which nothing ever ends
+MAX_POWER = 300.0  # of e, beyond which nothing ever ends
 HOPELESS = 2.0  # times as long without checkpoints, from which on that is worth a warning
 
 
@@ -43,46 +43,18 @@ class Interruptions:
         `interval` is the work between two checkpoints, the best one where it is None.
         """
         each = self.interval if interval is None else interval
-        parts = np.maximum(work / each, 1.0)
         length = np.minimum(work, each) + np.where(work > each, self.save, 0.0)
-        mean, variance = self._segment(length)
-        return parts * mean, np.sqrt(np.log1p(variance / parts / mean**2))
-
-    def _segment(self, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and variance of the time of one segment: the first try, then tries that load before."""
-        rate = self.rate / HOUR
-        first, again = rate * length, np.minimum(rate * (self.load + length), MAX_POWER / 2)
-        first = np.minimum(first, MAX_POWER / 2)
-        left = np.exp(-first)
-        retry = np.expm1(again) / rate  # mean of all tries after the first
-        retry_squares = (np.expm1(2 * again) - 2 * again * np.exp(again)) / rate**2 + retry**2
-        lost, lost_squares = (1 - left * (1 + first)) / rate, (2 - left * (first**2 + 2 * first + 2)) / rate**2
-        mean = left * length + lost + (1 - left) * retry
-        squares = left * length**2 + lost_squares + 2 * retry * lost + (1 - left) * retry_squares
-        return mean, np.maximum(squares - mean**2, 0.0)
+        rate, parts = self.rate / HOUR, np.maximum(work / each, 1.0)
+        tries = np.minimum(rate * length, MAX_POWER)
+        mean = parts * np.expm1(tries) * math.exp(min(rate * self.load, MAX_POWER / 2)) / rate
+        lost_squares = self.load**2 + self.load * length + length**2 / 3  # of one interruption: anywhere in a segment
+        return mean, np.sqrt(np.log1p(rate * lost_squares / mean))
 
     def waiting(self, billed: np.ndarray) -> np.ndarray:
         """Return expected seconds in which there is no machine."""
         return billed * self.rate / HOUR * self.back
 
 
-def checkpoint_times(nbytes: float, start: float) -> tuple[float, float]:
-    """Return seconds to save and to load weights and the optimiser's state, on a machine that starts in `start`."""
-    return SAVE_TIME + nbytes / STORAGE, start + nbytes / STORAGE
-
-
-def simulated(
-    machine: Interruptions, work: float, interval: float, runs: int, seed: int = 0
-) -> np.ndarray:
-    """Return billed seconds of so many runs, one event after another: what the formulas are held against."""
-    chance = np.random.default_rng(seed)
-    left, loading, time = np.full(runs, float(work)), np.zeros(runs), np.zeros(runs)
-    while (going := left > 0).any():
-        part = np.minimum(left, interval)
-        length = loading + part + np.where(left > interval, machine.save, 0.0)
-        ends = chance.exponential(HOUR / machine.rate, runs)
-        done = going & (ends >= length)
-        time += np.where(going, np.minimum(ends, length), 0.0)
-        left -= np.where(done, part, 0.0)
-        loading = np.where(done, 0.0, machine.load)
-    return time
+def state_time(nbytes: float) -> float:
+    """Return seconds in which weights and the optimiser's state go to storage, or back."""
+    return round(nbytes / STORAGE, 1)

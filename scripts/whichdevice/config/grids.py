@@ -1,4 +1,4 @@
-"""Grams of CO2 that a kilowatt-hour of the grid stands for, by region of a cloud: config/grids.csv, with year and source.
+"""Grams of CO2 of a kilowatt-hour of the grid, by region of a cloud: config/grids.csv, with year and source.
 
 Values are of a whole year, by location: what a provider buys in certificates does not count.
 """
