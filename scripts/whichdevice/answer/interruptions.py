@@ -57,4 +57,4 @@ class Interruptions:
 
 def state_time(nbytes: float) -> float:
     """Return seconds in which weights and the optimiser's state go to storage, or back."""
-    return round(nbytes / STORAGE, 1)
+    return float(round(nbytes / STORAGE))

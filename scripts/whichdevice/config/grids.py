@@ -42,7 +42,7 @@ def any_grid() -> Grid:
     """Return the grid of a machine anywhere: the median of all regions, with their spread."""
     logs = [math.log(grid.g_per_kwh) for grid in {grid.region: grid for grid in grids().values()}.values()]
     source = next(iter(grids().values())).source
-    return Grid(math.exp(statistics.median(logs)), statistics.stdev(logs), "", source)
+    return Grid(round(math.exp(statistics.median(logs))), round(statistics.stdev(logs), 2), "", source)
 
 
 def grid_of(region: str) -> Grid:
