@@ -96,7 +96,7 @@ def _compiled(line: dict[str, str], options: dict[str, Any]) -> Work:
 def _program(line: dict[str, str], options: dict[str, Any]) -> CompiledProgram:
     name = line["model"]
     return compile_program(
-        str(DATA.with_name(name)) if name.endswith(".py") else name,
+        str(DATA.parent / name) if name.endswith(".py") else name,
         line["device"],
         line["precision"],
         int(line["batch"]),
