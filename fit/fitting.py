@@ -290,8 +290,9 @@ def fit_factors(
     its = replace(design, **columns)
     weight = np.bincount(its.sources).astype(float)[its.sources] ** -0.5
     centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
-    classes = [str(name) for name in design.classes]
-    spread = np.array([prior[name][1] if name in prior else pace_sd(name, of) for name, of in zip(names, classes)])
+    classes = list(map(str, design.classes))
+    spreads = map(pace_sd, names, classes)
+    spread = np.array([prior[name][1] if name in prior else sd for name, sd in zip(names, spreads, strict=True)])
     spread[names.index(SHEET)] = 0.0
     measured = np.char.endswith(design.classes, MEASURED)
     centre += design.power * ~measured * math.log(LOW_POWER_CLOCK) + design.density * DENSITY_SLOPE
@@ -325,7 +326,7 @@ def fit_factors(
 def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray) -> dict[str, float]:
     """The clocks and bandwidths of chips without published times: of each class, and how much low power takes.
 
-    Least squares of the timed chips' logs: classes are held to zero, low power to LOW_POWER_CLOCK, density to its slope.
+    Least squares of the timed chips' logs: classes are held to zero, low power and density to what they start from.
     """
     found: dict[str, float] = {}
     kinds = np.array([str(name).partition(" of ")[0] for name in design.classes])

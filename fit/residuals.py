@@ -56,7 +56,9 @@ class Columns:
         self.design = csr_array((np.ones(len(columns)), columns, starts), (len(rows), len(place)))
         asked = sorted(set(zip(software, question, strict=True)))
         number = {each: place for place, each in enumerate(asked)}
-        self.source = np.unique(np.array([f"{of} {one}" for of, one in zip(software, source, strict=True)]), return_inverse=True)[1]
+        self.source = np.unique(
+            np.array([f"{of} {one}" for of, one in zip(software, source, strict=True)]), return_inverse=True
+        )[1]
         self.question = np.array([number[each] for each in zip(software, question, strict=True)])
         order = {each: place for place, each in enumerate(self.softwares)}
         self.software = np.array([order[each] for each in software])

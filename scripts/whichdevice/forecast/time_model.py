@@ -383,7 +383,7 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
     for name, seconds in at_peaks(work, peaks).items():
         pace = pace_of(peaks.chip, name)
         of_class = pace_of(peaks.class_of(pace), name)
-        known = factors[pace] if pace in factors else unseen_pace(pace, of_class, peaks.low_power, peaks.density, factors)
+        known = factors.get(pace) or unseen_pace(pace, of_class, peaks.low_power, peaks.density, factors)
         parts[name] = seconds * known * factors[like(name, factors)]
     if peaks.through_host and "collective" in parts:
         others = sum(parts.values()) - parts["collective"]

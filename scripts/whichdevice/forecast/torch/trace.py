@@ -450,7 +450,8 @@ class Kernels(TorchDispatchMode):
                 storage_of(tensor): float(tensor.numel() * tensor.element_size()) for tensor in [*inputs, *outputs]
             }
             reads, writes = ([storage_of(tensor) for tensor in some] for some in (inputs, outputs))
-            self.fusion.put(in_layout(kind, last=False), full, float(operations), reads, writes, sizes or {0: float(nbytes)}, launches)
+            plain = in_layout(kind, last=False)
+            self.fusion.put(plain, full, float(operations), reads, writes, sizes or {0: float(nbytes)}, launches)
 
     def fixed(self, tensor: Any) -> bool:
         """Whether a tensor's values depend on no input and no weight."""
