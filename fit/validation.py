@@ -64,28 +64,22 @@ class Forecasts:
 
 
 def left_out(
-    published: Published,
-    group: Callable[[Row], str],
-    whole: Fitted,
-    wanted: np.ndarray | None = None,
-    without: Callable[[Row], np.ndarray] | None = None,
+    published: Published, group: Callable[[Row], str | tuple[str, ...]], whole: Fitted, wanted: np.ndarray | None = None
 ) -> Forecasts:
     """Leave out each group in turn, fit to the rest, forecast what was left out. `whole` is the fit to all rows.
 
-    `wanted` rows [rows, of bool] are forecast; None: those that the device binds. `without` names rows that are left
-    out beside a group, by its first row.
+    A group of several names (a model, a chip) is fitted without the rows that have any of them.
+    `wanted` rows [rows, of bool] are forecast; None: those that the device binds.
     """
-    groups = np.array([group(row) for row in published.rows])
+    groups = np.array([group(row) for row in published.rows]).reshape(len(published.rows), -1)
     wanted = published.device_bound & ~published.blind if wanted is None else wanted
     logs, shared, own, host, host_sd = (np.full(len(groups), np.nan) for _ in range(5))
-    for each in sorted(set(groups[wanted])):
-        others = groups != each
-        if without is not None:
-            others &= ~without(published.rows[int(np.flatnonzero(groups == each)[0])])
-        found = published.fit(others, whole)
-        misses, unclocked = published.logs(found.factors), published.unclocked(others, found.factors)
-        hosts = host_times(published, misses, others)
-        for place in map(int, np.flatnonzero((groups == each) & ~np.isnan(misses) & wanted)):
+    for each in np.unique(groups[wanted], axis=0):
+        rest = (groups != each).all(axis=1)
+        found = published.fit(rest, whole)
+        misses, unclocked = published.logs(found.factors), published.unclocked(rest, found.factors)
+        hosts = host_times(published, misses, rest)
+        for place in map(int, np.flatnonzero((groups == each).all(axis=1) & ~np.isnan(misses) & wanted)):
             row = published.rows[place]
             part = residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
             logs[place], own[place] = misses[place] - part.offset, math.hypot(part.sd_own, unclocked[place])
