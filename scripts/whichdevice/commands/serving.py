@@ -10,6 +10,7 @@ from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
     from whichdevice.answer.serving import Load, Serving
+    from whichdevice.planning.request_log import RequestLog
     from whichdevice.planning.serving import ServingQuestion
 
 PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
@@ -67,7 +68,7 @@ def serving_question(args: argparse.Namespace) -> "ServingQuestion":
         raise StudyError(f"--gpus {args.gpus}: a server is one machine; {', '.join(map(str, COUNTS))} are possible")
     return ServingQuestion(
         model=served_model(full_name(args.model)),
-        load=load_of(args, log and (log.rps, log.prompts, log.answers)),
+        load=load_of(args, log),
         devices=None if args.devices is None else tuple(filter(None, map(str.strip, args.devices.split(",")))),
         counts=counts,
         weights=None if args.weights is None else weight_format(args.weights),
@@ -114,7 +115,7 @@ def _predictions(args: argparse.Namespace) -> "Serving":
     return serve_predictions(str(question.model), Load(args.rps, 0, 1, seconds, seconds, "request"), answers)
 
 
-def load_of(args: argparse.Namespace, log: "tuple[float, tuple[int, ...], tuple[int, ...]] | None") -> "Load":
+def load_of(args: argparse.Namespace, log: "RequestLog | None") -> "Load":
     """Return the load of a command line, or of a log with its mean lengths."""
     from whichdevice.answer.serving import Load
 
@@ -122,7 +123,9 @@ def load_of(args: argparse.Namespace, log: "tuple[float, tuple[int, ...], tuple[
         for name in ("rps", "prompt", "answer"):
             if getattr(args, name) is not None:
                 raise StudyError(f"--{name}: --requests says it; leave one of the two out")
-    rps, prompts, answers = log or (args.rps, (args.prompt or PROMPT,), (args.answer or ANSWER,))
+    rps, prompts, answers = args.rps, (args.prompt or PROMPT,), (args.answer or ANSWER,)
+    if log is not None:
+        rps, prompts, answers = log.rps, log.prompts, log.answers
     if rps is not None and not 0 < rps < MAX_RPS:
         raise StudyError(f"--rps {rps:g}: a number above 0 is needed")
     for name in ("prompt", "answer"):
