@@ -1,0 +1,354 @@
+"""Constants of a server of language models, and how good its forecasts are: `python -m fit.serving`.
+
+fit/data/serving_published.csv has published servers (time of an output token and to the first one at so many requests at
+once), fit/data/serving_decode.csv single users on desktop cards, Macs and CPUs. The factors of an iteration's classes of
+work are fitted by robust least squares of log residuals; n servers of a kind weigh as much as √n. What is left is an
+offset of each model and chip, and spreads that come from servers which the fit did not see.
+`python -m fit` calls it; serving_page.py writes docs/reference/serving-validation.md.
+"""
+
+import csv
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.forecast.serving.server import CLASSES, CONSTANTS, MEMORY, Server, model_shape, paces
+from whichdevice.models.served import ServedModel, WEIGHT_FORMATS, served_model
+
+DATA = Path(__file__).parent / "data"
+PUBLISHED, DECODE = DATA / "serving_published.csv", DATA / "serving_decode.csv"
+# Where the fit starts, and how far (log) it is held there.
+PRIOR: Mapping[str, tuple[float, float]] = {
+    "weights": (1.2, 0.3),
+    "experts": (1.3, 0.5),
+    "slices": (1.0, 1.0),
+    "cache": (1.3, 0.5),
+    "products": (1.5, 0.5),
+    "expert products": (2.0, 0.7),
+    "attention": (2.0, 0.7),
+    "activations": (1.0, 0.7),
+    "layers": (20e-6, 0.5),
+    "layer widths": (4e-6, 1.0),
+    "expert layers": (20e-6, 0.7),
+    "latent layers": (20e-6, 0.7),
+    "state layers": (20e-6, 0.7),
+    "dispatch": (10e-6, 1.0),
+    "step": (5e-4, 1.0),
+    "requests": (5e-6, 0.7),
+    "request layers": (3e-7, 1.0),
+    "collectives": (10e-6, 0.5),
+    "collective bytes": (1.3, 0.7),
+    "PCIe collectives": (20e-6, 0.01),  # by NCCL's own times: 7 to 30 µs
+    "PCIe bytes": (1.0, 0.01),
+    # vLLM before version 0.13, whose experts were slow in FP8 and where each GPU keeps some of them whole.
+    "old expert layers": (20e-6, 1.0),
+    "old expert layers in fp8": (50e-6, 1.0),
+    "old split experts": (30e-6, 1.0),
+}
+PACE_SD = 0.15  # log spread of what a chip, an engine and a format have beside a class of work
+NEW_PACE_SD = 0.4  # of those that only single users' rows are of
+PULL, ROBUST = 0.3, 0.15
+HELD, Z80 = 0.8, 1.2816
+OLD_VLLM = ("0.11", "0.12")
+SHRINK = 1.0  # kinds of servers that a model's or a chip's mean is held to 0 by
+RANGE = 0.9  # InferenceX draws lengths from 0.8 to 1 of the nominal ones
+# Tokens of a prompt, which ML.ENERGY does not state.
+PROMPTS = {"lm-arena-chat": 250, "gpqa": 250, "sourcegraph-fim": 3000, "image-chat": 1500, "video-chat": 6000}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published server at one load."""
+
+    source: str
+    kind: str  # server (requests at once), batch (steps of decoding alone), full (load), decode, prefill
+    server: Server
+    published_as: str
+    requests: float  # at once
+    prompt: float
+    answer: float
+    seconds: float  # of an output token; of a prompt, where kind is prefill
+    first: float | None  # seconds to the first token
+    rate: float | None  # tokens a second of all answers
+    old: bool  # vLLM before version 0.13
+
+    @property
+    def model(self) -> str:
+        """What is left out as one model: the sizes, as DeepSeek's V3 and R1 share theirs."""
+        return model_shape(self.server.model)
+
+    @property
+    def system(self) -> str:
+        """The device."""
+        return self.server.row.device
+
+    @property
+    def kind_of_server(self) -> tuple[object, ...]:
+        """What rows share but for the load and its lengths."""
+        server = self.server
+        how = (server.whole_attention, server.split_experts, self.old)
+        return (self.source, self.model, self.system, server.count, server.weights.name, server.engine, *how)
+
+    @property
+    def dense(self) -> bool:
+        """Whether every token takes all weights."""
+        return not self.server.model.experts
+
+    @cached_property
+    def batch(self) -> float:
+        """Requests in flight: as many as the cache has room for."""
+        if self.kind != "server":
+            return self.requests
+        room = self.server.max_requests(self.prompt + self.answer)
+        return min(self.requests, max(1.0, room * (self.server.count if self.server.whole_attention else 1)))
+
+    @cached_property
+    def parts(self) -> Mapping[str, float]:
+        """Seconds of an output token at the sheet's peaks by class: of decoding, and a share of others' prompts."""
+        server = self.server
+        if self.kind == "prefill":
+            return server.work(0.0, 0.0, self.prompt, self.prompt**2 / 2)
+        decode = server.work(self.batch, self.batch * (self.prompt + self.answer / 2))
+        if self.kind == "server":
+            chunk = min(server.chunk, self.prompt)
+            share = self.batch * self.prompt / self.answer / chunk  # chunks that are read for each token
+            alone = server.engine == "sglang"  # which reads prompts in iterations of their own
+            base = dict.fromkeys(decode, 0.0) if alone else server.work(self.batch, decode_context(self))
+            context = 0.0 if alone else decode_context(self)
+            mixed = server.work(0.0 if alone else self.batch, context, chunk, chunk * self.prompt / 2)
+            decode = {name: decode[name] + share * (mixed[name] - base[name]) for name in decode}
+        if self.old and not self.dense:
+            layers = float(server.model.expert_layers)
+            decode = {**decode, "old expert layers": layers}
+            decode |= {"old expert layers in fp8": layers} if server.weights.name == "fp8" else {}
+            decode |= {"old split experts": layers} if server.split_experts else {}
+        return {name: float(value) for name, value in decode.items() if value}
+
+    @property
+    def naive(self) -> float:
+        """Seconds by the naive rule: all bytes of the active weights and the cache over the memory's rate."""
+        server, context = self.server, self.batch * (self.prompt + self.answer / 2)
+        nbytes = server.model.read_bytes(server.weights, self.batch)
+        nbytes += context * server.model.cache_bytes_per_token(server.cache_bits)
+        return nbytes / server.parts / server.peaks["bandwidth"]
+
+
+def decode_context(row: Row) -> float:
+    """Tokens in the cache of the requests in flight."""
+    return row.batch * (row.prompt + row.answer / 2)
+
+
+def published_rows() -> list[Row]:
+    """Return rows of serving_published.csv but those of another method: tokens drafted ahead.
+
+    Also not those whose weights do not fit into the number of GPUs that the source names, and of several machines.
+    """
+    sheet, rows = hardware_rows(), []
+    for line in _lines(PUBLISHED):
+        if int(line["drafts"]) or int(line["gpus"]) > MAX_GPUS:
+            continue
+        server = Server(
+            served_model(line["model"]), sheet[line["device"]], int(line["gpus"]), WEIGHT_FORMATS[line["weights"]],
+            int(line["cache_bits"]), line["engine"], line["whole_attention"] == "1", line["split_experts"] == "1",
+        )  # fmt: skip
+        if server.weights_bytes > server.usable / LEAST_USABLE:
+            continue
+        scale = RANGE if line["source"] == "InferenceX" else 1.0
+        prompt, answer = (float(line[name] or 0) * scale for name in ("prompt", "answer"))
+        old = line["source"] == "ML.ENERGY" or (line["engine"] == "vllm" and line["version"].startswith(OLD_VLLM))
+        rows.append(
+            Row(
+                line["source"], line["kind"], server, line["published_as"], float(line["requests"] or 0),
+                prompt or PROMPTS[line["task"]], answer, float(line["tpot_ms"] or 0) / 1e3,
+                float(line["ttft_ms"]) / 1e3 if line["ttft_ms"] else None,
+                float(line["tokens_s"]) if line["tokens_s"] else None, old,
+            )
+        )  # fmt: skip
+    return rows
+
+
+MAX_GPUS = 8  # of one machine
+LEAST_USABLE = 0.9
+
+
+def decode_rows() -> list[Row]:
+    """Return single users of serving_decode.csv whose weights fit."""
+    sheet, rows = hardware_rows(), []
+    for line in _lines(DECODE):
+        row = sheet.get(line["device"]) or _row_of(line)
+        server = Server(
+            served_model(line["model"]), row, int(line["count"]), WEIGHT_FORMATS[line["weights"]], 16, line["engine"]
+        )
+        if server.memory()["cache"] <= 0:
+            continue
+        prefill, rate = line["kind"] == "prefill", float(line["tokens_s"])
+        context = 1024.0 if prefill else float(line["context"])
+        seconds = context / rate if prefill else 1 / rate
+        rows.append(
+            Row(line["source"], line["kind"], server, line["published_as"], 1.0, context, 0.0, seconds, None, None, False)
+        )
+    return rows
+
+
+def _row_of(line: Mapping[str, str]) -> HardwareRow:
+    """A device that the hardware sheet does not have: its memory is known here."""
+    return HardwareRow(
+        device=line["device"], kind="cpu" if line["capability"] == "cpu" else "gpu", mem_gb=float(line["memory_gb"]),
+        mem_bw_gbs=float(line["memory_gbs"]), fp32_tflops=NO_TFLOPS, half_dense_tflops=NO_TFLOPS,
+        compute_capability=line["capability"] if line["capability"] not in ("", "cpu") else None,
+    )  # fmt: skip
+
+
+NO_TFLOPS = 50.0  # of a device of which only the decoding of one user is asked
+
+
+def _lines(path: Path) -> Iterator[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Seconds at the peaks of some rows by class and its paces: what a fit needs."""
+
+    names: tuple[str, ...]
+    at_peaks: np.ndarray  # [rows, kinds of work]
+    powers: np.ndarray  # [kinds of work, names]: which factors multiply it
+    measured: np.ndarray  # [rows]: log seconds
+    weight: np.ndarray  # [rows]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Design":
+        """Return that of these rows."""
+        kinds: dict[tuple[str, ...], int] = {}
+        entries = []
+        for place, row in enumerate(rows):
+            for name, seconds in row.parts.items():
+                kind = (name, *paces(name, row.server))
+                entries.append((place, kinds.setdefault(kind, len(kinds)), seconds))
+        names = [*PRIOR, *sorted({pace for kind in kinds for pace in kind[1:]})]
+        at_peaks = np.zeros((len(rows), len(kinds)))
+        for place, column, seconds in entries:
+            at_peaks[place, column] += seconds
+        powers = np.zeros((len(kinds), len(names)))
+        for kind, column in kinds.items():
+            for name in kind:
+                powers[column, names.index(name)] = 1.0
+        number = Counter(row.kind_of_server for row in rows)
+        weight = np.array([number[row.kind_of_server] ** -0.5 for row in rows])
+        return cls(tuple(names), at_peaks, powers, np.log([row.seconds for row in rows]), weight)
+
+    def parts(self, logs: np.ndarray) -> np.ndarray:
+        """Return seconds by kind of work [rows, kinds]."""
+        return np.asarray(self.at_peaks * np.exp(self.powers @ logs))
+
+    def forecast(self, logs: np.ndarray) -> np.ndarray:
+        """Return log seconds [rows]."""
+        return np.asarray(np.log(self.parts(logs).sum(axis=1)))
+
+    def fit(self, chosen: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+        """Return logs of the factors from the chosen rows: robust least squares of log residuals, held to a prior."""
+        centre = np.array([math.log(PRIOR[name][0]) if name in PRIOR else 0.0 for name in self.names])
+        spread = np.array([PRIOR[name][1] if name in PRIOR else _pace_sd(name) for name in self.names])
+        its = replace(self, at_peaks=self.at_peaks[chosen], measured=self.measured[chosen])
+        weight, hold = 4 * self.weight[chosen], PULL / spread**2
+        logs = centre.copy() if start is None else start.copy()
+        for _ in range(60 if start is None else 15):
+            parts = its.parts(logs)
+            seconds = parts.sum(axis=1)
+            slope = (parts / seconds[:, None]) @ its.powers
+            misses = np.log(seconds) - its.measured
+            trust = weight / np.sqrt(1 + (misses / ROBUST) ** 2)
+            square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
+            step = np.linalg.solve(square, slope.T @ (trust * misses) + hold * (logs - centre))
+            logs = logs - np.clip(step, -0.7, 0.7)
+            if np.abs(step).max() < 1e-4:
+                break
+        return logs
+
+
+def _pace_sd(name: str) -> float:
+    return NEW_PACE_SD if name.endswith(("of llama.cpp", *FEW_ROWS)) else PACE_SD
+
+
+FEW_ROWS = ("Ada", "Ampere", "Ampere RTX", "Turing", "Pascal", "Apple", "CPU", "RDNA", "Blackwell RTX", "other")
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """What models and chips have beside the factors (log), and how many kinds of servers say so."""
+
+    models: Mapping[str, float]
+    chips: Mapping[str, float]
+
+    def of(self, row: Row) -> float:
+        """Return the offset of a row."""
+        return self.models.get(row.model, 0.0) + self.chips.get(row.system, 0.0)
+
+
+def offsets(rows: Sequence[Row], logs: np.ndarray) -> Offsets:
+    """Return shrunk means of models and chips: `logs` are of measured over forecast seconds."""
+    by_kind: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    first: dict[tuple[object, ...], Row] = {}
+    for row, log in zip(rows, logs, strict=True):
+        by_kind[row.kind_of_server].append(float(log))
+        first.setdefault(row.kind_of_server, row)
+    middle = {kind: float(np.median(found)) for kind, found in by_kind.items()}
+    models: dict[str, float] = {}
+    chips: dict[str, float] = {}
+    for _ in range(10):
+        models = _shrunk((first[kind].model, log - chips.get(first[kind].system, 0.0)) for kind, log in middle.items())
+        chips = _shrunk((first[kind].system, log - models.get(first[kind].model, 0.0)) for kind, log in middle.items())
+    return Offsets(models, chips)
+
+
+def _shrunk(pairs: Iterator[tuple[str, float]]) -> dict[str, float]:
+    by_name: dict[str, list[float]] = defaultdict(list)
+    for name, log in pairs:
+        by_name[name].append(log)
+    return {name: len(logs) / (len(logs) + SHRINK) * float(np.median(logs)) for name, logs in by_name.items()}
+
+
+def left_out(
+    rows: Sequence[Row], design: Design, whole: np.ndarray, group: Callable[[Row], object], among: np.ndarray
+) -> np.ndarray:
+    """Return log of measured over forecast seconds of each row of `among`, its group left out of fit and offsets."""
+    groups = np.array([str(group(row)) for row in rows])
+    missed = np.full(len(rows), np.nan)
+    for name in sorted(set(groups[among])):
+        out = groups == name
+        logs = design.fit(~out, whole)
+        misses = design.measured - design.forecast(logs)
+        known = offsets([row for row, is_out in zip(rows, out, strict=True) if not is_out], misses[~out])
+        for place in np.flatnonzero(out):
+            missed[place] = misses[place] - known.of(rows[place])
+    return missed
+
+
+def score(missed: np.ndarray) -> dict[str, float]:
+    """Return how far forecasts are off."""
+    errors = np.abs(missed[np.isfinite(missed)])
+    return {
+        "rows": len(errors),
+        "median_error": float(np.expm1(np.median(errors))),
+        "within": float(np.exp(np.quantile(errors, HELD))),
+    }
+
+
+def spread_of(missed: np.ndarray) -> float:
+    """Return the standard deviation whose 80 % interval holds 80 % of these."""
+    return float(np.quantile(np.abs(missed), HELD)) / Z80
+
+
+def write_json(document: Mapping[str, Any], path: Path) -> None:
+    """Write constants, rounded."""
+    rounded = json.loads(json.dumps(document), parse_float=lambda text: float(f"{float(text):.5g}"))
+    path.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
