@@ -62,6 +62,7 @@ class Lived:
     seconds: float
     steps: int
     loader: str
+    views: int  # of an image, each made by the loader
     each_step: str
     includes: str
     notes: str
@@ -95,12 +96,12 @@ class Beside:
     @property
     def images(self) -> float:
         """Images that a machine's loader gives in a step."""
-        return float(self.line.batch * self.line.accumulation * min(self.line.gpus, NODE))
+        return float(self.line.batch * self.line.accumulation * self.line.views * min(self.line.gpus, NODE))
 
 
 def published(path: Path = PUBLISHED) -> list[Lived]:
     """Every line of the table."""
-    whole = ("year", "batch", "accumulation", "gpus", "steps")
+    whole = ("year", "batch", "accumulation", "gpus", "steps", "views")
     with path.open(encoding="utf-8", newline="") as file:
         return [
             Lived(**{**row, **{name: int(row[name]) for name in whole}, "seconds": float(row["seconds"])})  # type: ignore[arg-type]
