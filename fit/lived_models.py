@@ -1004,7 +1004,8 @@ def _hifigan(size: tuple[int, ...]) -> Lived:
 
         def forward(self, mels: Tensor, sound: Tensor) -> Tensor:
             made = self.maker(mels)[:, None]
-            return self.critics(sound) + self.critics(made.detach()) + frozen(self.critics, made)
+            taught = self.critics(sound) + self.critics(made.detach())
+            return taught + frozen(self.critics, sound) + frozen(self.critics, made)
 
     frames = size[0] // 256
     return Lived(
@@ -1147,6 +1148,7 @@ OWN: Mapping[str, Callable[..., Lived]] = {
     "unet_cifar": _unet((128, 256, 256, 256), 2, (1,)),
     "unet_edm": _unet((256, 256, 256), 4, (1,)),
     "unet_edm64": _unet((128, 256, 256, 256), 4, (2,)),
+    "unet_ncsnpp": _unet((128, 256, 256, 256), 4, (1,)),
     "unet_diffusers": _unet((128, 128, 256, 256, 512, 512), 2, (4,)),
     "dit_xl": _dit,
     "dit_xl_features": lambda size: _dit(size, encodes=False),

@@ -76,6 +76,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "unit": work.unit,
         "units_per_step": work.units_per_step,
         "floor": work.floor,
+        "lived": work.lived and work.lived.to_dict(),
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
         "title": words.title(answer, "{amount}"),
@@ -92,7 +93,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "limits": LIMITS,
         "sentences": _sentences(answer),
         "chart": chart.SIZES | {"axis": "time for the whole work"},
-        "normals": normals(option.row for option in options),
+        "normals": normals((option.row for option in options), work.lived is not None),
         "rows": [_row(option, answer) for option in options],
     }
 
@@ -116,9 +117,9 @@ def in_order(answer: Answer) -> list[Option]:
     return sorted(answer.options, key=lambda option: places[option.device])
 
 
-def normals(rows: Iterable[Row]) -> dict[str, Any]:
+def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     """Return the normal numbers that times and prices of these rows are drawn from, and their order for each part."""
-    parts: dict[tuple[str, ...], None] = {("market",): None}
+    parts: dict[tuple[str, ...], None] = {("market",): None} | ({("lived",): None} if lived else {})
     for row in rows:
         if row.step_time:
             software = _software(row)
