@@ -10,6 +10,7 @@ import json
 import math
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from whichdevice.forecast.joint import read_scorecard
 
@@ -31,7 +32,7 @@ def results_parts() -> dict[str, str]:
     ]
     return {
         "trust": _trust(sessions),
-        "trust-short": "\n".join(_decided()[:2]),
+        "trust-short": "\n".join(_decided()),
         "forecast-errors": _forecast_errors(),
         "tpu-errors": _tpu_errors(),
         "gpu-or-tpu": _gpu_or_tpu(),
@@ -77,16 +78,24 @@ def _trust(sessions: list[Row]) -> str:
 def _decided() -> list[str]:
     """Three sentences on picks by forecasts alone, from decisions.json, which `make forecasts` writes."""
     card = json.loads((FOLDER / "decisions.json").read_text(encoding="utf-8"))
-    time, cost = card["time"], card["cost"]
+    models, strangers = card["models"], card["model, chip and author"]["random markets"]
+    markets, trained = models["random markets"], models["random markets, trainings"]
+    off = [models[f"prices off by 20 %, {words}"]["words"]["sure"][1] for words in ("known", "not known")]
+
+    def scored(its: dict[str, Any], rule: str = "product") -> str:
+        return f"{_share(its['right'][rule])} ({_share(its['regret'][rule])})"
+
     return [
-        f"- A GPU picked by forecasts alone is within 3 % of the fastest in {_share(time['right_without_tosses'])} of "
-        f"{time['comparisons']} published comparisons, and at worst {_share(time['regret_worst'])} slower. "
-        f"{time['sets']} sets of devices have equal weight. The fit had not seen the model; it had seen the GPUs.",
-        f"- It is within 3 % of the cheapest in {_share(cost['right'])} of {cost['comparisons']} comparisons of "
-        f"devices with a price ({cost['sets']} sets); at worst {_share(cost['regret_worst'])} dearer.",
-        "- A pick is called sure where its chance to be within 5 % of the best is 90 % or more. "
-        f"{_share(time['sure'])} of picks by time and {_share(cost['sure'])} by cost are sure; of these, "
-        f"{_share(time['sure_right'])} and {_share(cost['sure_right'])} were within 5 %.",
+        f"- At random prices, a GPU picked by forecasts is within 3 % of the cheapest in {scored(markets)} of "
+        f"{markets['comparisons']:,} published comparisons; in brackets what it costs too much on average. By peak a "
+        f"dollar that is {scored(markets, 'peak')}, by bandwidth a dollar {scored(markets, 'bandwidth')}, by one "
+        f"fitted speed a card {scored(markets, 'speed')}.",
+        "- The fit had not seen the model; it had seen the GPUs. Where it has seen neither model, chip nor author: "
+        f"{scored(strangers)}. In the {trained['comparisons']} comparisons of trainings: {scored(trained)}.",
+        "- A pick is called sure where its chance to be within 5 % of the best is 90 % or more: "
+        f"{_share(markets['words']['sure'][0])} of picks at random prices, of which "
+        f"{_share(markets['words']['sure'][1])} are. Where prices are off by 20 % it is {_share(off[0])} with their "
+        f"spread, {_share(off[1])} without.",
     ]
 
 
