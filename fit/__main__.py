@@ -14,8 +14,8 @@ import json
 import sys
 from typing import Any
 
-from fit import language_models, tpu
-from fit.decisions import RECORD, decisions
+from fit import energy, language_models, tpu
+from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
     DIGESTS,
@@ -58,10 +58,12 @@ def main() -> None:
     write(constants_of(published, whole, widths(models)), CONSTANTS)
     found = evaluations(published, whole, models)
     card = scorecard(found) | {"small steps": steps_that_wait(published, whole)}
-    card["fair test"] = fair_test(published, whole, models, "--blind" in sys.argv)
+    new = strangers(published, whole)
+    card["fair test"] = fair_test(published, whole, models, new, "--blind" in sys.argv)
     write(card, SCORECARD)
     tpu.main()
-    decided = decisions(found["models"])
+    energy.main()
+    decided = decisions({"models": found["models"], "model, chip and author": new})
     write(decided, RECORD)
     write_page(found, card, decided)
 
@@ -97,7 +99,7 @@ def _compiled(line: dict[str, str], options: dict[str, Any]) -> Work:
 def _program(line: dict[str, str], options: dict[str, Any]) -> CompiledProgram:
     name = line["model"]
     return compile_program(
-        str(DATA.with_name(name)) if name.endswith(".py") else name,
+        str(DATA.parent / name) if name.endswith(".py") else name,
         line["device"],
         line["precision"],
         int(line["batch"]),

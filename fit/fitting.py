@@ -105,16 +105,36 @@ PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
         "transfer": (0.7, 0.5),
         "grouped convolution": (1.9, 0.0),  # a GPU's
     },
+    "xla of a GPU on TPU": {
+        "product": (1.05, 0.15),
+        "convolution": (1.1, 0.3),
+        "grouped convolution": (1.9, 0.3),
+        "recurrent": (1.1, 0.3),
+        "bytes of product": (0.5, 0.5),
+        "bytes of convolution": (0.5, 0.5),
+        "bytes of recurrent": (0.3, 0.7),
+        "memory": (0.5, 0.5),
+        "gather and scatter": (0.1, 1.0),
+        "launch": (5e-6, 0.5),
+        "launch of recurrent": (1.5e-6, 0.5),
+        "collective": (0.5, 0.7),
+    },
     "eager": {**EAGER, **LAYOUT},
     "torch.compile": EAGER,
 }
 # Steps that took less than so many seconds a kernel may wait for the host: they are no evidence for the device.
-HOST_BOUND = {"xla": 45e-6, "eager": 70e-6, "torch.compile": 15e-6, "xla on TPU": 0.0}
+HOST_BOUND = {"xla": 45e-6, "eager": 70e-6, "torch.compile": 15e-6, "xla on TPU": 0.0, "xla of a GPU on TPU": 0.0}
 HOST_SHARE = 0.6  # of such a step, up to which the device may take: then the host took the rest
-HOST_STEP = {"xla": 5e-4, "eager": 2e-4, "torch.compile": 3e-4, "xla on TPU": 1e-3}  # seconds a step besides
+HOST_STEP = {
+    "xla": 5e-4,
+    "eager": 2e-4,
+    "torch.compile": 3e-4,
+    "xla on TPU": 1e-3,
+    "xla of a GPU on TPU": 1e-3,
+}  # seconds a step besides
 # Seconds a kernel where none are fitted. Published small steps of XLA are of TensorFlow 1.15 and 2, which took 15 to 30
 # µs a kernel; forecasts are for JAX, which launches a program in one call.
-HOST_PRIOR = {"xla": 5e-6, "eager": 1e-5, "torch.compile": 6e-6, "xla on TPU": 0.0}
+HOST_PRIOR = {"xla": 5e-6, "eager": 1e-5, "torch.compile": 6e-6, "xla on TPU": 0.0, "xla of a GPU on TPU": 0.0}
 HOST_SD = 0.5  # log spread of the host's time between machines; not fitted to less
 
 

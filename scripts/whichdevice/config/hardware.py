@@ -27,8 +27,9 @@ _Priced = TypeVar("_Priced", Offer, Card)
 
 
 class HardwareRow(BaseModel):
-    """A device of the sheet. Peaks are dense, in TFLOP/s; `half_type` names the 16-bit formats that reach theirs.
+    """A device of the sheet; a `unified` one is a computer whose GPU shares its memory, asked about for serving alone.
 
+    Peaks are dense, in TFLOP/s; `half_type` names the 16-bit formats that reach theirs.
     `mem_gb` is what the vendor says, `mem_bytes` what the driver reports, `link_gbs` bytes from one GPU to the others
     in one direction, by links of their own or by PCIe with 16 lanes (16, 32, 64), `skypilot` the name by which SkyPilot
     rents it, `matches` a pattern of the names that drivers give it. `also` holds other names, separated by ";".
@@ -37,7 +38,7 @@ class HardwareRow(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     device: str
-    kind: Literal["cpu", "gpu", "tpu"]
+    kind: Literal["cpu", "gpu", "tpu", "unified"]
     also: str = ""
     matches: str = ""
     fp32_tflops: Amount | None = None
@@ -84,6 +85,8 @@ class HardwareRow(BaseModel):
     @property
     def software(self) -> tuple[Software, ...]:
         """The software that a forecast can be of: AMD's GPUs have no compiler here, and PyTorch's traces need none."""
+        if self.kind == "unified":
+            return ()
         if self.compiler:
             return ("xla", "eager", "torch.compile")
         return ("eager", "torch.compile") if (self.compute_capability or "").startswith("gfx") else ()

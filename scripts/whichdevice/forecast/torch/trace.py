@@ -143,17 +143,17 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
 
 def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     fakes, kernels = Fakes(), Kernels(step.precision)
-    module = _built(step, fakes, *layers)
+    module = built(step, fakes, *layers)
     try:
         return _traced(step, module, size, accumulation, fakes.mode, kernels)
     except READS_VALUE:
         if sum(map(rounded, module.parameters())) > LARGE:
             raise
     if kernels.peak > MAX_WITH_VALUES:
-        module, kernels = _built(step, fakes, *layers), Kernels(step.precision)
+        module, kernels = built(step, fakes, *layers), Kernels(step.precision)
         trace, note = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes), WITHOUT_VALUES
     else:
-        module, kernels = _built(step, None, *layers), Kernels(step.precision)
+        module, kernels = built(step, None, *layers), Kernels(step.precision)
         trace, note = _traced(step, module, size, accumulation, nullcontext(), kernels), WITH_VALUES
     return untested(replace(trace, notes=(*trace.notes, note)), "values read by the host")
 
@@ -227,7 +227,7 @@ def is_tiny(work: Work) -> bool:
     return count >= MANY and work.bytes < TINY_BYTES * count and work.operations < TINY_OPERATIONS * count
 
 
-def _built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
+def built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
     """The module without values: of fake tensors; of the device `meta` and then fake, where it changes its own types.
 
     One whose constructor reads values is built for real, if what the first attempt made until then is small; any is
