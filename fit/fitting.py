@@ -480,12 +480,9 @@ class Published:
         return found
 
 
-def host_times(
-    published: Published, logs: np.ndarray, chosen: np.ndarray, fitted: Sequence[str] = ("eager",)
-) -> dict[str, dict[str, float]]:
+def host_times(published: Published, logs: np.ndarray, chosen: np.ndarray) -> dict[str, dict[str, float]]:
     """Seconds that a host takes for a step and a kernel, and their log spread, by software, from the chosen rows.
 
-    XLA's small steps are TensorFlow's: they are `fitted` where its own rows are tested.
     From steps whose device is done in HOST_SHARE of the published time; `logs` are those of published over device time.
     """
     found = {}
@@ -496,7 +493,7 @@ def host_times(
             row = published.rows[place]
             if logs[place] > -math.log(HOST_SHARE):
                 waited.setdefault(row.device, []).append(math.log(row.seconds / row.work.kernels))
-        if waited and software in fitted:
+        if waited and software == "eager":
             hosts = [float(np.median(each)) for each in waited.values()]
             its |= {"kernel": math.exp(float(np.mean(hosts))), "log_sd": max(HOST_SD, float(np.std(hosts)))}
         found[software] = its

@@ -44,8 +44,9 @@ ABOUT_FAIR = """### What no fit has seen
 A quarter of the families of timm's models never enters a fit, and no choice was made by them. A family has the letters
 that a name begins with, behind what says whose weights it has (tf, tv, legacy, gluon, ssl, swsl, ig): `resnet` of
 `tv_resnet50`. It is left out where the first byte of its SHA-256 is a multiple of four. The next rows leave out whole
-authors, each of one weight, and every row of the same model, chip or author at once. The last rows are of models and of ratios within the fit: image models with attention, whose names' family is
-left out, and the time with channels last over that with channels first.
+authors, each of one weight, and every row of the same model, chip or author at once. The last rows are within the fit:
+image models with attention, whose names' family is left out, and the time with channels last over that with channels
+first.
 """
 FAIR = {"families": "families of timm that no fit has seen", "an author": "an author, each of one weight",
         "an author, a chip and a model": "an author, a chip and a model, each author of one weight",
@@ -53,8 +54,8 @@ FAIR = {"families": "families of timm that no fit has seen", "an author": "an au
 SOFTWARE = {"eager": "operation by operation", "all": "all on GPUs", "predict": "forward passes", "train": "training"}
 WAITING = {
     "all": "published steps of PyTorch took less than 5 ms or little time a kernel",
-    "xla": "steps of XLA did, with the time that TensorFlow's hosts take",
-    "every step of xla": "are all steps of XLA, small ones with that time",
+    "xla": "steps of XLA did",
+    "every step of xla": "are all published steps of XLA, small ones with the host's time",
 }
 KINDS = {"product": "whichdevice", "peak": "peak", "bandwidth": "bandwidth", "speed": "one speed"}
 

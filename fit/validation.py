@@ -98,7 +98,7 @@ def left_out(
         rest = (groups != each).all(axis=1)
         found = published.fit(rest, whole)
         misses, unclocked = published.logs(found.factors), published.unclocked(rest, found.factors)
-        hosts = host_times(published, misses, rest, ("eager", "xla"))
+        hosts = host_times(published, misses, rest)
         for place in map(int, np.flatnonzero((groups == each).all(axis=1) & ~np.isnan(misses) & wanted)):
             row = published.rows[place]
             part = residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
