@@ -72,7 +72,7 @@ MAX_OF_PEAK = 0.75  # of its peak, that products and convolutions reach where no
 CARD_FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
 SAME_SILICON = {
     "H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200", "RTX 3090 Ti": "RTX 3090",
-    "Quadro RTX 6000": "Quadro RTX 8000", "Titan RTX": "Quadro RTX 8000",
+    "Quadro RTX 6000": "Quadro RTX 8000", "Titan RTX": "Quadro RTX 8000", "RTX 5000 Ada": "L40S",
 }  # fmt: skip
 
 
