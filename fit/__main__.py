@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any
 
-from fit import language_models, tpu
+from fit import language_models, test_set, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -59,9 +59,11 @@ def main() -> None:
     card = scorecard(found) | {"small steps": {"all": small_steps(published, whole)}}
     write(card, SCORECARD)
     tpu.main()
-    decided = decisions({"models": found["models"], "model, chip and author": strangers(published, whole)})
+    left_out = {"models": found["models"], "model, chip and author": strangers(published, whole)}
+    decided = decisions(left_out, test_set.as_forecasts(test_set.scored()))
     write(decided, RECORD)
     write_page(found, card, decided)
+    test_set.main()
 
 
 def compiled(line: dict[str, str]) -> Work:

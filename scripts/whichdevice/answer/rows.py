@@ -95,6 +95,7 @@ class Row:
     name: str = ""  # of the device, as its driver gives it
     reason: str = ""  # why there is no time, as a compiler or a process gives it
     notes: tuple[str, ...] = ()  # in what the step is another than the one that the device would run
+    moved: float = 1.0  # factor by which steps that were timed on this machine moved the forecast
 
     @property
     def is_here(self) -> bool:
@@ -465,6 +466,7 @@ def _forecast(expected: Expected) -> Row:
         start_time=60 * START_UP_MINUTES,
         known=bool(forecast.known_device) and bool(forecast.known_family) if known else True,
         notes=forecast.step_notes,
+        moved=forecast.moved or 1.0,
     )
     if not known or forecast.fits is False:
         return replace(row, reason=forecast.reason or "")

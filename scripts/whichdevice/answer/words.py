@@ -154,6 +154,8 @@ SENTENCES = {
     "shared": "{count} GPUs (--gpus {count})",
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
+    "moved": "Forecasts moved by what was timed on this machine: {devices}.",
+    "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
     "host": "The CPU limits {devices}: a faster device changes nothing.",
     "host_everywhere": "The CPU limits all of them: a faster device changes nothing.",
@@ -674,6 +676,9 @@ def lasting_notes(answer: Answer) -> list[str]:
         lasting.append(say("intervals"))
     if untested := facts.untested(answer):
         lasting.append(say("untested", devices=joined(untested, 4)))
+    if moved := facts.moved(answer):
+        moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]
+        lasting.append(say("moved", devices=joined(moves, 4)))
     hosts, everywhere = facts.host_bound(answer)
     if hosts:
         lasting.append(say("host_everywhere") if everywhere else say("host", devices=joined(hosts, 4)))

@@ -65,6 +65,7 @@ class Forecast:
     step_notes: tuple[str, ...] = column("JSON: in what the step is another than the one that the device would run", ())
     own_step_time: float | None = column("s, fastest measured step on this very device, in this number format")
     residual: float | None = column("own_step_time / step_time")
+    moved: float | None = column("factor by which steps that were timed on this machine moved the forecast")
     fits: bool | None = column("whether the memory needed is available")
     memory_needed: float | None = column("bytes on one device")
     memory_available: float | None = column("bytes that are left to a program on one device")

@@ -1,0 +1,97 @@
+"""What a step that was timed on a card of one's own says of every other forecast.
+
+    corrected(forecasts)     # those without a measured step, moved by those that have one
+
+A measured step is off its forecast by parts that other forecasts have, too (joint.py): all devices of its question
+share one, all questions on its chip another. What is left is of this machine and of the question on this chip. The
+other forecasts are what the joint distribution says, given what was measured; their intervals become narrower.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from whichdevice.forecast.answer import Forecast
+from whichdevice.forecast.joint import interval
+from whichdevice.forecast.time_model import read_constants
+
+MEASURED_SD = 0.03  # log spread of a step that is measured again
+HOST = 0.5  # share of a measured step from which on the host may have decided: it says nothing of the chip
+
+
+@dataclass(frozen=True)
+class Error:
+    """Of whom a forecast's error is, and its log spreads."""
+
+    software: str
+    chip: str
+    question: tuple[object, ...]
+    log_sd_shared: float
+    log_sd_own: float
+
+    def variance_with(self, other: "Error", here: bool = False) -> float:
+        """The variance of the parts that both errors have; `here`: both are of this machine."""
+        if self.software != other.software:
+            return 0.0
+        same = self.question == other.question
+        shared = self.log_sd_shared * other.log_sd_shared if same else 0.0
+        if self.chip != other.chip:
+            return shared
+        variances = read_constants()[self.software]["variances"]
+        apart = (0.0 if here else variances["machine"]) + (0.0 if same else variances["rest"])
+        return shared + max(0.0, self.log_sd_own * other.log_sd_own - apart)
+
+
+def given(measured: Sequence[tuple[Error, float]], error: Error) -> tuple[float, float, float]:
+    """Return how far (log) measured steps move a forecast, and its spreads then: shared and own.
+
+    Each measured error comes with the log of time over forecast.
+    """
+    errors = [its for its, _ in measured]
+    between = np.array([[one.variance_with(other, here=True) for other in errors] for one in errors])
+    between += np.diag([MEASURED_SD**2] * len(errors))
+    with_them = np.array([error.variance_with(other) for other in errors])
+    weights = np.linalg.solve(between, with_them)
+    move = float(weights @ np.array([log for _, log in measured]))
+    left = max(error.log_sd_shared**2 + error.log_sd_own**2 - float(weights @ with_them), MEASURED_SD**2)
+    share = left / (error.log_sd_shared**2 + error.log_sd_own**2)
+    return move, error.log_sd_shared * math.sqrt(share), error.log_sd_own * math.sqrt(share)
+
+
+def corrected(forecasts: Sequence[Forecast]) -> list[Forecast]:
+    """Move the forecasts that have no measured step by those that have one; `moved` is the factor."""
+    measured = [(error_of(its), math.log(its.residual)) for its in forecasts if its.residual and _tells(its)]
+    return [_moved(its, measured) if measured and _can_move(its) else its for its in forecasts]
+
+
+def error_of(forecast: Forecast) -> Error:
+    """The error of a forecast."""
+    question = (forecast.workload, forecast.mode, forecast.precision, forecast.sequence_length)
+    spreads = forecast.log_sd_shared or 0.0, forecast.log_sd_own or 0.0
+    return Error(forecast.software or "", forecast.chip or "", question, *spreads)
+
+
+def _tells(forecast: Forecast) -> bool:
+    return bool(forecast.log_sd_own) and (forecast.host_time or 0.0) < HOST * (forecast.own_step_time or 0.0)
+
+
+def _can_move(forecast: Forecast) -> bool:
+    return bool(forecast.device_time and forecast.log_sd_own) and not forecast.residual
+
+
+def _moved(forecast: Forecast, measured: Sequence[tuple[Error, float]]) -> Forecast:
+    move, shared, own = given(measured, error_of(forecast))
+    if not move:
+        return forecast
+    device_time = (forecast.device_time or 0.0) * math.exp(move)
+    low, middle, high = interval(
+        device_time, math.hypot(shared, own), forecast.host_time or 0.0, forecast.host_log_sd or 0.0
+    )
+    longer = middle / (forecast.step_time or middle)
+    return replace(
+        forecast, device_time=device_time, step_time=middle, step_time_low=low, step_time_high=high,
+        log_sd_shared=shared, log_sd_own=own, moved=math.exp(move),
+        throughput=forecast.throughput and forecast.throughput / longer,
+    )  # fmt: skip
