@@ -35,6 +35,7 @@ def results_parts() -> dict[str, str]:
         "trust-short": "\n".join(_decided()),
         "forecast-errors": _forecast_errors(),
         "tpu-errors": _tpu_errors(),
+        "gpu-or-tpu": _gpu_or_tpu(),
         "answers": _answers(),
         "machines": _table(["machine", "processor", "cores", "memory", "software"], machines),
         "simulation": _table(
@@ -116,9 +117,15 @@ def _forecast_errors() -> str:
 def _tpu_errors() -> str:
     """How far a TPU's first estimates were off, from the scorecard."""
     card = read_scorecard()
-    models = "published training of language models (MaxText)"
+    models, steps = (
+        "published training of language models (MaxText)",
+        "published steps of other models (MLPerf and others)",
+    )
     tests = (
         ("forecast of the TPU compiler's program, a step left out (v5e, v6e)", "xla of a GPU on TPU", "a program"),
+        (f"{steps}, a model left out", "xla of a GPU on TPU", "models"),
+        (f"{steps}, a chip left out", "xla of a GPU on TPU", "a chip"),
+        (f"{steps}, a source left out", "xla of a GPU on TPU", "a source"),
         (f"{models}, a model left out", "PyTorch on TPU", "models"),
         (f"{models}, a chip left out", "PyTorch on TPU", "a chip"),
     )
@@ -128,6 +135,20 @@ def _tpu_errors() -> str:
         for name, each in figures
     ]
     return _table(["tested on", "rows", "median error", "8 of 10 within", "inside of the interval"], rows)
+
+
+def _gpu_or_tpu() -> str:
+    """One paragraph on decisions between GPUs and TPUs, from kinds.json, which `make forecasts` writes."""
+    time, cost = (
+        json.loads((FOLDER / "kinds.json").read_text(encoding="utf-8"))["sets"][by] for by in ("time", "cost")
+    )
+    return (
+        f"**GPU or TPU**: in {time['comparisons']} published comparisons that have both (MLPerf, users' tables) the "
+        f"pick is within 5 % of the fastest in {_share(time['right'])} and of the cheapest in {_share(cost['right'])}. "
+        f"The highest peak is right in {_share(time['naive_right'])}, the highest peak for a dollar in "
+        f"{_share(cost['naive_right'])}. The worst pick is {100 * time['regret_worst']:.0f} % slower or "
+        f"{100 * cost['regret_worst']:.0f} % dearer. [Every miss](../reference/forecast-validation.md)."
+    )
 
 
 def _share(value: float) -> str:

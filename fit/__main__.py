@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any
 
-from fit import language_models, test_set, tpu
+from fit import energy, language_models, test_set, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -59,6 +59,7 @@ def main() -> None:
     card = scorecard(found) | {"small steps": {"all": small_steps(published, whole)}}
     write(card, SCORECARD)
     tpu.main()
+    energy.main()
     left_out = {"models": found["models"], "model, chip and author": strangers(published, whole)}
     decided = decisions(left_out, test_set.as_forecasts(test_set.scored()))
     write(decided, RECORD)
@@ -97,7 +98,7 @@ def _compiled(line: dict[str, str], options: dict[str, Any]) -> Work:
 def _program(line: dict[str, str], options: dict[str, Any]) -> CompiledProgram:
     name = line["model"]
     return compile_program(
-        str(DATA.with_name(name)) if name.endswith(".py") else name,
+        str(DATA.parent / name) if name.endswith(".py") else name,
         line["device"],
         line["precision"],
         int(line["batch"]),

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from fit.fitting import Fitted, Published, Row, host_times
 from whichdevice.forecast.joint import INTERVAL, Card, interval, residual
-from whichdevice.forecast.time_model import CLOCK_SD, LAUNCH_SD
+from whichdevice.forecast.time_model import LAUNCH_SD
 
 SURE = 0.9  # chance from which on a comparison counts as decided
 
@@ -72,7 +72,7 @@ def left_out(
     `wanted` rows [rows, of bool] are forecast; None: those that the device binds.
     """
     groups = np.array([group(row) for row in published.rows]).reshape(len(published.rows), -1)
-    wanted = published.device_bound if wanted is None else wanted
+    wanted = published.device_bound & ~published.blind if wanted is None else wanted
     logs, shared, own, host, host_sd = (np.full(len(groups), np.nan) for _ in range(5))
     for each in np.unique(groups[wanted], axis=0):
         rest = (groups != each).all(axis=1)
@@ -82,7 +82,7 @@ def left_out(
         for place in map(int, np.flatnonzero((groups == each).all(axis=1) & ~np.isnan(misses) & wanted)):
             row = published.rows[place]
             part = residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
-            logs[place], own[place] = misses[place] - part.offset, math.hypot(part.sd_own, CLOCK_SD * unclocked[place])
+            logs[place], own[place] = misses[place] - part.offset, math.hypot(part.sd_own, unclocked[place])
             launch = found.factors[row.software][published.designs[row.software].names.index("launch")]
             launches = row.at_peaks["launch"] * launch * math.exp(misses[place]) / row.seconds
             shared[place] = math.hypot(part.sd_shared, LAUNCH_SD * launches)

@@ -84,12 +84,16 @@ def test_training_of_language_models_whose_model_the_fit_did_not_see():
     assert titan.median_error <= 0.08 and titan.held >= 0.8
 
 
-def test_first_estimates_of_tpus_are_near_their_compilers_programs_and_published_language_models():
+def test_first_estimates_of_tpus_are_near_their_compilers_programs_and_published_times():
+    """Aims of steps that are no language models: a median of 20 %, with 5 % for what their software changed."""
     card = read_scorecard()
-    own, models, chip = card["xla of a GPU on TPU"]["a program"], *map(card["PyTorch on TPU"].get, ("models", "a chip"))
-    assert own["rows"] >= 40 and own["median_error"] <= 0.2 and own["within"] <= 1.5 and 0.75 <= own["held"] <= 0.9
-    assert models["median_error"] <= 0.1 and chip["median_error"] <= 0.2
-    assert all(0.75 <= each["held"] <= 0.9 for each in (models, chip))
+    estimate, language = card["xla of a GPU on TPU"], card["PyTorch on TPU"]
+    own = estimate["a program"]
+    assert own["rows"] >= 40 and own["median_error"] <= 0.2 and own["within"] <= 1.5
+    assert language["models"]["median_error"] <= 0.1 and language["a chip"]["median_error"] <= 0.2
+    assert estimate["models"]["rows"] + language["models"]["rows"] >= 120
+    assert estimate["models"]["median_error"] <= 0.25 and estimate["a source"]["median_error"] <= 0.25
+    assert all(0.7 <= card[left]["held"] <= 0.9 for card in (estimate, language) for left in ("models", "a chip"))
 
 
 def test_steps_that_the_host_may_decide_are_inside_of_their_intervals():
