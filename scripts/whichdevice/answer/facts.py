@@ -280,10 +280,10 @@ def surely_fits(change: Mapping[str, Any], row: Row) -> bool:
 
 
 def changes(row: Row) -> list[Mapping[str, Any]]:
-    """Return what takes less memory on a device: all that fits, the largest first; else the smallest."""
+    """Return what takes less memory on a device: of all that fits the largest, then the smallest; else the smallest."""
     fit = sorted((one for one in row.changes if surely_fits(one, row)), key=lambda one: -one["memory_needed"])
     less = [one for one in row.changes if one["memory_needed"] < SAFE * (row.memory_needed or 0.0)]
-    return fit[-MAX_CHANGES:] or sorted(less, key=lambda one: one["memory_needed"])[:1]
+    return [*fit[:1], *fit[1:][1 - MAX_CHANGES :]] or sorted(less, key=lambda one: one["memory_needed"])[:1]
 
 
 def gpus_that_hold(row: Row) -> int | None:

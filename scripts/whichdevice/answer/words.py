@@ -159,6 +159,7 @@ SENTENCES = {
     "part_gradients": "gradients {gb}",
     "part_optimizer": "optimiser {gb}",
     "part_activations": "activations {gb}",
+    "part_update": "the optimiser's copies {gb}",
     "part_rest": "buffers and fragments {gb}",
     "context": "; CUDA's context takes {gb} besides",
     "way": " With {way}.",
