@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.answer import Forecast
-from whichdevice.forecast.own_card import Error, corrected, given
-from whichdevice.forecast.time_model import read_constants
+from whichdevice.forecast.own_card import WORKS, Error, corrected, given, of_pytorch, off_by, timed_here
+from whichdevice.forecast.time_model import forecast_step, read_constants
 
 HERE = Forecast(
     device="RTX 4090", chip="RTX 4090", devices=1, software="eager", workload="net", mode="train", precision="float32",
@@ -69,3 +70,25 @@ def test_four_steps_say_more_than_one():
 
 def test_constants_have_the_parts_that_a_machine_and_a_question_do_not_share():
     assert all({"machine", "rest"} <= set(its["variances"]) for its in read_constants().values() if "variances" in its)
+
+
+@pytest.mark.parametrize("device", ["RTX 4090", "H100 SXM", "T4"])
+def test_a_product_and_a_triad_move_that_chips_forecasts_alone(device):
+    row = hardware_rows()[device]
+    seconds = {name: 1.2 * forecast_step(work, row, "predict").device_time for name, work in WORKS.items()}
+    timed = off_by(row, seconds)
+    assert [log for _, log in timed] == pytest.approx([math.log(1.2)] * 2)
+    chip = timed[0][0].chip
+    own, other = corrected([replace(FOUR, chip=chip), replace(FOUR, chip="another")], timed)
+    assert 1.0 < own.moved < 1.2 and other.moved is None
+
+
+@pytest.mark.needs("torch")
+def test_a_product_and_a_triad_are_timed():
+    found = of_pytorch("cpu", size=32, words=1024, window=0.0)
+    assert set(found) == set(WORKS) and all(seconds > 0 for seconds in found.values())
+
+
+def test_without_a_gpu_nothing_is_timed(monkeypatch):
+    monkeypatch.setattr("whichdevice.machine.gpu.present", lambda: 0)
+    assert timed_here() == []

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import UnionType
@@ -13,7 +13,7 @@ import pandas as pd
 from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import Forecast, forecast_of
-from whichdevice.forecast.own_card import corrected
+from whichdevice.forecast.own_card import Error, corrected
 from whichdevice.records.commons import TimedStep
 from whichdevice.records.products import CompiledRecord, read_compiled
 from whichdevice.tables import makes
@@ -33,6 +33,7 @@ COLUMNS: dict[str, Column] = {
     field.name: Column(_kind(field.type), field.metadata["text"]) for field in fields(Forecast)
 }
 LISTS = [field.name for field in fields(Forecast) if get_origin(field.type) is tuple]
+Timed = Sequence[tuple[Error, float]]
 SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
 
 
@@ -43,13 +44,14 @@ def make_forecasts(sources: Sources) -> pd.DataFrame:
 
 
 def forecast_table(
-    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet
+    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet, timed: Timed = ()
 ) -> pd.DataFrame:
     """Return a row per compiled record that exists; one that cannot be read is a row with its reason.
 
-    `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices.
+    `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices, `timed` what
+    was timed on this machine's GPU.
     """
-    forecasts = corrected([_compared(forecast, summary, devices) for forecast in _forecasts(paths)])
+    forecasts = corrected([_compared(forecast, summary, devices) for forecast in _forecasts(paths)], timed)
     return write_forecasts(_priced(forecast, sheet) for forecast in forecasts)
 
 
