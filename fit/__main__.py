@@ -14,7 +14,7 @@ import json
 import sys
 from typing import Any
 
-from fit import energy, language_models, tpu
+from fit import energy, language_models, test_set, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -63,9 +63,11 @@ def main() -> None:
     write(card, SCORECARD)
     tpu.main()
     energy.main()
-    decided = decisions({"models": found["models"], "model, chip and author": new})
+    left_out = {"models": found["models"], "model, chip and author": new}
+    decided = decisions(left_out, test_set.as_forecasts(test_set.scored()))
     write(decided, RECORD)
     write_page(found, card, decided)
+    test_set.main()
 
 
 def compiled(line: dict[str, str]) -> Work:

@@ -12,7 +12,7 @@ from whichdevice.commands.ask import targets_of
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.targets import find_target
-from whichdevice.forecast.torch.memory import Plan, checkpointed, need
+from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced
 from whichdevice.forecast.torch.trace import trace_step
 from whichdevice.forecast.xla.compile import compile_programs, provisional
@@ -94,8 +94,8 @@ def test_a_step_that_does_not_fit_says_what_to_change(tmp_path, precision):
     status, reason, facts, _ = record_of(request(tmp_path, width=10240, precision=precision))
     assert status == "does_not_fit" and "GiB too much" in reason
     alone = {each.name: each for each in facts.changes if " and " not in each.name}
-    assert {"16-bit weights", "a fused optimiser", "an 8-bit optimiser"} <= alone.keys()
-    assert alone["an 8-bit optimiser"].memory_needed < alone["a fused optimiser"].memory_needed < facts.memory_needed
+    assert {"16-bit weights", FUSED, "an 8-bit optimiser"} <= alone.keys()
+    assert alone["an 8-bit optimiser"].memory_needed < alone[FUSED].memory_needed < facts.memory_needed
     assert all(0 < each.time < 2 for each in facts.changes)
     assert min(each.memory_needed for each in facts.changes) <= facts.memory_available
 

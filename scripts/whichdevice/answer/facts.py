@@ -26,6 +26,7 @@ MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price
 MAX_DAYS = 365  # of a deadline that is worth a sentence
 MAX_CHANGES = 4
+NOTICEABLE = 0.02  # move of a forecast that is worth a line
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 TURNS_NEAR = 1.5  # times today's price, up to which the price at which an answer turns is worth a line
@@ -248,6 +249,11 @@ def step_notes(answer: Answer) -> dict[str, list[str]]:
     return {note: [] if set(noted) == cards else list(dict.fromkeys(noted)) for note, noted in notes.items()}
 
 
+def moved(answer: Answer) -> dict[str, float]:
+    """Return the cards whose forecasts a step that was timed on this machine moved noticeably, with the factor."""
+    return {row.card: row.moved for row in answer.work.rows if abs(row.moved - 1) >= NOTICEABLE}
+
+
 def estimates(answer: Answer) -> list[Row]:
     """Return rows of this machine that were estimated rather than measured."""
     return [row for row in answer.work.rows if row.evidence == ESTIMATED and row.step_time]
@@ -274,10 +280,10 @@ def surely_fits(change: Mapping[str, Any], row: Row) -> bool:
 
 
 def changes(row: Row) -> list[Mapping[str, Any]]:
-    """Return what takes less memory on a device: all that fits, the largest first; else the smallest."""
+    """Return what takes less memory on a device: of all that fits the largest, then the smallest; else the smallest."""
     fit = sorted((one for one in row.changes if surely_fits(one, row)), key=lambda one: -one["memory_needed"])
     less = [one for one in row.changes if one["memory_needed"] < SAFE * (row.memory_needed or 0.0)]
-    return fit[-MAX_CHANGES:] or sorted(less, key=lambda one: one["memory_needed"])[:1]
+    return [*fit[:1], *fit[1:][1 - MAX_CHANGES :]] or sorted(less, key=lambda one: one["memory_needed"])[:1]
 
 
 def gpus_that_hold(row: Row) -> int | None:

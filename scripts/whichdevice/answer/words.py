@@ -159,6 +159,7 @@ SENTENCES = {
     "part_gradients": "gradients {gb}",
     "part_optimizer": "optimiser {gb}",
     "part_activations": "activations {gb}",
+    "part_update": "the optimiser's copies {gb}",
     "part_rest": "buffers and fragments {gb}",
     "context": "; CUDA's context takes {gb} besides",
     "way": " With {way}.",
@@ -169,6 +170,8 @@ SENTENCES = {
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10), which the hours have.",
+    "moved": "Forecasts moved by what was timed on this machine: {devices}.",
+    "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
     "host": "The CPU limits {devices}: a faster device changes nothing.",
     "host_everywhere": "The CPU limits all of them: a faster device changes nothing.",
@@ -789,6 +792,9 @@ def lasting_notes(answer: Answer) -> list[str]:
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
         lasting.append(say("lived", **ends))
+    if moved := facts.moved(answer):
+        moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]
+        lasting.append(say("moved", devices=joined(moves, 4)))
     hosts, everywhere = facts.host_bound(answer)
     if hosts:
         lasting.append(say("host_everywhere") if everywhere else say("host", devices=joined(hosts, 4)))
