@@ -195,6 +195,9 @@ SENTENCES = {
     "head_step": "a step",
     "head_generated": "a token",
     "head_whole": "whole training",
+    "badge": "training",
+    "badge_predict": "predictions",
+    "badge_generate": "generation",
     "head_energy": "kWh, kg CO2",
     "energy_cell": "{kwh}, {kg}",
     "energy": "Energy of {device}, {evidence}: {kwh}, {kg}: {watts} W with its host; {grid}.",
@@ -327,6 +330,11 @@ def _energy_of_decision(answer: Answer, pick: Option) -> str:
 def kwh_of(option: Option) -> str:
     """Return the kilowatt-hours of the whole work."""
     return _used("kwh", option.kwh_low, option.kwh or 0.0, option.kwh_high)
+
+
+def kwh_words(option: Option) -> str:
+    """Return them without an interval."""
+    return say("kwh", number=small(option.kwh or 0.0))
 
 
 def co2_of(option: Option) -> str:

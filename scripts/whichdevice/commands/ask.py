@@ -71,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
+    add("--badge", type=Path, metavar="FILE.svg", help="also write hours, USD, kWh and device as a small picture")
 
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,9 +102,10 @@ def run(args: argparse.Namespace) -> int:
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
     if args.here:
         return try_here(question_of(args))
-    if args.html is not None and not args.html.absolute().parent.is_dir():
-        raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
-    return show(question_of(args), args.html, args.json, Screen(args.all, args.energy))
+    for name, path in (("--html", args.html), ("--badge", args.badge)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
+    return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
 
 
 def question_of(args: argparse.Namespace) -> "Question":
@@ -130,20 +132,24 @@ def question_of(args: argparse.Namespace) -> "Question":
     )
 
 
-def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen") -> int:
-    """Print the answer of a question, and write it as a page."""
+def show(question: "Question", page: Path | None, picture: Path | None, as_json: bool, screen: "Screen") -> int:
+    """Print the answer of a question, and write it as a page and as a badge."""
     from whichdevice.answer import words
+    from whichdevice.files import write_atomically
+    from whichdevice.report.badge import badge
 
     asked, answers = answered(question, screen if screen.live and not as_json else None)
     if page is not None:
         write_page(answers, page, screen.everything)
+    if picture is not None:
+        write_atomically(badge(answers[0]), picture)
     if as_json:
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
-    written = f"Page: {page}" if page else None
-    screen.show(answers, list(filter(None, [kept, written])), asked.left.rows)
+    written = [f"{name}: {path}" for name, path in (("Page", page), ("Badge", picture)) if path]
+    screen.show(answers, [*filter(None, [kept]), *written], asked.left.rows)
     return 0
 
 
