@@ -29,6 +29,7 @@ MAX_CHANGES = 4
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 TURNS_NEAR = 1.5  # times today's price, up to which the price at which an answer turns is worth a line
+ALIKE = 0.02  # of the time of an example: a larger batch has to save more
 BUYING_SHARE = 0.1  # of the hours from which on buying is cheaper: a shorter training is no reason to buy
 
 
@@ -112,6 +113,40 @@ def with_room(answer: Answer) -> Option | None:
     others = [option for option in answer.choices if not option.row.memory_tight]
     timely = [option for option in others if option.timely] or others
     return min(timely, key=lambda option: math.inf if option.usd is None else option.usd, default=None)
+
+
+@dataclass(frozen=True)
+class Running:
+    """How to run a training: examples of a pass over all devices, passes between two updates, and the rest."""
+
+    batch: int
+    passes: int
+    checkpointing: bool
+    workers: int | None  # that load data, where that is known
+    time: float  # of an example, over that of the step that was asked for
+    largest: int | None = None  # examples of a pass that fit, where that was asked for
+
+
+def running(answer: Answer) -> Running | None:
+    """Return how to run the pick: the smallest batch that is nearly the fastest, of the passes that are known.
+
+    None where it runs as it was asked for.
+    """
+    pick, work = answer.pick, answer.work
+    if pick is None or work.mode != "train" or not pick.row.pass_batch:
+        return None
+    row, wanted = pick.row, answer.wants.effective_batch
+    workers = work.pipeline_workers if work.pipeline_rate else None
+    usable = [one for one in row.passes if not (wanted or 0) % (one["batch"] * row.devices)]
+    if not usable:
+        batch = row.pass_batch * row.devices
+        run = Running(batch, max(1, (wanted or work.batch) // batch), row.checkpointing, workers, 1.0)
+        return run if run.passes > 1 or run.checkpointing else None
+    least = min(one["time"] for one in usable)
+    best = min((one for one in usable if one["time"] <= least * (1 + ALIKE)), key=lambda one: one["batch"])
+    batch = best["batch"] * row.devices
+    light, largest = bool(best["checkpointing"]), max(one["batch"] for one in row.passes) * row.devices
+    return Running(batch, max(1, (wanted or 0) // batch), light, workers, best["time"], largest)
 
 
 @dataclass(frozen=True)
@@ -291,9 +326,11 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         return None if option is None else option.device
 
     limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
+    run = running(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
+        "running": run and asdict(run),
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),

@@ -66,6 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
     add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
+    add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
+    add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
     add("--json", action="store_true", help="print the answer as JSON")
@@ -124,7 +126,7 @@ def question_of(args: argparse.Namespace) -> "Question":
         precision=args.precision,
         options=given_options(args.option),
         backend=args.backend,
-        largest=args.largest,
+        largest=args.largest or args.explain or args.effective_batch is not None,
         exact=args.exact,
         measuring=not args.no_measuring,
         again=args.again,
@@ -335,7 +337,7 @@ def wants_of(args: argparse.Namespace) -> "Wants":
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
         here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
         port=takes_ports(args.model, args.devices, args.option), interruptions=rate_of(args.interruptions),
-        grid=grams_of(args.grid),
+        grid=grams_of(args.grid), effective_batch=at_least_one("--effective-batch", args.effective_batch),
     )  # fmt: skip
 
 
