@@ -8,6 +8,7 @@ from whichdevice.answer.decide import Amount
 from whichdevice.answer.energy import Power
 from whichdevice.answer.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
 from whichdevice.config.grids import grid_of
+from whichdevice.forecast.lived import Habits
 
 CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
 
@@ -53,6 +54,7 @@ def random_work(chance: random.Random) -> Work:
     return Work(
         "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
         tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
+        lived=chance.choice([None, None, Habits(1.4, 1.5, 0.3, 1, 1)]),
     )  # fmt: skip
 
 

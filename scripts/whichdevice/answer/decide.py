@@ -313,6 +313,17 @@ def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray
     return found
 
 
+def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray) -> np.ndarray:
+    """Steps as people run them, where the work is a script's; a measured device's are as they were measured."""
+    habits = work.lived
+    if habits is None:
+        return steps
+    slower = draws([row if row.is_here else replace(row, host_time=habits.host * row.host_time) for row in rows])
+    logs = np.round(habits.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
+    found = np.maximum(slower * habits.factor * np.exp(logs), work.floor)
+    return np.where(np.array([[row.is_here] for row in rows]), steps, found)
+
+
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
     """Joint prices of an hour in USD [rows, n], nan for a row without one; all rows are of the same market."""
     prices = np.full((len(rows), n), np.nan)
@@ -329,7 +340,7 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     rows = [_at_price(row, wants) for row in work.rows]
     taken = [taken_away(row, wants) for row in rows]
     steps = draws(rows, floor=work.floor)
-    working = _whole(work, rows, steps, amount)
+    working = _whole(work, rows, lived_draws(work, rows, steps), amount)
     running, seconds = _with_ends(working, rows, taken)
     usd = price_draws(rows) * running / HOUR
     kwh, co2 = energy_draws(rows, running)

@@ -20,7 +20,7 @@ from whichdevice.answer.decide import (
 )
 from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
-from whichdevice.config.prices import OLD_DAYS, USD_PER_KWH
+from whichdevice.config.prices import OLD_DAYS, USD_PER_KWH, Z80
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price
@@ -245,6 +245,28 @@ def host_bound(answer: Answer) -> tuple[list[str], bool]:
     return cards, len(cards) == len(elsewhere) > 1
 
 
+@dataclass(frozen=True)
+class Lived:
+    """How many times the clean step a script's takes on a card, with the ends of the 80 % interval."""
+
+    card: str
+    times: float
+    low: float
+    high: float
+
+
+def lived(answer: Answer) -> Lived | None:
+    """Return how a script's step on the pick, or else on the fastest device, differs from a clean one."""
+    habits = answer.work.lived
+    options = [option for option in (answer.pick, answer.fastest) if option and not option.row.is_here]
+    if habits is None or not options:
+        return None
+    row = options[0].row
+    times = habits.times(row.device_time or row.step_time or 0.0, row.host_time)
+    half = math.exp(Z80 * habits.log_sd)
+    return Lived(row.card, times, times / half, times * half)
+
+
 def untested(answer: Answer) -> list[str]:
     """Return the cards whose kind or model no published times tested."""
     return [row.card for row in answer.work.rows if row.step_time and not row.known and row.price.kind != "free"]
@@ -326,7 +348,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         return None if option is None else option.device
 
     limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
-    run = running(answer)
+    run, step = running(answer), lived(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
@@ -334,6 +356,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
+        "lived_step": step and asdict(step),
         "step_notes": step_notes(answer),
         "spot_offer": named(cheaper(answer, Reason.SPOT)),
         "port_offer": named(cheaper(answer, Reason.PORT)),

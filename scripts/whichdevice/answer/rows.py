@@ -19,6 +19,7 @@ from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PE
 from whichdevice.config.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
+from whichdevice.forecast.lived import Habits
 from whichdevice.tables.base import CELL
 from whichdevice.tables.forecasts import read_forecasts
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
@@ -182,6 +183,7 @@ class Work:
     written_rate: float | None = None  # with so many workers as the file has ...
     written_workers: int = 0  # ... which are these
     remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
+    lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length

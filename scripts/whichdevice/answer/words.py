@@ -61,6 +61,9 @@ SENTENCES = {
     "spot_cards": "{card} as spot machines",
     "alone": "It is the only choice.",
     "no_matter": "The choice hardly matters: none of {count} differs by more than {apart} and {more}.",
+    "loop": "transformers' own loop",
+    "serve": "This is the loop of transformers, which waits for the CPU at each token; a server such as vLLM is "
+    "faster, and another device may be the cheapest: --mode serve.",
     "cheapest": "Cheapest",
     "near": "As good as the cheapest",
     "fastest_of_all": "Fastest",
@@ -166,6 +169,7 @@ SENTENCES = {
     "shared": "{count} GPUs (--gpus {count})",
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
+    "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10), which the hours have.",
     "untested": "Untested by published times, so with a wider range: {devices}.",
     "host": "The CPU limits {devices}: a faster device changes nothing.",
     "host_everywhere": "The CPU limits all of them: a faster device changes nothing.",
@@ -245,7 +249,19 @@ def title(answer: Answer, amount: str | None = None) -> str:
     work, amount = answer.work, amount or amount_words(answer)
     batch = say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
     doing = say("predictions", amount=amount) if work.mode == "predict" else amount
-    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows)]))
+    engine = say("loop") if by_loop(work) else ""
+    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows), engine]))
+
+
+def by_loop(work: Work) -> bool:
+    """Return whether tokens come from transformers' own loop rather than from a server."""
+    return work.mode == "generate" and work.module.startswith("hf:")
+
+
+def sentences(answer: Answer) -> dict[str, str]:
+    """Return the sentences of an answer: one by transformers' loop says nothing of other engines."""
+    kinds = ("cheapest", "near", "fastest_of_all", "only")
+    return SENTENCES | {name: f"{SENTENCES[name]} by this loop" for name in kinds if by_loop(answer.work)}
 
 
 def amount_words(answer: Answer) -> str:
@@ -464,7 +480,7 @@ def _why(answer: Answer) -> str:
         more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
         return say("no_matter", count=len(choices), apart=apart, more=more)
     among = _among(answer)
-    most, sure = say(_most(answer)), pick.sure or 0.0
+    most, sure = sentences(answer)[_most(answer)], pick.sure or 0.0
     if sure >= SURE:
         return say("sure" if sure >= CERTAIN else "nearly_sure", most=most, among=among, chance=chance(sure))
     saves = _saves(answer)
@@ -802,12 +818,17 @@ def running_lines(answer: Answer) -> list[str]:
 def lasting_notes(answer: Answer) -> list[str]:
     """Return the notes that hold whatever is picked."""
     rows, lasting = answer.work.rows, [*answer.work.remarks]
+    if by_loop(answer.work):
+        lasting.insert(0, say("serve"))
     for note, cards in facts.step_notes(answer).items():
         lasting.append(say("note_of", devices=joined(cards, 4), note=note) if cards else say("note", note=note))
     if any(option.seconds and not option.row.rough for option in answer.options):
         lasting.append(say("intervals"))
     if untested := facts.untested(answer):
         lasting.append(say("untested", devices=joined(untested, 4)))
+    if step := facts.lived(answer):
+        ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
+        lasting.append(say("lived", **ends))
     hosts, everywhere = facts.host_bound(answer)
     if hosts:
         lasting.append(say("host_everywhere") if everywhere else say("host", devices=joined(hosts, 4)))

@@ -6,6 +6,7 @@ examples:
   whichdevice ask decoder --tokens 1e9 --devices "RTX 4090",A100,H100 --by time
   whichdevice ask train.py -- --lr 0.1 --epochs 5
   whichdevice ask decoder --mode generate --batch 8 --no-measuring
+  whichdevice ask hf:meta-llama/Llama-3.1-8B-Instruct --mode serve --rps 5 --ttft 1s --tpot 50ms
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
+from whichdevice.commands.serving import add_serving_arguments, refuse_serving_options, run_serving
 from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import DEADLINE_HOURS, FORECAST_DEVICES
 from whichdevice.errors import StudyError
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from whichdevice.models.loading import Model
     from whichdevice.planning.one_model import OneModel, Question
 
-MODES = ("train", "predict", "generate")
+MODES = ("train", "predict", "generate")  # of a step; ask has --mode serve, too
 BY = ("cost", "time", "energy", "co2")
 UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
 ASK_FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
@@ -59,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)
     add("--gpus", metavar="N", help=GPUS_HELP)
-    add_step_arguments(parser)
+    add_step_arguments(parser, (*MODES, "serve"))
+    add_serving_arguments(parser)
     add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
     add("--here", action="store_true", help="only try the model here: shapes, a few steps, memory, what is wrong")
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
@@ -76,10 +79,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--badge", type=Path, metavar="FILE.svg", help="also write hours, USD, kWh and device as a small picture")
 
 
-def add_step_arguments(parser: argparse.ArgumentParser) -> None:
+def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = MODES) -> None:
     """Options that say which step of a model is meant."""
     add = parser.add_argument
-    add("--mode", choices=MODES, default="train", help="training steps, forward passes, or tokens after a prompt")
+    serve = "; serve: requests a second that are answered in time" * ("serve" in modes)
+    add("--mode", choices=modes, default="train", help=f"training steps, forward passes, tokens after a prompt{serve}")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
     add("--precision", choices=ASK_FORMATS, help="number format; default: the script's, else mixed: as people use each")
@@ -102,11 +106,14 @@ def run(args: argparse.Namespace) -> int:
     if args.python is not None:
         return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
-    if args.here:
-        return try_here(question_of(args))
     for name, path in (("--html", args.html), ("--badge", args.badge)):
         if path is not None and not path.absolute().parent.is_dir():
             raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
+    if args.mode == "serve":
+        return run_serving(args)
+    refuse_serving_options(args)
+    if args.here:
+        return try_here(question_of(args))
     return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
 
 

@@ -42,6 +42,16 @@ const decision = (() => {
     });
   }
 
+  // Steps of a script as people run them; a measured device's are as they were measured.
+  function livedDraws({ rows, normals, limits, floor, lived }, steps) {
+    if (!lived) return steps;
+    const slower = draws(rows.map((row) => ({ ...row, host_time: lived.host * row.host_time })), normals, limits, 0);
+    const times = normal(normals, "lived").map((z) =>
+      lived.factor * Math.exp(Math.round(lived.log_sd * z * limits.digits) / limits.digits));
+    return steps.map((own, place) =>
+      own && !rows[place].is_here ? slower[place].map((step, n) => Math.max(step * times[n], floor)) : own);
+  }
+
   // The reader's price of a row, which is exact.
   const ownPrice = (row, wants) => wants.prices?.[row.device] ?? null;
 
@@ -310,8 +320,8 @@ const decision = (() => {
   function decide(data, wants) {
     const limits = data.limits, count = wants.units / data.units_per_step;
     const steps = draws(data.rows, data.normals, limits, data.floor);
-    const prices = priceDraws(data.rows, data.normals, limits, wants);
-    const options = data.rows.map((row, place) => optionOf(row, steps[place], prices[place], count, wants, data));
+    const lived = livedDraws(data, steps), prices = priceDraws(data.rows, data.normals, limits, wants);
+    const options = data.rows.map((row, place) => optionOf(row, lived[place], prices[place], count, wants, data));
     judge(options, wants);
     const chosen = options.filter((result) => result.ruled_out === null), here = options[data.here] ?? null;
     if (!chosen.length) return { options: ordered(options, "time"), pick: null, here, by: "time", matters: true };

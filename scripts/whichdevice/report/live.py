@@ -76,6 +76,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "unit": work.unit,
         "units_per_step": work.units_per_step,
         "floor": work.floor,
+        "lived": work.lived and work.lived.to_dict(),
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
         "title": words.title(answer, "{amount}"),
@@ -90,19 +91,24 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "nowhere": words.lines(answer) if answer.fits_nowhere else None,  # whatever the reader types
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
-        "sentences": _sentences(),
+        "sentences": _sentences(answer),
         "chart": chart.SIZES | {"axis": "time for the whole work"},
-        "normals": normals(option.row for option in options),
+        "normals": normals((option.row for option in options), work.lived is not None),
         "rows": [_row(option, answer) for option in options],
     }
 
 
 @cache
-def _sentences() -> dict[str, str]:
+def _named() -> frozenset[str]:
+    """Return the words of sentences.js, names of sentences among them."""
+    return frozenset(re.findall(r"\w+", (REPORT_FOLDER / "sentences.js").read_text(encoding="utf-8")))
+
+
+def _sentences(answer: Answer) -> dict[str, str]:
     """Return the sentences that sentences.js names, or makes the name of."""
-    names = set(re.findall(r"\w+", (REPORT_FOLDER / "sentences.js").read_text(encoding="utf-8")))
     made = ("no_", "near_", "least_")
-    return {name: text for name, text in words.SENTENCES.items() if name in names or name.startswith(made)}
+    sentences = words.sentences(answer)
+    return {name: text for name, text in sentences.items() if name in _named() or name.startswith(made)}
 
 
 def in_order(answer: Answer) -> list[Option]:
@@ -111,9 +117,9 @@ def in_order(answer: Answer) -> list[Option]:
     return sorted(answer.options, key=lambda option: places[option.device])
 
 
-def normals(rows: Iterable[Row]) -> dict[str, Any]:
+def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     """Return the normal numbers that times and prices of these rows are drawn from, and their order for each part."""
-    parts: dict[tuple[str, ...], None] = {("market",): None}
+    parts: dict[tuple[str, ...], None] = {("market",): None} | ({("lived",): None} if lived else {})
     for row in rows:
         if row.step_time:
             software = _software(row)

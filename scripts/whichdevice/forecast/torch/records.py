@@ -16,7 +16,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
+from whichdevice.forecast.torch.facts import facts_on, layout_note, outcome, way_on, work_of
 from whichdevice.forecast.torch.memory import AFTERWARDS, FUSED, HALF, LIGHT, RESERVE, SPREAD, Plan, need
 from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
@@ -139,7 +139,8 @@ class Traced:
         way = self._way(request, target)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
         work = work_of(target, trace, request.precision, self._compiled)
-        notes = [*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled]
+        layout = layout_note(target, trace, work, request.mode)
+        notes = [*filter(None, [self.note, layout]), *trace.notes, *COMPILED * self._compiled]
         facts = facts_on(
             target,
             trace,
