@@ -65,7 +65,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return record
 
     def compile_programs(
-        requests: list[ProgramRequest], log: Path | None, on_record: Any, waits: bool
+        requests: list[ProgramRequest], log: Path | None, on_record: Any, waits: bool, on_draft: Any = None
     ) -> list[CompiledRecord]:
         seen.asked += requests
         missing = max(seen.needed - 15e9, 0) or None

@@ -133,13 +133,14 @@ def running(answer: Answer) -> Running | None:
     None where it runs as it was asked for.
     """
     pick, work = answer.pick, answer.work
-    if pick is None or work.mode != "train" or not pick.row.pass_batch:
+    if pick is None or work.mode != "train" or pick.row.pass_batch is None:
         return None
-    row, wanted = pick.row, answer.wants.effective_batch
+    row, batch = pick.row, pick.row.pass_batch * pick.row.devices
+    in_passes = batch < work.batch  # so an update is of the whole batch
+    wanted = answer.wants.effective_batch or (work.batch if in_passes else None)
     workers = work.pipeline_workers if work.pipeline_rate else None
     usable = [one for one in row.passes if not (wanted or 0) % (one["batch"] * row.devices)]
     if not usable:
-        batch = row.pass_batch * row.devices
         run = Running(batch, max(1, (wanted or work.batch) // batch), row.checkpointing, workers, 1.0)
         return run if run.passes > 1 or run.checkpointing else None
     least = min(one["time"] for one in usable)

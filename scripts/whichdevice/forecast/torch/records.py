@@ -157,7 +157,7 @@ class Traced:
             return *outcome(facts), facts, work
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
-        if request.largest_batch and request.mode == "train" and target.kind == "gpu":
+        if request.largest_batch and request.mode == "train" and target.kind == "gpu" and target.devices == 1:
             found = {"passes": self._passes(request, target, work), "faster": self._faster(request, target, way, work)}
             facts = facts.model_copy(update=found)
         if (request.largest_batch or needed > available) and not self._workload.tunable:
@@ -221,10 +221,11 @@ class Traced:
         if way.trace.memory["optimizer"]:
             changes.append(change(FUSED, AFTERWARDS[FUSED](way.trace), SAME_SD))
         if self.plan.step.precision != "bfloat16" and target.row.half_dense_tflops:
-            size, passes = way.batch, way.accumulation
-            half = self.plan.trace(size, (HALF, *way.changes), self._first)
-            changes.append(change(HALF, accumulated(half, passes), FORMAT_SD))
-        if way.changes and (plain := self.plan.trace(way.batch, (), self._first)):
+            with suppress(Exception):  # what a model makes of 16 bits is the model's
+                half = self.plan.trace(way.batch, (HALF, *way.changes), self._first)
+                changes.append(change(HALF, accumulated(half, way.accumulation), FORMAT_SD))
+        if way.changes:
+            plain = self.plan.trace(way.batch, (), self._first)
             changes.append(change(f"no {LIGHT}", accumulated(plain, way.accumulation), SAME_SD))
         return sorted((one for one in changes if one.time < 1), key=lambda one: one.time)
 
