@@ -29,7 +29,7 @@ MAX_CHANGES = 4
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 TURNS_NEAR = 1.5  # times today's price, up to which the price at which an answer turns is worth a line
-ALIKE = 0.02  # of the time of an example: a larger batch has to save more
+ALIKE = 0.01  # of the time of an example: a larger batch has to save more
 BUYING_SHARE = 0.1  # of the hours from which on buying is cheaper: a shorter training is no reason to buy
 
 
