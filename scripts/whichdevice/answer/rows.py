@@ -81,6 +81,10 @@ class Row:
     feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting and time (of an example, over today's)
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
     devices: int = 1
+    faster: tuple[Mapping[str, Any], ...] = ()  # name, time (of a step, over today's) and its log_sd
+    passes: tuple[Mapping[str, Any], ...] = ()  # batch, checkpointing, memory_needed and time (of an example)
+    pass_batch: int | None = None  # examples of one pass, of a traced step
+    checkpointing: bool = False
     largest_batch: int | None = None
     usd_per_hour: float | None = None
     usd_log_sd_shared: float = 0.0  # of the logarithm of the price: a provider is dear for all of its devices
@@ -476,6 +480,10 @@ def _forecast(expected: Expected) -> Row:
         way=forecast.way or "",
         changes=forecast.changes,
         feed=forecast.feed,
+        faster=forecast.faster,
+        passes=forecast.passes,
+        pass_batch=forecast.pass_batch,
+        checkpointing=bool(forecast.checkpointing),
         devices=forecast.devices or 1,
         largest_batch=forecast.largest_batch,
         usd_per_hour=forecast.usd_per_hour,
