@@ -33,7 +33,7 @@ from whichdevice.answer.serving import Option as ServedOption
 from whichdevice.answer.serving import Serving
 from whichdevice.answer.words import why_words
 from whichdevice.commands import ask as command
-from whichdevice.commands import serving
+from whichdevice.commands import serving, values
 from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
@@ -206,17 +206,17 @@ def ask(
     if by not in get_args(By):
         raise StudyError(f"ask: by is {by!r}; it must be one of {', '.join(get_args(By))}")
     wants = Wants(
-        examples=command.positive("ask: examples", examples),
-        epochs=command.positive("ask: epochs", epochs),
+        examples=values.positive("ask: examples", examples),
+        epochs=values.positive("ask: epochs", epochs),
         by=by,
-        deadline=(command.positive("ask: deadline_h", deadline_h) or DEADLINE_HOURS) * HOUR,
-        budget=command.positive("ask: budget_usd", budget_usd),
+        deadline=(values.positive("ask: deadline_h", deadline_h) or DEADLINE_HOURS) * HOUR,
+        budget=values.positive("ask: budget_usd", budget_usd),
     )
     question = Question(
         model=Model.read(name),
         wants=wants,
         devices=None if devices is None else tuple(devices),
-        batch=command.at_least_one("ask: batch_size", batch_size),
+        batch=values.at_least_one("ask: batch_size", batch_size),
         measuring=measure,
         script_arguments=script_arguments,
     )

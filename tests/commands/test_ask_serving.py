@@ -110,6 +110,8 @@ def test_a_log_is_the_load(capsys, tmp_path):
 def test_the_users_own_price_is_exact(capsys):
     pick = plain(capsys, "--no-measuring", "--devices", "L40S", "--gpus", "1", "--price", "L40S=0.5")["options"][0]
     assert pick["usd_per_hour"] == 0.5 and pick["price"]["low"] == pick["price"]["high"] == 0.5
+    mac = plain(capsys, "--no-measuring", "--devices", "M4 Max", "--ttft", "60s", "--price", "Apple M4 Max=0.15")
+    assert mac["options"][0]["usd_per_hour"] == 0.15
 
 
 def test_the_longest_context_is_a_column_and_never_longer_than_the_models(capsys):

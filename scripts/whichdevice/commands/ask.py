@@ -21,6 +21,16 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.commands.serving import add_serving_arguments, refuse_serving_options, run_serving
+from whichdevice.commands.values import (
+    LARGEST_TIME,
+    NUMBER,
+    at_least_one,
+    gpu_counts,
+    positive,
+    prices_of,
+    providers_of,
+    usd,
+)
 from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import DEADLINE_HOURS, FORECAST_DEVICES
 from whichdevice.errors import StudyError
@@ -100,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     if args.mode == "serve":
-        return run_serving(args)
+        return run_serving(args, lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1])
     refuse_serving_options(args)
     if args.here:
         return try_here(question_of(args))
@@ -347,56 +357,6 @@ def takes_ports(model: str, devices: str | None, options: Sequence[str]) -> bool
     return named or (whole and full_name(model).startswith(PREFIX))
 
 
-def prices_of(given: Sequence[str]) -> dict[str, float]:
-    """Return the prices that the user names, by device; raises StudyError."""
-    from whichdevice.forecast.targets import find_target
-
-    prices = {}
-    for pair in given:
-        name, _, text = pair.rpartition("=")
-        if not name or not re.fullmatch(NUMBER, text) or not 0 < float(text) < LARGEST_USD:
-            raise StudyError(f'--price {pair}: needs DEVICE=USD, e.g. "RTX 4090=0.45"')
-        prices[find_target(name).device] = float(text)
-    return prices
-
-
-def providers_of(text: str | None) -> tuple[str, ...]:
-    """Return the providers that the user names, as the price sheet writes them; raises StudyError on another."""
-    from whichdevice.config.hardware import hardware_rows
-    from whichdevice.errors import did_you_mean
-
-    if text is None:
-        return ()
-    sheet = {offer.provider.casefold(): offer.provider for row in hardware_rows().values() for offer in row.offers}
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := next((name for name in names if name.casefold() not in sheet), None):
-        raise StudyError(f"--providers {unknown}: no price of theirs is known{did_you_mean(unknown, sheet.values())}")
-    return tuple(sheet[name.casefold()] for name in names)
-
-
-def positive(name: str, value: float | None) -> float | None:
-    """Return a number above 0 or None; raises StudyError."""
-    if value is not None and not 0 < value < LARGEST:
-        raise StudyError(f"{name} {value:g}: a number above 0 is needed")
-    return value
-
-
-def usd(name: str, value: float | None) -> float | None:
-    """Return a price of 0 or more or None; raises StudyError."""
-    if value is not None and not 0 <= value < LARGEST_USD:
-        raise StudyError(f"{name} {value:g}: a price of 0 or more is needed")
-    return value
-
-
-def at_least_one(name: str, value: int | None) -> int | None:
-    """Return a count or None; raises StudyError."""
-    if value is not None and value < 1:
-        raise StudyError(f"{name} {value}: a number of at least 1 is needed")
-    return value
-
-
-LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
-NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
 TIME = re.compile(rf"({NUMBER})\s*(d|h|min|m|s)?")
 
 
@@ -406,17 +366,6 @@ def seconds_of(text: str) -> float:
     if time is None or not 0 < float(time[1]) < LARGEST_TIME:
         raise StudyError(f"--deadline {text}: a time is needed, e.g. 8h, 30min or 3d")
     return float(time[1]) * UNITS[time[2] or "h"]
-
-
-def gpu_counts(text: str) -> tuple[int, ...]:
-    """Return the numbers of GPUs that `--gpus` asks for; raises StudyError."""
-    from whichdevice.forecast.targets import GPU_COUNTS, NODES
-
-    known = {str(count): count for count in (*GPU_COUNTS, *NODES)}
-    names = list(known) if text == "auto" else [name.strip() for name in text.split(",")]
-    if not set(names) <= known.keys():
-        raise StudyError(f"--gpus {text}: {', '.join(known)} are possible, several with commas, or auto")
-    return tuple(known[name] for name in names)
 
 
 def targets_of(

@@ -125,6 +125,11 @@ def _rows(names: Sequence[str] | None) -> list[HardwareRow]:
     return list(found.values())
 
 
+def device_named(name: str) -> str:
+    """Return the row of the sheet that a name means; raises StudyError."""
+    return next(iter(_named(name, hardware_rows()))).device
+
+
 def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]:
     plain = name.strip().casefold()
     shared = {known.casefold(): row for row in sheet.values() if row.kind == "unified" for known in row.names}
