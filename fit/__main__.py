@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any
 
-from fit import language_models, tpu
+from fit import language_models, serving, tpu
 from fit.decisions import RECORD, decisions
 from fit.fitting import (
     DATA,
@@ -59,6 +59,7 @@ def main() -> None:
     card = scorecard(found) | {"small steps": {"all": small_steps(published, whole)}}
     write(card, SCORECARD)
     tpu.main()
+    serving.main()
     decided = decisions(found["models"])
     write(decided, RECORD)
     write_page(found, card, decided)

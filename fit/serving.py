@@ -1,9 +1,9 @@
 """Constants of a server of language models, and how good its forecasts are: `python -m fit.serving`.
 
-fit/data/serving_published.csv has published servers (time of an output token and to the first one at so many requests at
-once), fit/data/serving_decode.csv single users on desktop cards, Macs and CPUs. The factors of an iteration's classes of
-work are fitted by robust least squares of log residuals; n servers of a kind weigh as much as √n. What is left is an
-offset of each model and chip, and spreads that come from servers which the fit did not see.
+fit/data/serving_published.csv has published servers: time of an output token and to the first one at so many requests
+at once. fit/data/serving_decode.csv has single users on desktop cards, Macs and CPUs. The factors of an iteration's
+classes of work are fitted by robust least squares of log residuals; n servers of a kind weigh as much as √n. What is
+left is an offset of each model and chip, and spreads that come from servers which the fit did not see.
 `python -m fit` calls it; serving_page.py writes docs/reference/serving-validation.md.
 """
 
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from scipy.optimize import least_squares
 
 from whichdevice.config.hardware import HardwareRow, hardware_rows
@@ -181,7 +180,7 @@ def published_rows() -> list[Row]:
 
 
 def waits_for_host(rows: Sequence[Row]) -> np.ndarray:
-    """Return which rows are of GPUs that wait for their host [rows]: they draw far less power than at a smaller batch."""
+    """Return which rows are of GPUs that wait for their host: they draw far less power than at a smaller batch."""
     most: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
         if row.watts:
@@ -215,7 +214,19 @@ def decode_rows() -> list[Row]:
         context = 1024.0 if prefill else float(line["context"])
         seconds = context / rate if prefill else 1 / rate
         rows.append(
-            Row(line["source"], line["kind"], server, line["published_as"], 1.0, context, 0.0, seconds, None, None, False)
+            Row(
+                line["source"],
+                line["kind"],
+                server,
+                line["published_as"],
+                1.0,
+                context,
+                0.0,
+                seconds,
+                None,
+                None,
+                False,
+            )
         )
     return rows
 
@@ -550,8 +561,8 @@ def main() -> None:
     write_page(servers, single, first, missed, every, waits)
 
 
-# Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator over
-# those of an H100 and H200 (medians of large products, and of products with at most 16 rows).
+# Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator,
+# over those of an H100 and H200 (medians of large products, and of products with at most 16 rows).
 KERNELS = {
     "half products of Ampere": 0.92,
     "bandwidth of Ampere": 1.11,
