@@ -22,16 +22,21 @@ LEAST_CHOICES = 2  # that hold a target
 PRICE_DRAWS = 200
 
 
-def write_page(
-    servers: Fitted, single: Fitted, first: FirstTokens, missed: np.ndarray, every: Sequence[Row], waits: np.ndarray
-) -> None:
+def write_page(servers: Fitted, single: Fitted, first: FirstTokens, every: Sequence[Row], waits: np.ndarray) -> None:
     """Write the page, and nothing else."""
-    lines = [INTRODUCTION.format(rows=len(every) + len(single.rows)), *_first_table(servers, single, first, missed), ""]
+    lines = [INTRODUCTION.format(rows=len(every) + len(single.rows)), *_first_table(servers, single, first), ""]
     lines += [*_decided(servers), ""]
     lines += [*_left_out(servers, "Time of an output token on data-centre GPUs"), ""]
     lines += [*_left_out(single, "One user of llama.cpp on desktop cards, Macs and CPUs"), ""]
-    lines += [*_first(first, missed), "", *_full(every), "", *_by_model(servers), "", *_not_used(every, waits)]
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines += [
+        *_first(first),
+        "",
+        *_full(every),
+        "",
+        *_by_model(servers),
+        ABOUT_REST.format(waits=int(waits.sum())),
+    ]
+    PAGE.write_text("\n".join(lines), encoding="utf-8")
 
 
 INTRODUCTION = """# Forecasts of servers against published ones
@@ -40,6 +45,28 @@ This page is made by `python -m fit.serving` from {rows:,} published servers of 
 InferenceX, NVIDIA, ML.ENERGY and TensorRT-LLM's overview, llama.cpp's and Ollama's users. What is forecast was left out
 of the fit. A time is off by 10 % when it is 1.1 times or 1 / 1.1 of the published one. The naive rule is all bytes of
 the weights and the cache that a token reads, over the memory's rate by the data sheet.
+"""
+
+
+ABOUT_FIRST = """## Time to the first token
+
+Sources state means of requests that all begin together; the queue is simulated so. InferenceX has SGLang and
+TensorRT-LLM send several tokens at a time, so constants for each engine and source are fitted, too.
+"""
+ABOUT_DECISIONS = """## Decisions
+
+Of the devices and numbers of them that one source measured for one model and one pair of lengths: the cheapest a token,
+by the price sheet, that holds a target of time a token, each with as many requests at once as it can take
+(interpolated). Right: the pick's own measured price is at most 5 % above the best. What limits it: many choices are as
+near to each other as the forecast is to them, so that 8 of 10 picks cost little more than the best.
+"""
+ABOUT_REST = """## Rows that no score is of
+
+- {waits} of ML.ENERGY whose GPUs draw less than 0.8 of their power at a smaller batch: they wait for their host.
+- Runs with tokens drafted ahead, by the source's own list of changes; GB200 in parts of several machines; rows whose
+  weights do not fit into the GPUs that they name. Equal rows count once.
+
+How strongly factors are held to where they start was chosen on these rows, too.
 """
 
 
@@ -60,7 +87,7 @@ def _line(
     )
 
 
-def _first_table(servers: Fitted, single: Fitted, first: FirstTokens, missed: np.ndarray) -> Iterator[str]:
+def _first_table(servers: Fitted, single: Fitted, first: FirstTokens) -> Iterator[str]:
     rows, every = servers.rows, np.ones(len(servers.rows), dtype=bool)
     dense, one = servers.chosen(lambda row: row.dense), servers.chosen(lambda row: row.server.count == 1)
     decode = single.chosen(lambda row: row.kind == "decode")
@@ -74,11 +101,15 @@ def _first_table(servers: Fitted, single: Fitted, first: FirstTokens, missed: np
     yield _line("… one GPU, a server", rows, servers.missed["server"], one, GROUPS["server"])
     for name, words in (("system", "one user of llama.cpp, a device"), ("model", "one user of llama.cpp, a model")):
         yield _line(words, single.rows, single.missed[name], decode, GROUPS[name])
-    its = score(missed)
-    yield (
-        f"| time to the first token below {LOW:g} of full load, a model | {its['rows']:.0f} | "
-        f"{len({row.model for row in first.rows})} | {_percent(its['median_error'])} | × / ÷ {its['within']:.2f} | | |"
-    )
+    for name in ("model", "server"):
+        for engine in ("", "vllm"):
+            chosen = np.array([row.server.engine.startswith(engine) for row in first.rows])
+            its = score(first.left_out(GROUPS[name])[chosen])
+            groups = len({str(GROUPS[name](row)) for row, is_one in zip(first.rows, chosen, strict=True) if is_one})
+            yield (
+                f"| time to the first token below {LOW:g} of full load{', vLLM' if engine else ''}, a {name} | "
+                f"{its['rows']:.0f} | {groups} | {_percent(its['median_error'])} | × / ÷ {its['within']:.2f} | | |"
+            )
 
 
 def _left_out(fitted: Fitted, title: str) -> Iterator[str]:
@@ -98,19 +129,17 @@ def _left_out(fitted: Fitted, title: str) -> Iterator[str]:
         )
 
 
-def _first(first: FirstTokens, missed: np.ndarray) -> Iterator[str]:
-    yield "## Time to the first token"
-    yield ""
-    yield "Sources state means of requests that all begin together; the queue is simulated so. InferenceX has SGLang"
-    yield "and TensorRT-LLM send several tokens at a time, so constants for each engine and source are fitted, too; they"
-    yield "are of other models than the one that is forecast."
-    yield ""
-    yield "| engine, source | rows | median error | 80 % were within |"
-    yield "|---|--:|--:|--:|"
-    kinds = [f"{row.server.engine}, {row.source}" for row in first.rows]
-    for kind in sorted(set(kinds)):
-        its = score(missed[np.array([known == kind for known in kinds])])
-        yield f"| {kind} | {its['rows']:.0f} | {_percent(its['median_error'])} | × / ÷ {its['within']:.2f} |"
+def _first(first: FirstTokens) -> Iterator[str]:
+    yield ABOUT_FIRST
+    yield "| engine, source | rows | median error, a model left out | a server left out | 80 % were within |"
+    yield "|---|--:|--:|--:|--:|"
+    model, server = (first.left_out(GROUPS[name]) for name in ("model", "server"))
+    for kind in sorted(set(first.kinds)):
+        its = score(server[first.kinds == kind])
+        yield (
+            f"| {kind} | {its['rows']:.0f} | {_percent(score(model[first.kinds == kind])['median_error'])} | "
+            f"{_percent(its['median_error'])} | × / ÷ {its['within']:.2f} |"
+        )
 
 
 def _full(every: Sequence[Row]) -> Iterator[str]:
@@ -156,15 +185,6 @@ def _published_as(rows: Sequence[Row], chosen: np.ndarray) -> str:
     return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def _not_used(every: Sequence[Row], waits: np.ndarray) -> Iterator[str]:
-    yield "## Rows that no score is of"
-    yield ""
-    yield f"- {int(waits.sum())} of ML.ENERGY whose GPUs draw less than 0.8 of their power at a smaller batch: they wait"
-    yield "  for their host."
-    yield "- Runs with tokens drafted ahead, by the source's own list of changes; GB200 in parts of several machines;"
-    yield "  rows whose weights do not fit into the GPUs that they name. Equal rows count once."
-
-
 # Decisions
 
 Name = tuple[str, int]  # device and number
@@ -173,12 +193,7 @@ Curve = tuple[np.ndarray, np.ndarray]  # logs of requests at once, and of second
 
 def _decided(servers: Fitted) -> Iterator[str]:
     """The table of decisions."""
-    yield "## Decisions"
-    yield ""
-    yield "Of the devices and numbers of them that one source measured for one model and one pair of lengths: the cheapest"
-    yield "a token, by the price sheet, that holds a target of time a token, each with as many requests at once as it can"
-    yield "take (interpolated). Right: the pick's own measured price is at most 5 % above the best."
-    yield ""
+    yield ABOUT_DECISIONS
     yield "| left out | comparisons | right | naive rule | 8 of 10 picks cost at most | sure picks | of these right |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for name in ("model", "system"):
@@ -240,7 +255,7 @@ def all_choices(servers: Fitted, left_out: str) -> Iterator[Choices]:
             logs = np.log([row.requests, row.seconds, row.seconds / math.exp(miss), row.naive])
             server.setdefault(row.kind_of_server, []).append(tuple(logs))
     for question, names in alike.items():
-        usd = {name: sheet[name[0]].market().usd_per_hour * name[1] for name in names}  # type: ignore[union-attr]
+        usd = {name: sheet[name[0]].market().usd_per_hour * name[1] for name in names}
         columns = {name: [np.array(sorted(rows)).T for rows in its.values()] for name, its in names.items()}
         curves = [{name: [(c[0], c[place]) for c in its] for name, its in columns.items()} for place in (1, 2, 3)]
         yield Choices(usd, *curves, spreads[kinds[question]])
@@ -261,7 +276,7 @@ def decisions(servers: Fitted, left_out: str) -> dict[str, float]:
             if sum(math.isfinite(price) for price in measured.values()) < LEAST_CHOICES:
                 continue
             forecast, naive = choices.prices(choices.forecast, target), choices.prices(choices.naive, target)
-            pick, by_rule = (min(prices, key=lambda name, its=prices: its[name]) for prices in (forecast, naive))  # type: ignore[misc]
+            pick, by_rule = (min(prices, key=lambda name, its=prices: its[name]) for prices in (forecast, naive))
             best = min(measured.values())
             found.append((measured[pick] / best, measured[by_rule] / best, choices.chance(pick, target)))
     pick_price, rule_price, chance = np.array(found).T

@@ -6,8 +6,15 @@ import pytest
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.serving.forecast import (
-    LIKE_OTHERS, TESTED, UNTESTED, ServingForecast, engine_for, serve, serve_all, slowness,
-)  # fmt: skip
+    LIKE_OTHERS,
+    TESTED,
+    UNTESTED,
+    ServingForecast,
+    engine_for,
+    serve,
+    serve_all,
+    slowness,
+)
 from whichdevice.forecast.serving.server import Server
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
 
