@@ -199,7 +199,7 @@ def decide(
     cheaper = [one for one in best if _usd(one) <= CHEAPER * _usd(pick)]
     rival = next((one for one in choices if one.server.device != pick.server.device), None)
     return replace(
-        answer, pick=pick, rival=rival if rival and _usd(rival) <= SAME * _usd(pick) else None,
+        answer, pick=pick, rival=rival if rival and pick.usd_per_hour and _usd(rival) <= SAME * pick.usd_per_hour else None,
         take_over=_take_over(pick, [option.server for option in choices], load),
         api=None if api is None else _api(api, [option.server for option in options if _is_choice(option)], load),
         other_formats=tuple(cheaper),
@@ -214,8 +214,9 @@ def _is_choice(option: Option) -> bool:
 
 def _choices(options: Sequence[Option]) -> list[Option]:
     """Those that hold the targets, the cheapest first; those that are likely to where nothing is surer."""
-    able = [option for option in options if _is_choice(option) and option.sure is not None]
-    able = able or [option for option in options if option.server.price is not None and option.sure is not None]
+    known = [option for option in options if option.sure is not None]
+    able = [option for option in known if _is_choice(option)]
+    able = able or [option for option in known if option.server.price is not None] or known
     for least in (SURE, LIKELY):
         if found := [option for option in able if (option.sure or 0.0) >= least]:
             return sorted(found, key=lambda option: (_usd(option), -(option.sure or 0.0)))
@@ -252,7 +253,7 @@ def _take_over(pick: Option, servers: Sequence[Server], load: Load) -> tuple[flo
     start = load.rps if load.rps is not None else pick.server.safe
     mine = [server for server in servers if server.device == pick.server.device]
     others = [server for server in servers if server.device != pick.server.device]
-    if not others or start <= 0:
+    if not others or start <= 0 or pick.usd_per_hour is None:
         return None
     for rps in start * np.geomspace(1, MAX_TIMES, STEPS):
         best = min(others, key=lambda server: server.usd_for(float(rps)))

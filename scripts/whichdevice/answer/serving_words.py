@@ -22,6 +22,7 @@ SENTENCES = {
     "here_request": "Use this machine: USD {usd} an hour of electricity; {sure} to hold {targets}.",
     "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million {unit}s{at}; {sure} to "
     "hold {targets}.",
+    "unpriced": "Use {name}{servers}: no price is known (--price {price}); {sure} to hold {targets}.",
     "servers": " ({count} servers of {each})",
     "at": " at {rps} requests a second",
     "at_full": " when full",
@@ -111,7 +112,8 @@ def decision(answer: Serving) -> str:
     of_here = "here_request" if answer.load.unit == "request" else "here"
     each = f"{server.count}" if server.count > 1 else "one"
     return say(
-        of_here if server.here else "buy" if bought else "rent",
+        of_here if server.here else "unpriced" if server.price is None else "buy" if bought else "rent",
+        price=f'"{server.device}=USD"',
         name=pick.name if pick.name != server.device else f"{article(server.device)} {server.device}",
         servers=say("servers", count=pick.servers, each=each) if pick.servers > 1 else "",
         usd=_usd(pick.usd_per_hour),

@@ -5,12 +5,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from whichdevice.answer.serving import Load, Log, Price, Server, Serving, decide
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.prices import USD_PER_KWH
-from whichdevice.errors import StudyError, did_you_mean
+from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import GROUPS, find_target
 from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
 from whichdevice.planning.request_log import RequestLog
@@ -33,11 +34,11 @@ GGUF_LIKE = {
     "awq": SMALL, "gptq": SMALL, "nvfp4": SMALL, "int4_experts": SMALL, "fp8": "q8_0", "int8": "q8_0",
 }  # fmt: skip
 # The least compute capability on which vLLM has kernels for a format (docs.vllm.ai, features/quantization, and its page
-# on FP8); AMD's have those of AMD_FORMATS.
+# on FP8); AMD's and TPUs have those below.
 MIN_CAPABILITY = {
     "bf16": 7.0, "gptq": 7.0, "awq": 7.5, "int8": 7.5, "fp8": 7.5, "nvfp4": 8.0, "mxfp4": 8.0, "int4_experts": 8.0,
 }  # fmt: skip
-AMD_FORMATS = ("bf16", "fp8", "mxfp4")
+AMD_FORMATS, TPU_FORMATS = ("bf16", "fp8", "mxfp4"), ("bf16", "int8")
 YEARS_HOURS = 3 * 8766.0  # over which a computer is paid
 HERE, HERE_WATTS = "this machine", 100.0
 
@@ -111,7 +112,9 @@ def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bo
     capability = row.compute_capability or ""
     if capability.startswith("gfx"):
         return kept.name in AMD_FORMATS
-    return row.kind != "gpu" or (bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name])
+    if row.kind == "tpu":
+        return kept.name in TPU_FORMATS
+    return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
 
 
 def _rows(names: Sequence[str] | None) -> list[HardwareRow]:
@@ -143,7 +146,8 @@ def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]
     try:
         return [find_target(name).row]
     except StudyError as error:
-        raise StudyError(f"{error}{did_you_mean(plain, list(shared))}") from None
+        near = get_close_matches(plain, shared, 1, 0.7)
+        raise StudyError(f"{error}; or {shared[near[0]].device}?" if near else str(error)) from None
 
 
 def _forecast(question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]]) -> list[Server]:
