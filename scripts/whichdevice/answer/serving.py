@@ -198,8 +198,9 @@ def decide(
     pick = choices[0]
     cheaper = [one for one in best if _usd(one) <= CHEAPER * _usd(pick)]
     rival = next((one for one in choices if one.server.device != pick.server.device), None)
+    near = rival is not None and pick.usd_per_hour is not None and _usd(rival) <= SAME * pick.usd_per_hour
     return replace(
-        answer, pick=pick, rival=rival if rival and pick.usd_per_hour and _usd(rival) <= SAME * pick.usd_per_hour else None,
+        answer, pick=pick, rival=rival if near else None,
         take_over=_take_over(pick, [option.server for option in choices], load),
         api=None if api is None else _api(api, [option.server for option in options if _is_choice(option)], load),
         other_formats=tuple(cheaper),

@@ -27,7 +27,7 @@ UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 MAX_SECONDS, MAX_TOKENS, MAX_RPS, MAX_USD = 3600.0, 10_000_000, 1e6, 1e6
 # Options of other modes with their defaults: those of a training, and those of a step, which predictions have.
 OF_TRAINING: dict[str, object] = {
-    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "budget", "only")),
+    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "budget", "only", "interruptions", "grid")),
     "spot": False, "hour_usd": 0.0, "largest": False, "here": False,
 }  # fmt: skip
 OF_A_STEP: dict[str, object] = {
