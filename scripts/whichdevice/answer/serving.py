@@ -44,6 +44,9 @@ class Price:
     high: float
     words: str
     bought_usd: float | None = None  # of a computer to buy, whose hour is a share of that and its electricity
+    provider: str = ""  # that asks the lowest price ...
+    lowest: float = 0.0  # ... of one device
+    providers: int = 0
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,10 @@ def _price(question: ServingQuestion, row: HardwareRow, count: int) -> Price | N
     market = row.market(providers=question.providers)
     if market is None:
         return None
-    return Price(market.usd_per_hour * count, market.low * count, market.high * count, market.words)
+    return Price(
+        market.usd_per_hour * count, market.low * count, market.high * count, market.words,
+        provider=market.lowest.provider, lowest=market.lowest.usd_per_hour, providers=market.providers,
+    )  # fmt: skip
 
 
 def _this_machine() -> HardwareRow:
