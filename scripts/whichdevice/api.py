@@ -281,9 +281,11 @@ class Served:
 
     def _repr_html_(self) -> str:
         from whichdevice.answer.serving_words import page_parts
+        from whichdevice.report.chart import serving_chart
         from whichdevice.report.page import page
 
-        return _frame(page("ask.html", answers=[page_parts(self.answer)]), "Which server?")
+        parts = page_parts(self.answer, serving_chart(self.answer))
+        return _frame(page("ask.html", answers=[parts]), "Which server?")
 
 
 def serve(

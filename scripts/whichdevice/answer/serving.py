@@ -20,6 +20,7 @@ MAX_SERVERS = 64
 SAME = 1.05  # times the price of the pick, up to which another costs about the same
 CHEAPER = 0.9  # times a price, below which another choice is named
 STEPS, MAX_TIMES = 600, 100.0  # loads at which a take-over is looked for, up to so many times the load
+CURVES = 3  # devices of the picture
 MILLION, HOUR = 1e6, 3600.0
 
 
@@ -250,6 +251,17 @@ def best_of_each(options: Sequence[Option], pick: Option | None) -> list[Option]
     for option in [*([pick] if pick else []), *options]:
         best.setdefault(option.server.device, option)
     return [option for option in options if any(option is one for one in best.values())]
+
+
+def usd_over_load(answer: Serving, loads: Sequence[float]) -> dict[str, list[float]]:
+    """Return USD a million tokens at each load, of the pick's device and of the next ones; infinite where none holds."""
+    devices = [option.server.device for option in best_of_each(answer.options, answer.pick) if _is_choice(option)]
+    curves = {}
+    for device in devices[:CURVES]:
+        servers = [option.server for option in answer.options if option.server.device == device]
+        hours = [min(server.usd_for(load) for server in servers) for load in loads]
+        curves[device] = [usd / HOUR / (load * answer.load.answer) * MILLION for usd, load in zip(hours, loads, strict=True)]
+    return curves
 
 
 def _take_over(pick: Option, servers: Sequence[Server], load: Load) -> tuple[float, Option] | None:

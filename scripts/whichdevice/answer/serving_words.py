@@ -344,12 +344,12 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.rjust(size) if place else cell.ljust(size) for place, (cell, size) in cells).rstrip()
 
 
-def page_parts(answer: Serving, everything: bool = False) -> dict[str, Any]:
-    """Return what the page of an answer shows, under its names."""
+def page_parts(answer: Serving, chart: str, everything: bool = False) -> dict[str, Any]:
+    """Return what the page of an answer shows, under its names; `chart` is its picture."""
     below, rows = notes(answer, everything), cells(answer, everything)
     return {
-        "title": title(answer), "lines": lines(answer), "live": None, "chart": "", "head": head(answer), "cells": rows,
-        "notes": below, "lasting": below,
+        "title": title(answer), "lines": lines(answer), "live": None, "chart": chart, "head": head(answer),
+        "cells": rows, "notes": below, "lasting": below,
     }  # fmt: skip
 
 
