@@ -254,13 +254,14 @@ def best_of_each(options: Sequence[Option], pick: Option | None) -> list[Option]
 
 
 def usd_over_load(answer: Serving, loads: Sequence[float]) -> dict[str, list[float]]:
-    """Return USD a million tokens at each load, of the pick's device and of the next ones; infinite where none holds."""
+    """Return USD a million tokens at each load, of the pick's device and the next ones; infinite where none holds."""
     devices = [option.server.device for option in best_of_each(answer.options, answer.pick) if _is_choice(option)]
     curves = {}
     for device in devices[:CURVES]:
         servers = [option.server for option in answer.options if option.server.device == device]
         hours = [min(server.usd_for(load) for server in servers) for load in loads]
-        curves[device] = [usd / HOUR / (load * answer.load.answer) * MILLION for usd, load in zip(hours, loads, strict=True)]
+        tokens = [load * answer.load.answer * HOUR for load in loads]
+        curves[device] = [usd / number * MILLION for usd, number in zip(hours, tokens, strict=True)]
     return curves
 
 

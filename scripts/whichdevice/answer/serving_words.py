@@ -92,8 +92,8 @@ def title(answer: Serving) -> str:
     if load.unit == "request":
         return say("title_request", model=name, ttft=time_words(load.ttft))
     return say(
-        "title", model=name, weights=format_of(answer), engine=engine_of(answer), prompt=number(load.prompt), answer=number(load.answer),
-        ttft=time_words(load.ttft), tpot=time_words(load.tpot),
+        "title", model=name, weights=format_of(answer), engine=engine_of(answer), prompt=number(load.prompt),
+        answer=number(load.answer), ttft=time_words(load.ttft), tpot=time_words(load.tpot),
     )  # fmt: skip
 
 
