@@ -108,6 +108,8 @@ class Device:
     usd: float | None
     usd_low: float | None
     usd_high: float | None
+    kwh: float | None
+    co2_kg: float | None
     sure: float | None  # chance that no choice is better
     ruled_out: str | None  # why it is no choice, in words
 
@@ -181,6 +183,11 @@ def ask(
     by: By = "cost",
     deadline_h: float = DEADLINE_HOURS,
     budget_usd: float | None = None,
+    providers: Sequence[str] = (),
+    prices: Mapping[str, float] | None = None,
+    spot: bool = False,
+    interruptions: float | None = None,
+    grid: float | None = None,
     measure: bool = True,
 ) -> Asked:
     """Which device for this model: measured on this machine's CPU and forecast for `devices`, ten unless named.
@@ -188,6 +195,8 @@ def ask(
     `model` is a file or a built-in name as in `whichdevice ask`, a compiled Keras model, or a torch.nn.Module. `x` and
     `y` are arrays of examples, or x gives such pairs; a module needs them, and `loss(output, target)` unless it has its
     own; `optimizer(module)` is AdamW unless given. `examples` is how many an epoch has; unless given, x is counted.
+    `providers` are those that you rent from, `prices` yours of an hour by device, `interruptions` how often in an hour
+    a spot machine goes, `grid` g of CO2 a kilowatt-hour.
     Raises StudyError in one line.
     """
     script_arguments: tuple[str, ...] = ()
@@ -211,6 +220,11 @@ def ask(
         by=by,
         deadline=(values.positive("ask: deadline_h", deadline_h) or DEADLINE_HOURS) * HOUR,
         budget=values.positive("ask: budget_usd", budget_usd),
+        providers=values.providers_of(",".join(providers) or None),
+        prices=values.prices_of([f"{name}={usd:f}" for name, usd in (prices or {}).items()]),
+        spot=spot,
+        interruptions=values.rate_of(None if interruptions is None else f"{interruptions:f}"),
+        grid=values.grams_of(None if grid is None else f"{grid:f}"),
     )
     question = Question(
         model=Model.read(name),
@@ -267,9 +281,11 @@ class Served:
 
     def _repr_html_(self) -> str:
         from whichdevice.answer.serving_words import page_parts
+        from whichdevice.report.chart import serving_chart
         from whichdevice.report.page import page
 
-        return _frame(page("ask.html", answers=[page_parts(self.answer)]), "Which server?")
+        parts = page_parts(self.answer, serving_chart(self.answer))
+        return _frame(page("ask.html", answers=[parts]), "Which server?")
 
 
 def serve(
@@ -450,5 +466,6 @@ def _known(option: Option) -> Device:
     hours = [each and each / HOUR for each in (option.seconds, option.seconds_low, option.seconds_high)]
     return Device(
         option.device, row.fits, row.evidence, row.step_time, hours[0], hours[1], hours[2], option.usd, option.usd_low,
-        option.usd_high, option.sure, None if option.ruled_out is None else why_words(option.ruled_out),
+        option.usd_high, option.kwh, option.co2, option.sure,
+        None if option.ruled_out is None else why_words(option.ruled_out),
     )  # fmt: skip

@@ -26,9 +26,11 @@ from whichdevice.commands.values import (
     NUMBER,
     at_least_one,
     gpu_counts,
+    grams_of,
     positive,
     prices_of,
     providers_of,
+    rate_of,
     usd,
 )
 from whichdevice.config.load import parse_yaml
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from whichdevice.planning.one_model import OneModel, Question
 
 MODES = ("train", "predict", "generate")  # of a step; ask has --mode serve, too
+BY = ("cost", "time", "energy", "co2")
 UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
 ASK_FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
 
@@ -55,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in ("examples", "epochs", "steps", "tokens"):
         size.add_argument(f"--{name}", type=float, metavar="N")
     wants = parser.add_argument_group("what you want")
-    wants.add_argument("--by", choices=("cost", "time"), default="cost", help="cost: the cheapest within the deadline")
+    wants.add_argument("--by", choices=BY, default="cost", help="cost: the cheapest within the deadline")
     usual = f"{DEADLINE_HOURS:g}h"
     wants.add_argument("--deadline", default=usual, metavar="TIME", help=f"e.g. 8h, 30min, 3d; default: {usual}")
     wants.add_argument("--budget", type=float, metavar="USD", help="at most so much for the whole")
@@ -64,6 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--hour-usd", type=float, default=0.0, metavar="USD", help="what an hour of waiting costs you")
     wants.add_argument("--providers", metavar="NAMES", help="that you rent from: RunPod,Lambda; default: any")
     wants.add_argument("--price", action="append", default=[], metavar="DEVICE=USD", help="an hour of it; repeatable")
+    wants.add_argument("--interruptions", metavar="RATE", help=INTERRUPTIONS_HELP)
+    wants.add_argument("--grid", metavar="G_PER_KWH", help="g of CO2 a kWh, or a region's name; default: by region")
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)
     add("--gpus", metavar="N", help=GPUS_HELP)
@@ -76,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
+    add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
@@ -93,6 +99,7 @@ def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = M
     parser.set_defaults(passed_on=[])
 
 
+INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
 DEVICES_HELP = 'names and groups with commas, e.g. L4,tpu,"A100 SXM 80GB"; groups: tpu, gpu, free, desktop, cloud, '
@@ -114,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     refuse_serving_options(args)
     if args.here:
         return try_here(question_of(args))
-    return show(question_of(args), args.html, args.json, args.all)
+    return show(question_of(args), args.html, args.json, Screen(args.all, args.energy))
 
 
 def question_of(args: argparse.Namespace) -> "Question":
@@ -141,14 +148,13 @@ def question_of(args: argparse.Namespace) -> "Question":
     )
 
 
-def show(question: "Question", page: Path | None, as_json: bool, everything: bool) -> int:
+def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen") -> int:
     """Print the answer of a question, and write it as a page."""
     from whichdevice.answer import words
 
-    screen = Screen(everything)
     asked, answers = answered(question, screen if screen.live and not as_json else None)
     if page is not None:
-        write_page(answers, page, everything)
+        write_page(answers, page, screen.everything)
     if as_json:
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
@@ -311,16 +317,17 @@ def write_page(answers: "Sequence[Answer]", page: Path, everything: bool) -> Non
 class Screen:
     """The answer on standard output; on a terminal the next one is drawn over the last."""
 
-    def __init__(self, everything: bool) -> None:
+    def __init__(self, everything: bool, energy: bool = False) -> None:
         self.live = sys.stdout.isatty()
-        self._everything, self._drawn, self._rows = everything, 0, 0
+        self.everything, self._energy, self._drawn, self._rows = everything, energy, 0, 0
 
     def show(self, answers: "Sequence[Answer]", below: Sequence[str], rows: int = 0) -> None:
         """Print answers, and lines that go below them; `rows` of the terminal have other lines since the first."""
         from whichdevice.answer.table import text
 
         size = get_terminal_size((100, 40))
-        parts = [line for answer in answers for line in [*text(answer, size.columns, self._everything), ""]]
+        texts = [text(answer, size.columns, self.everything, self._energy) for answer in answers]
+        parts = [line for lines in texts for line in [*lines, ""]]
         lines = [*parts[:-1], *below]
         up = self._drawn + rows - self._rows
         if self._drawn and up < size.lines:
@@ -339,7 +346,8 @@ def wants_of(args: argparse.Namespace) -> "Wants":
         **size, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
         here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
-        port=takes_ports(args.model, args.devices, args.option),
+        port=takes_ports(args.model, args.devices, args.option), interruptions=rate_of(args.interruptions),
+        grid=grams_of(args.grid),
     )  # fmt: skip
 
 

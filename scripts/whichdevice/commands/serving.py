@@ -26,11 +26,13 @@ TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|min)?")
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 MAX_SECONDS, MAX_TOKENS, MAX_RPS, MAX_USD = 3600.0, 10_000_000, 1e6, 1e6
 # Options of other modes with their defaults: those of a training, and those of a step, which predictions have.
-OF_TRAINING = {
-    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "budget", "only")),
+OF_TRAINING: dict[str, object] = {
+    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "budget", "only", "interruptions", "grid")),
     "spot": False, "hour_usd": 0.0, "largest": False, "here": False,
 }  # fmt: skip
-OF_A_STEP = {"sequence_length": None, "precision": None, "backend": None, "exact": False, "option": [], "again": False}
+OF_A_STEP: dict[str, object] = {
+    "sequence_length": None, "precision": None, "backend": None, "exact": False, "option": [], "again": False,
+}  # fmt: skip
 OWN = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests", "longest")
 
 
@@ -181,9 +183,10 @@ def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
+        from whichdevice.report.chart import serving_chart
         from whichdevice.report.page import render
 
-        render("ask.html", args.html, answers=[words.page_parts(answer, args.all)])
+        render("ask.html", args.html, answers=[words.page_parts(answer, serving_chart(answer), args.all)])
     if args.json:
         print(words.as_json(answer))
         return 0

@@ -1,11 +1,13 @@
 """Values of options of the commands: numbers, prices, providers and counts, each checked in one line."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
 from whichdevice.errors import StudyError
 
 LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
+MAX_RATE, MAX_GRAMS = 60.0, 2000.0
 NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
 
 
@@ -66,3 +68,28 @@ def gpu_counts(text: str) -> tuple[int, ...]:
     if not set(names) <= known.keys():
         raise StudyError(f"--gpus {text}: {', '.join(known)} are possible, several with commas, or auto")
     return tuple(known[name] for name in names)
+
+
+def rate_of(text: str | None) -> float | None:
+    """Return how often in an hour a machine is taken away, from 0.1 or 10%; raises StudyError."""
+    if text is None:
+        return None
+    found = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
+    rate = float(found[1]) / (100 if found[2] else 1) if found else math.inf
+    if rate > MAX_RATE:
+        raise StudyError(f"--interruptions {text}: times an hour are needed, e.g. 0.1 or 10%, at most {MAX_RATE:g}")
+    return rate
+
+
+def grams_of(text: str | None) -> float | None:
+    """Return g of CO2 a kilowatt-hour, from a number or the name of a region; raises StudyError."""
+    from whichdevice.config.grids import grids
+    from whichdevice.errors import did_you_mean
+
+    if text is None:
+        return None
+    if re.fullmatch(NUMBER, text.strip()) and float(text) <= MAX_GRAMS:
+        return float(text)
+    if (grid := grids().get(text.strip().casefold())) is None:
+        raise StudyError(f"--grid {text}: g of CO2 a kWh are needed, or a region{did_you_mean(text, list(grids()))}")
+    return grid.g_per_kwh

@@ -74,6 +74,7 @@ class Loss(NamedTuple):
 class Watching(Watcher):
     """Stops a script where a gradient is taken in a jitted function, or of one."""
 
+    package = "JAX"
     missing = "no function under jax.jit took a gradient"
     latest: ClassVar["Watching"]  # of the process: libraries keep the functions that an earlier one replaced
 

@@ -40,6 +40,7 @@ MOST_KEPT = 2e8  # parameters of a model that is kept as its configuration: its 
 class Watching(Watcher):
     """Stops a script where it calls `fit` or `train_on_batch` of a Keras model, or opens a GradientTape."""
 
+    package = "Keras"
     missing = "nothing called fit"
 
     def __init__(self, run: Run) -> None:

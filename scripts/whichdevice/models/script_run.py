@@ -36,19 +36,22 @@ from typing import Any, ClassVar, NoReturn
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.models.address import Address
+from whichdevice.models.address import Address, file_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
 from whichdevice.models.pipeline import Rate
+from whichdevice.models.stand_ins import StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
+WATCH_IT = ", or put its step into `with whichdevice.watch(optimizer):`"
 SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
     KERAS: "keras_script", "tensorflow": "keras_script", "tf_keras": "keras_script",
     JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
     "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
+    "deepspeed": "torch_script",
 }  # fmt: skip
 
 
@@ -68,6 +71,8 @@ class Found:
     notes: tuple[str, ...] = ()  # sentences for the answer: what runs on the host, how lengths vary
     pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
+    gpus: int = 1  # that the script has to see
+    between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
 
     def declaration(self) -> Declaration:
         """Return it as constants of a model file; `examples` limits what is read of streamed data."""
@@ -116,8 +121,9 @@ def is_own(file: str, path: Path) -> bool:
 class Run:
     """One run of a script until its training starts."""
 
-    def __init__(self, path: Path, start: Callable[[], dict[str, Any]] | None = None) -> None:
+    def __init__(self, path: Path, start: Callable[[], dict[str, Any]] | None = None, gpus: int = 1) -> None:
         self.path = path.absolute()
+        self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
         self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
         self.watchers: dict[str, Watcher] = {}  # by module
@@ -170,14 +176,15 @@ class Run:
             self.watcher(name)
         thread = threading.Thread(target=self._run, args=(imported,), daemon=True)
         size = threading.stack_size(STACK_BYTES)
-        with as_main(self.path, arguments), self._harmless(), _Imports(self):
+        absent = StandIns(file_address(str(self.path)).files(), lambda name: self.watcher(TORCH).stand_in(name))
+        with as_main(self.path, arguments), self._harmless(), absent, _Imports(self):
             thread.start()
             threading.stack_size(size)
             self._done.wait()
             self.over = True
             for watcher in self.watchers.values():
                 watcher.detach()
-        if self._error is not None:
+        if self._error is not None and not any(watcher.has_started for watcher in self.watchers.values()):
             raise self._error
 
     def _ended(self) -> Script:
@@ -186,8 +193,11 @@ class Run:
         for _, watcher in watchers:
             if (script := watcher.ended(self._variables or {})) is not None:
                 return script
-        missing = next((watcher.missing for _, watcher in watchers), "nothing imported Keras, PyTorch or JAX")
-        raise StudyError(f"{self.path.name}: ended, and {missing}: {NAME_IT}")
+        seen = next((watcher for _, watcher in watchers), None)
+        if seen is None:
+            raise StudyError(f"{self.path.name}: ended, and nothing imported Keras, PyTorch or JAX: {NAME_IT}")
+        add = WATCH_IT if seen.package == "PyTorch" else ""
+        raise StudyError(f"{self.path.name}: ended, and {seen.missing} ({seen.package}): {NAME_IT}{add}")
 
     def _run(self, imported: Sequence[str]) -> None:
         for name in imported:
@@ -271,11 +281,21 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 class Watcher(ABC):
     """One framework's part of a run: stops the script where its training starts. A module names its own `Watching`."""
 
-    missing: ClassVar[str]  # why a script that ended shows no training
+    package: ClassVar[str]  # its name
+
+    @property
+    @abstractmethod
+    def missing(self) -> str:
+        """Return why a script that ended shows no training."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.replacements = ExitStack()
+
+    @property
+    def has_started(self) -> bool:
+        """Return whether it has seen a training that goes on for a while."""
+        return False
 
     @abstractmethod
     def attach(self, package: ModuleType) -> None:
@@ -284,6 +304,10 @@ class Watcher(ABC):
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
         """Return what a script shows that ended by itself with these variables; None: no training of this framework."""
         return None
+
+    def stand_in(self, package: str) -> Mapping[str, Any]:
+        """Return what stands for a package that is not here."""
+        return {}
 
     def replace(self, owner: Any, name: str, value: Any) -> None:
         """Put a value in place of a public attribute until the run is over."""
@@ -333,9 +357,9 @@ class _Attaching(Loader):
         self.run.attach(module.__name__)
 
 
-def run_watched(path: Path, arguments: Sequence[str]) -> Script:
+def run_watched(path: Path, arguments: Sequence[str], gpus: int = 1) -> Script:
     """Run a script in this process until its training starts; see `Run.result`."""
-    return Run(path).result(arguments)
+    return Run(path, gpus=gpus).result(arguments)
 
 
 def called_in(path: Path, name: str) -> bool:

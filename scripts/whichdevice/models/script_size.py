@@ -91,7 +91,7 @@ def sizes(
     else:
         examples = steps * size
     if epochs is None and loops.unknown is None:
-        epochs = _epochs_in(scopes)
+        epochs = named_count(scopes)
     return {"examples": examples, "epochs": epochs, "unknown": loops.unknown}
 
 
@@ -145,6 +145,7 @@ class Stack:
             Loop(node, {**part.module, **part.variables}, part.line)
             for part in self._own
             for node in _around(trees[part.code.co_filename], part.line)
+            if not _steps_each(node, part.variables)
         ]
 
     @cached_property
@@ -164,7 +165,7 @@ class Stack:
             return Loops(1, total) if not epochs or total % epochs else Loops(epochs, total // epochs)
         if epochs is None:
             endless = next(loop for loop, count in zip(loops, turns, strict=True) if count is None)
-            named = _epochs_in(self.scopes) if "epoch" in _header(endless.node) else None
+            named = named_count(self.scopes) if "epoch" in _header(endless.node) else None
             return Loops(named, batches=steps, unknown=None if named else _no_end(endless))
         if isinstance(last.node, ast.For) and not _counts(last.node.iter):
             return Loops(epochs, batches=steps)
@@ -188,6 +189,14 @@ class Stack:
         if not loop.node.lineno <= inner.line <= (loop.node.end_lineno or 0):
             trees.append((_function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
+
+
+def _steps_each(node: ast.For | ast.While, variables: Mapping[str, Any]) -> bool:
+    """Whether a loop is over the optimisers of a step."""
+    if isinstance(node, ast.While):
+        return False
+    names = (part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
+    return any(hasattr(variables.get(name), "param_groups") for name in names)
 
 
 def _no_end(loop: Loop) -> str:
@@ -423,14 +432,14 @@ def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
     raise LookupError
 
 
-def _epochs_in(scopes: Sequence[Mapping[str, Any]]) -> int | None:
-    """The number of epochs by the usual names of variables and of what holds settings."""
+def named_count(scopes: Sequence[Mapping[str, Any]], names: Sequence[str] = EPOCHS) -> int | None:
+    """A number, as that of epochs, by its usual names of variables and in what holds settings."""
     for scope in scopes:
         for name, value in scope.items():
-            if name.lower() in EPOCHS and _is_count(value):
+            if name.lower() in names and _is_count(value):
                 return int(value)
         for held in _held([scope]):
-            for name in EPOCHS:
+            for name in names:
                 value = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
                 if value is not None and _is_count(value):
                     return int(value)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -36,10 +37,15 @@ from whichdevice.models.script_run import Found, Run, calls_of, run_watched
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
 START_SECONDS = 600.0  # that a script may take before its training
+GPUS, MAX_GPUS = "WHICHDEVICE_SCRIPT_GPUS", 8  # that a script sees
+KILLED = "killed before its training started, as this machine's memory ran out: read less of its data first"
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
-QUIETLY = {"MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu"}  # a search for TPUs takes a minute
+QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
+    "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "WANDB_MODE": "disabled",
+    "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug",
+}  # fmt: skip
 TRAINING = {
-    "fit", "fit_generator", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",
+    "fit", "fit_generator", "learn", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",
     "value_and_grad", "filter_grad", "filter_value_and_grad",
 }  # fmt: skip
 
@@ -47,7 +53,7 @@ TRAINING = {
 def is_script(path: Path) -> bool:
     """Whether a file trains by itself: it calls `fit`, `step`, `train` or the like, and has no function `model`.
 
-    A file that runs what another one beside it defines may train there.
+    A file that runs what another one beside it, or a library of a framework, defines may train there.
 
     A model file of Keras that looks words up is run as one: that part of its model belongs to the host.
     """
@@ -61,7 +67,7 @@ def is_script(path: Path) -> bool:
     names = {getattr(callee, "attr", getattr(callee, "id", "")) for callee in used}
     if any(isinstance(node, ast.FunctionDef) and node.name == "model" for node in tree.body):
         return bool(names & {*LOOK_UPS}) and framework_of(tree) == KERAS
-    return bool(names & TRAINING) or _runs_others(tree, path.parent)
+    return bool(names & TRAINING) or _runs_others(tree, path.parent) or (_calls(tree) and framework_of(tree, "") != "")
 
 
 def _runs_others(tree: ast.Module, folder: Path) -> bool:
@@ -71,8 +77,12 @@ def _runs_others(tree: ast.Module, folder: Path) -> bool:
     modules += [node.module for node in imports if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     first = {module.partition(".")[0] for module in modules}
     beside = any((folder / f"{name}.py").is_file() or (folder / name).is_dir() for name in first)
-    calls = (node for node in tree.body if isinstance(node, ast.Expr | ast.If) and next(calls_of(node), None))
-    return beside and any(calls)
+    return beside and _calls(tree)
+
+
+def _calls(tree: ast.Module) -> bool:
+    """Whether a file calls something when it is run, beyond what its variables are made of."""
+    return any(isinstance(node, ast.Expr | ast.If) and next(calls_of(node), None) for node in tree.body)
 
 
 def trains(address: Address) -> bool:
@@ -118,6 +128,8 @@ def probe(address: Address) -> Found:
         raise StudyError(f"{address.label}: its training did not start within {START_SECONDS:g} s") from None
     training = known(address)
     if done.returncode or training is None:
+        if done.returncode == -signal.SIGKILL:
+            raise StudyError(f"{address.label}: {KILLED}")
         lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
         raise StudyError(lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}")
     return training
@@ -164,7 +176,7 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
         kept = kept_keras(_kept(address), address.path, address.arguments)
         if kept is not None:
             return kept
-    return run_watched(address.path, address.arguments).functions
+    return run_watched(address.path, address.arguments, training.gpus if training else 1).functions
 
 
 def _kept(address: Address) -> Path:
@@ -206,9 +218,16 @@ def main() -> NoReturn:
 
 def _look(address: Address) -> None:
     assert address.path is not None
-    run = Run(address.path)
+    gpus = int(os.environ.get(GPUS, 1))
+    run = Run(address.path, gpus=gpus)
     sys.addaudithook(run.audit)
-    script = run.result(address.arguments)
+    try:
+        script = run.result(address.arguments)
+    except StudyError:
+        if not run.counts_gpus or gpus >= MAX_GPUS:
+            raise
+        os.environ[GPUS] = str(2 * gpus)  # a script for several GPUs may refuse to run on fewer
+        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])
     training = script.found
     try:
         training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))

@@ -9,10 +9,14 @@ This is the one file that replaces names of PyTorch and Lightning, in the proces
 back when the script is over. Tensors that are sent to a device of CUDA stay where they are: `Tape` sees to that.
 """
 
+import inspect
+import json
+import multiprocessing.process
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial, partialmethod, wraps
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +30,7 @@ FAKE_CARD = SimpleNamespace(
 )
 ANSWERS: Mapping[str, Any] = {
     "is_available": True, "is_initialized": True, "is_bf16_supported": True, "is_tf32_supported": True,
-    "device_count": 1, "current_device": 0, "get_device_name": FAKE_CARD.name, "get_device_properties": FAKE_CARD,
+    "current_device": 0, "get_device_name": FAKE_CARD.name, "get_device_properties": FAKE_CARD,
     "get_device_capability": (FAKE_CARD.major, FAKE_CARD.minor), "mem_get_info": (MEMORY, MEMORY), "utilization": 0,
     "memory_stats": {}, "memory_summary": "", "get_arch_list": [], "get_rng_state_all": [], "initial_seed": 0,
     **{f"{most}memory_{what}": 0 for most in ("", "max_") for what in ("allocated", "reserved", "cached")},
@@ -104,20 +108,68 @@ class Whole(torch.nn.Module):
         return torch.nn.utils.clip_grad_norm_(self.parameters(), norm)
 
 
+class Engine(Whole):
+    """Stands for DeepSpeed's: the module, its loss's gradients, and a step of the optimiser after so many batches."""
+
+    local_rank = global_rank = 0
+    device = torch.device("cpu")
+
+    def __init__(self, module: torch.nn.Module, optimizer: Any, schedule: Any, settings: Mapping[str, Any]) -> None:
+        super().__init__(module)
+        self.optimizer, self.lr_scheduler, self._settings = optimizer, schedule, settings
+        self.micro_steps = self.global_steps = 0
+
+    def backward(self, loss: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+        """Take gradients."""
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
+    def step(self, *_: Any, **__: Any) -> None:
+        """Step after the last of the batches that are summed."""
+        self.micro_steps += 1
+        if self.is_gradient_accumulation_boundary():
+            self.global_steps += 1
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+
+    def is_gradient_accumulation_boundary(self) -> bool:
+        """Return whether the optimiser steps now."""
+        return self.micro_steps % self.gradient_accumulation_steps() == 0
+
+    def gradient_accumulation_steps(self) -> int:
+        """Return how many batches are summed."""
+        return self._number("gradient_accumulation_steps")
+
+    def train_micro_batch_size_per_gpu(self) -> int:
+        """Return the examples of a batch of one GPU."""
+        return self._number("train_micro_batch_size_per_gpu", self._number("train_batch_size"))
+
+    def train_batch_size(self) -> int:
+        """Return the examples of a step."""
+        return self.train_micro_batch_size_per_gpu() * self.gradient_accumulation_steps()
+
+    def _number(self, name: str, otherwise: int = 1) -> int:
+        found = self._settings.get(name, otherwise)
+        return found if isinstance(found, int) else otherwise
+
+
 class Names:
     """The replaced names, and what the script asked for by them."""
 
-    def __init__(self, replace: Callable[[Any, str, Any], None]) -> None:
+    def __init__(self, replace: Callable[[Any, str, Any], None], count: Callable[[], int] = lambda: 1) -> None:
         self.gpus = 1
         self.mixed = False
         self.compiled = False
         self._put = replace  # puts a value in place of an attribute
+        self._count = count  # GPUs that the script sees
+        self._targets: dict[int, Callable[[], Any]] = {}  # of processes that train, by their place in memory
 
     def replace_torch(self) -> None:
         """Replace names of PyTorch; where there is a GPU those of compiling and of several processes alone."""
         if not torch.cuda.is_available():
             for name, answer in ANSWERS.items():
                 self._put(torch.cuda, name, partial(_answer, answer))
+            self._put(torch.cuda, "device_count", self._count)
             self._put(torch.cuda, "get_rng_state", lambda *_: torch.get_rng_state())
             for name in ("Event", "Stream", "device", "current_stream", "default_stream"):
                 self._put(torch.cuda, name, Moment)
@@ -141,8 +193,105 @@ class Names:
         """Replace what shares a module out; its import takes a while."""
         import torch.distributed.fsdp
 
-        self._put(torch.distributed.fsdp, "FullyShardedDataParallel", Whole)
-        self._put(torch.distributed.fsdp, "fully_shard", lambda module, *_, **__: module)
+        def shared(module: Any, *_: Any, mp_policy: Any = None, **__: Any) -> Any:
+            self._note_format(mp_policy)
+            return module
+
+        note = self._note_format
+
+        class Sharded(Whole):
+            def __init__(self, module: torch.nn.Module, *args: Any, mixed_precision: Any = None, **kwargs: Any) -> None:
+                super().__init__(module, *args, **kwargs)
+                note(mixed_precision)
+
+        self._put(torch.distributed.fsdp, "FullyShardedDataParallel", Sharded)
+        self._put(torch.distributed.fsdp, "fully_shard", shared)
+
+    def _note_format(self, policy: Any) -> None:
+        self.mixed = self.mixed or getattr(policy, "param_dtype", None) in (torch.float16, torch.bfloat16)
+
+    def replace_processes(self, is_own: Callable[[str], bool]) -> None:
+        """Run in this process what the script starts one process each for, on so many GPUs; the first one trains."""
+        process = multiprocessing.process.BaseProcess
+        init, start = process.__init__, process.start
+
+        @wraps(init)
+        def made(one: Any, group: Any = None, target: Any = None, *args: Any, **kwargs: Any) -> None:
+            init(one, group, target, *args, **kwargs)
+            code = getattr(target, "__code__", None)
+            if code is not None and is_own(code.co_filename):
+                given = inspect.signature(init).bind(one, group, target, *args, **kwargs).arguments
+                self._targets[id(one)] = partial(target, *given.get("args", ()), **given.get("kwargs") or {})
+
+        def started(one: Any) -> None:
+            if id(one) not in self._targets:
+                start(one)
+                return
+            self._targets[id(one)]()
+
+        self._put(process, "__init__", made)
+        self._put(process, "start", started)
+
+    def stand_in(self, package: str) -> Mapping[str, Any]:
+        """Return names of DeepSpeed, Apex and Horovod that train in one process."""
+        same, nothing = partial(_first), partial(_answer, None)
+        kinds = {name: getattr(torch.optim, name) for name in ("Adam", "AdamW", "SGD")}
+        return {
+            "deepspeed": {
+                "initialize": self._engine, "init_distributed": nothing, "add_config_arguments": _with_deepspeed,
+            },
+            "apex.amp": {
+                "initialize": self._with_apex, "scale_loss": lambda loss, *_, **__: nullcontext(loss),
+                "master_params": lambda optimizer: (
+                    weight for group in optimizer.param_groups for weight in group["params"]
+                ),
+            },
+            "apex.parallel": {"DistributedDataParallel": Whole, "convert_syncbn_model": same},
+            "apex.optimizers": {f"Fused{name}": _without(kind) for name, kind in kinds.items()},
+            "apex.normalization": {"FusedLayerNorm": torch.nn.LayerNorm},
+            "horovod.torch": {
+                "init": nothing, "size": self._count, "local_size": self._count, "rank": partial(_answer, 0),
+                "local_rank": partial(_answer, 0), "DistributedOptimizer": same, "allreduce": same,
+                "allreduce_": same, "broadcast_parameters": nothing, "broadcast_optimizer_state": nothing,
+            },
+        }.get(package, {})  # fmt: skip
+
+    def replace_deepspeed(self, package: Any) -> None:
+        """Replace DeepSpeed's engine, which needs GPUs."""
+        for name, value in self.stand_in("deepspeed").items():
+            self._put(package, name, value)
+
+    def _with_apex(self, models: Any, optimizers: Any = None, *_: Any, opt_level: str = "O1", **__: Any) -> Any:
+        self.mixed = self.mixed or opt_level != "O0"
+        return models if optimizers is None else (models, optimizers)
+
+    def _engine(
+        self,
+        args: Any = None,
+        model: Any = None,
+        optimizer: Any = None,
+        model_parameters: Any = None,
+        training_data: Any = None,
+        lr_scheduler: Any = None,
+        config: Any = None,
+        config_params: Any = None,
+        collate_fn: Any = None,
+        **_: Any,
+    ) -> tuple[Any, Any, Any, Any]:
+        """Return DeepSpeed's engine, optimiser, loader and schedule for these, in one process."""
+        given = config or config_params or getattr(args, "deepspeed_config", None) or {}
+        settings = given if isinstance(given, Mapping) else json.loads(Path(given).read_text(encoding="utf-8"))
+        self.mixed = self.mixed or any(settings.get(name, {}).get("enabled") for name in ("fp16", "bf16", "bfloat16"))
+        weights = [*(model_parameters or (weight for weight in model.parameters() if weight.requires_grad))]
+        if callable(optimizer):
+            optimizer = optimizer(weights)
+        if optimizer is None:
+            optimizer = torch.optim.SGD(weights) if "SGD" in _named(settings) else torch.optim.AdamW(weights)
+        engine = Engine(model, optimizer, lr_scheduler, settings)
+        loader = training_data and torch.utils.data.DataLoader(
+            training_data, batch_size=engine.train_micro_batch_size_per_gpu(), collate_fn=collate_fn, shuffle=True
+        )
+        return engine, optimizer, loader, lr_scheduler
 
     def replace_trainers(self, lightning: Any) -> None:
         """Let Lightning's Trainer and Fabric train in one process on the CPU in full precision."""
@@ -213,6 +362,28 @@ def count_of(devices: Any) -> int:
 
 def _answer(answer: Any, *_: Any, **__: Any) -> Any:
     return answer
+
+
+def _first(given: Any, *_: Any, **__: Any) -> Any:
+    return given
+
+
+def _without(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
+    """An optimiser's kind that takes arguments of Apex's, too."""
+    known = inspect.signature(kind.__init__).parameters
+    return lambda *args, **given: kind(*args, **{name: value for name, value in given.items() if name in known})
+
+
+def _with_deepspeed(parser: Any) -> Any:
+    """The parser with the arguments that DeepSpeed adds."""
+    group = parser.add_argument_group("DeepSpeed")
+    group.add_argument("--deepspeed", default=False, action="store_true")
+    group.add_argument("--deepspeed_config", default=None, type=str)
+    return parser
+
+
+def _named(settings: Mapping[str, Any]) -> str:
+    return str(settings.get("optimizer", {}).get("type", "")).upper()
 
 
 def is_cuda(value: Any) -> bool:

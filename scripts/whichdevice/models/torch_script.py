@@ -24,12 +24,14 @@ from torch.utils.data import DataLoader
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
+from whichdevice.models.environment import FRAMES, Environment, environment_in
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import Found, Run, Script, Watcher, others_like
-from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, sizes, steps_in
-from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake
+from whichdevice.models.script_run import Found, Run, Script, Watcher, is_own, others_like
+from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
+from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_tape import MANY_READS, Call, Loss, Step, Tape, is_module, leaves
+from whichdevice.numbers import number, two
 
 MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES, MAX_COPIED = 4, 2**27  # of the script's first batch, as data, and of how many bytes
@@ -41,6 +43,8 @@ SIDE = 32  # pixels; a multiple of it stays one
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
+COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
+EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
 
 
 @dataclass(frozen=True)
@@ -56,26 +60,51 @@ class Stopped:
 class Watching(Watcher):
     """Watches PyTorch in a script until every optimiser has stepped, as a GAN's two do, or one steps again."""
 
-    missing = "no optimiser of torch.optim stepped"
+    package = "PyTorch"
+
+    @property
+    def missing(self) -> str:
+        """Return how far it came."""
+        name, line = self._tape.first or ("", None)
+        called = f"{name} was called in line {line}, and " if name else ""
+        return f"{called}no optimiser of torch.optim stepped"
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._fakes, self._names = Fakes(), Names(self.replace)
+        self._fakes, self._names = Fakes(), Names(self.replace, self._count)
         self._tape = Tape(self._fakes, run.path)
         self._stepped: list[torch.optim.Optimizer] = []
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
+        self._environment: Environment | None = None  # that it collects frames of
+        self._by_torchrun = False  # whether several processes run the script, one for each GPU
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
 
+    def _count(self) -> int:
+        """The GPUs that the script sees."""
+        self.run.counts_gpus = True
+        return self.run.gpus
+
+    def stand_in(self, package: str) -> Mapping[str, Any]:
+        """Return what stands for a package that trains on several GPUs."""
+        return self._names.stand_in(package)
+
     def attach(self, package: ModuleType) -> None:
-        """Watch PyTorch, or Lightning on it."""
+        """Watch PyTorch, or Lightning or DeepSpeed on it."""
+        if package.__name__ == "deepspeed":
+            self._names.replace_deepspeed(package)
+            return
         if package.__name__ != TORCH:
             self._names.replace_trainers(package)
             return
         source = "".join(file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files())
-        if "init_process_group(" in source and not ASKS_RANK.search(source):
+        joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
+        self._by_torchrun = joins and not ASKS_RANK.search(source)
+        if self._by_torchrun:
             os.environ.update({**TORCHRUN, **os.environ})
         self._names.replace_torch()
+        if joins:
+            self._names.replace_processes(lambda file: is_own(file, self.run.path))
         if "fsdp" in source.lower() or "fully_shard" in source:
             self._names.replace_fsdp()
         Watch.probing, Watch.meant = True, None
@@ -89,6 +118,11 @@ class Watching(Watcher):
         super().detach()
         self._names.leave()
         Watch.probing = False
+
+    @property
+    def has_started(self) -> bool:
+        """Return whether it has seen a step."""
+        return bool(self._trials)
 
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
         """The longest of the loops of few steps, where no longer training came after them."""
@@ -124,8 +158,19 @@ class Watching(Watcher):
             weight.grad = None  # so that its step changes nothing
 
     def _start(self, stack: Stack) -> None:
-        """Stop here; a loop of few steps may come before the training, and goes on for a few seconds."""
-        if stack.line not in self._trials:
+        """Stop here; a loop of few steps may come before the training, and goes on for a few seconds.
+
+        A script that collects frames of an environment goes on until it does so again.
+        """
+        if self._environment is not None:
+            first = next(iter(self._trials.values()))
+            if self._environment.stepped() or time.monotonic() - self._began > TRIAL_SECONDS:
+                self._stop(first)
+        elif (environment := environment_in(stack.scopes)) is not None:
+            self._environment, self._began = environment, time.monotonic()
+            optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
+            self._trials = {stack.line: Stopped(stack, optimizers, self._tape.calls, self._tape.losses)}
+        elif stack.line not in self._trials:
             optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
             stopped = Stopped(stack, optimizers, self._tape.calls, self._tape.losses)
             if not (stack.loops.epochs == 1 and stack.loops.steps and stack.loops.steps <= MAX_TRIAL_STEPS):
@@ -160,8 +205,21 @@ class Watching(Watcher):
         step.without_fakes()
         counts = self._sizes(stopped, step, batch, passes, loader)
         asked = [SUMMED.format(passes=passes)] if passes > 1 else []
+        between = 0.0
+        if (environment := self._environment) is not None:
+            frames, rate = environment.frames_per_step, environment.frames_per_second()
+            if frames is None and (epochs := named_count(stack.scopes)):  # so many over the frames in minibatches
+                frames = size / epochs
+            between = frames / rate if frames and rate else 0.0
+            total = named_count(stack.scopes, FRAMES)
+            if frames and total:
+                counts = {"examples": math.ceil(total / frames) * size, "epochs": 1, "unknown": None}
+            if frames and rate:
+                asked.append(COLLECTS.format(frames=number(frames), rate=two(rate)))
         if (gpus := self._names.gpus) > 1:
             asked.append(SEVERAL.format(gpus=gpus, batch=size, total=gpus * size))
+        elif self._by_torchrun:
+            asked.append(EACH.format(batch=size, total=4 * size))
         found = Found(
             framework=TORCH,
             batch_size=size,
@@ -170,6 +228,8 @@ class Watching(Watcher):
             unit="graph" if step.graphs else "example",
             line=stack.line,
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
+            gpus=self.run.gpus,
+            between=between,
             **counts,
         )
         return Script(found, _functions(step, batch, stopped.optimizers), loader)
@@ -369,4 +429,5 @@ def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
+    tensor = ones(tensor)
     return (tensor.float() if tensor.is_floating_point() else tensor).cpu().numpy()

@@ -78,6 +78,7 @@ class Tape(TorchFunctionMode):
         self._faking = False  # whether the outermost module that runs now runs without values
         self._free_bytes = 0
         self.reads = 0  # of values by the host before a loss
+        self.first: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function and record it."""
@@ -123,7 +124,8 @@ class Tape(TorchFunctionMode):
         if not self.recording or self._depth or (free and self.fakes is None):
             return
         if free:
-            self._free_bytes += sum(leaf.nbytes for leaf in leaves(output) if torch.is_tensor(leaf))
+            made = (leaf for leaf in leaves(output) if torch.is_tensor(leaf) and not is_fake(leaf))
+            self._free_bytes += sum(leaf.nbytes for leaf in made)
             if self._free_bytes > FREE_BYTES:
                 self._free_bytes, self.calls = 0, [call for call in self.calls if not call.free]
         self.calls.append(Call(function, args, kwargs, output, free))
@@ -136,6 +138,8 @@ class Tape(TorchFunctionMode):
         if self._depth == 0 and self.fakes is not None and next(module.parameters(), None) is not None:
             self._training = self._training or (module.training and torch.is_grad_enabled())
             if self._training:
+                if self.first is None:
+                    self.first = type(module).__name__, Stack(self.path).line if self.path else None
                 self._faking = True
                 self.fakes.mode.__enter__()
         self._depth += 1

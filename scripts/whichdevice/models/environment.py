@@ -1,0 +1,77 @@
+"""The environment of reinforcement learning that a script steps between its optimiser's steps: frames and their time.
+
+watched = environment_in(scopes)      # of the script's variables; None: it has none
+...                                     # the script goes on
+watched.frames_per_step, watched.frames_per_second()
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+TIMED_SECONDS = 1.5
+FRAMES = ("total_timesteps", "total_env_steps", "total_frames", "num_frames", "max_frames")  # of a whole training
+
+
+class Environment:
+    """Counts the frames that a script collects: those between the first steps of its optimiser and the next ones."""
+
+    def __init__(self, environment: Any) -> None:
+        self._environment, self._step = environment, environment.step
+        self._steps, self._frames = 1, 0
+        self.count = int(getattr(environment, "num_envs", 1))
+        environment.step = self._counted
+
+    def _counted(self, *args: Any, **kwargs: Any) -> Any:
+        self._frames += self.count
+        return self._step(*args, **kwargs)
+
+    def stepped(self) -> bool:
+        """The optimiser steps again: return whether frames were collected since it did first."""
+        if self._frames:
+            return True
+        self._steps += 1
+        return False
+
+    @property
+    def frames_per_step(self) -> float | None:
+        """Frames for each step of the optimiser; None: none were collected after the first."""
+        return self._frames / self._steps if self._frames else None
+
+    def frames_per_second(self) -> float | None:
+        """Return how many frames it gives on this machine with actions at random; None where it does not run so."""
+        space = self._environment.action_space
+        several = hasattr(self._environment, "step_wait")  # of Stable-Baselines: one action for each, reset by itself
+
+        def action() -> Any:
+            return np.array([space.sample() for _ in range(self.count)]) if several else space.sample()
+
+        with suppress(Exception):  # of the script's own environment
+            self._environment.reset()
+            frames, began = 0, time.perf_counter()
+            while (taken := time.perf_counter() - began) < TIMED_SECONDS:
+                result = self._step(action())
+                frames += self.count
+                if self.count == 1 and not several and any(part is True or part is np.True_ for part in result[2:4]):
+                    self._environment.reset()
+            return frames / taken
+        return None
+
+
+def environment_in(scopes: Iterable[Mapping[str, Any]]) -> Environment | None:
+    """Return the environment among a script's variables, the outermost of several around one another."""
+    found = [value for scope in scopes for value in scope.values() if is_environment(value)]
+    inner = {id(getattr(value, name, None)) for value in found for name in ("env", "venv", "envs")}
+    return next((Environment(value) for value in found if id(value) not in inner), None)
+
+
+def is_environment(value: Any) -> bool:
+    """Whether a value is an environment as Gym and Gymnasium have them."""
+    with suppress(Exception):  # of the script's own object
+        return all(callable(getattr(value, name, None)) for name in ("step", "reset")) and hasattr(
+            value, "action_space"
+        )
+    return False

@@ -1,0 +1,102 @@
+"""Packages that a script imports and that are not here, in whose place something silent does: they make no step.
+
+Packages that log (Weights & Biases, TensorBoard and others) do nothing. DeepSpeed, Apex and Horovod train in one
+process: what they wrap is the model itself. `torch_names` puts the same in place of an installed DeepSpeed.
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from whichdevice.code_hash import parsed
+
+LOGGING = {
+    "wandb", "tensorboard", "tensorboardX", "comet_ml", "mlflow", "neptune", "clearml", "aim", "visdom", "swanlab",
+    "trackio", "tensorboard_logger",
+}  # fmt: skip
+WRAPPING = {"deepspeed", "apex", "horovod"}
+TENSORBOARD = "torch.utils.tensorboard"  # needs another package
+VERSION = "99.0"
+
+
+class Silent:
+    """Stands for anything that a package has: what is called, entered or read of it is silent, too."""
+
+    __version__ = VERSION
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __call__(self, *args: Any, **_: Any) -> Any:
+        """Return itself; of a decorator the function."""
+        return args[0] if len(args) == 1 and callable(args[0]) and not isinstance(args[0], Silent) else self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __enter__(self) -> "Silent":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __mro_entries__(self, _: Any) -> tuple[type, ...]:
+        return (Silent,)
+
+    def __getitem__(self, _: Any) -> "Silent":
+        return self
+
+    def __setitem__(self, _: Any, __: Any) -> None:
+        pass
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class StandIns(MetaPathFinder, Loader):
+    """Finds those packages among what a script's files import that are not installed."""
+
+    def __init__(self, files: Iterable[Path], made: Callable[[str], Mapping[str, Any]]) -> None:
+        names = {name for file in files if file.suffix == ".py" for name in _imported(file)}
+        self._absent = {name for name in names & (LOGGING | WRAPPING) if find_spec(name) is None}
+        self._absent |= {TENSORBOARD} if find_spec("tensorboard") is None else set()
+        self._made = made  # what a package that wraps has, by its name
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *error: object) -> None:
+        sys.meta_path.remove(self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of a silent module."""
+        known = {name, name.partition(".")[0]} & self._absent
+        return ModuleSpec(name, self, is_package=True) if known else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill a silent module."""
+        silent = Silent()
+        vars(module).update({"__version__": VERSION, "__getattr__": lambda name: getattr(silent, name)})
+        if module.__name__.partition(".")[0] in WRAPPING:
+            vars(module).update(self._made(module.__name__))
+
+
+def _imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(parsed(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
