@@ -299,6 +299,11 @@ def _turns(loop: Loop) -> int | None:
                 return len(range(*slice(*(_value(part, loop.variables) for part in call.args[1:])).indices(MAX_TURNS)))
             if name in ENDLESS or not call.args:
                 return None
+            if name == "DataLoader":
+                size = next((part.value for part in call.keywords if part.arg == "batch_size"), None)
+                size = call.args[1] if size is None and len(call.args) > 1 else size
+                count = len(_value(call.args[0], loop.variables))
+                return count if size is None else math.ceil(count / _value(size, loop.variables))
             inner = call.args[0]
         return len(_value(inner, loop.variables))
     except Exception:  # of the script's own object, too

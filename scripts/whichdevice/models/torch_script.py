@@ -41,6 +41,7 @@ IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
 SIDE = 32  # pixels; a multiple of it stays one
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
+COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
@@ -164,7 +165,7 @@ class Watching(Watcher):
         """
         if self._environment is not None:
             first = next(iter(self._trials.values()))
-            if self._environment.stepped() or time.monotonic() - self._began > TRIAL_SECONDS:
+            if self._environment.stepped() or time.monotonic() - self._began > COLLECT_SECONDS:
                 self._stop(first)
         elif (environment := environment_in(stack.scopes)) is not None:
             self._environment, self._began = environment, time.monotonic()
