@@ -44,6 +44,7 @@ LONGEST = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let tests measure while others on this host do; give each process that shares the tests its own cores."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if LOCK_FOLDER in os.environ or (worker is None and config.getoption("numprocesses", None)):
         return  # a test may run pytest; the process that hands out the tests runs none

@@ -5,7 +5,10 @@ from dataclasses import replace
 
 from whichdevice.answer import Wants
 from whichdevice.answer.decide import Amount
+from whichdevice.answer.energy import Power
 from whichdevice.answer.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
+from whichdevice.config.grids import grid_of
+from whichdevice.forecast.lived import Habits
 
 CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
 
@@ -25,7 +28,8 @@ def random_row(chance: random.Random, card: str) -> Row:
         memory_tight=chance.random() < 0.2, reason=chance.choice(["", "", "no forecast of such a step"]),
         usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12), chance.uniform(0.1, 12)]),
         usd_log_sd_shared=chance.choice([0.0, 0.4]), usd_log_sd_own=chance.uniform(0.0, 0.4),
-        start_time=chance.choice([0.0, 420.0]),
+        start_time=chance.choice([0.0, 420.0]), grid=grid_of(chance.choice(["", "us-west1", "Iowa"])),
+        power=None if chance.random() < 0.1 else Power(chance.uniform(50, 700), 99.0, chance.random() / 3, "forecast"),
     )  # fmt: skip
     if chance.random() < 0.4 and step:
         row = replace(row, host_time=step * chance.uniform(0.2, 1.5), host_log_sd=chance.uniform(0, 0.4))
@@ -50,14 +54,16 @@ def random_work(chance: random.Random) -> Work:
     return Work(
         "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
         tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
+        lived=chance.choice([None, None, Habits(1.4, 1.5, 0.3, 1, 1)]),
     )  # fmt: skip
 
 
 def random_wants(chance: random.Random) -> tuple[Wants, Amount]:
     units = round(10 ** chance.uniform(4, 10))
     return Wants(
-        by=chance.choice(["cost", "cost", "time"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
+        by=chance.choice(["cost"] * 3 + ["time", "energy", "co2"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
         budget=chance.choice([None, None, 0.5, 5.0, 50.0]), only_free=chance.random() < 0.2,
         spot=chance.random() < 0.3, port=chance.random() < 0.5, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
         prices={card: chance.uniform(0.1, 12) for card in CARDS if chance.random() < 0.1},
+        interruptions=chance.choice([None, 0.0, 0.3]), grid=chance.choice([None, None, 56.0]),
     ), Amount(units)  # fmt: skip

@@ -14,6 +14,6 @@ if (_spare := os.environ.get(SPARE)) and _spare not in sys.path:
 
 def __getattr__(name: str) -> Any:
     """Import what Python users call when it is called: importing the package itself takes no time."""
-    if name not in ("ask", "watch"):
+    if name not in ("ask", "serve", "watch"):
         raise AttributeError(name)
     return getattr(import_module("whichdevice.api"), name)

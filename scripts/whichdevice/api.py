@@ -16,6 +16,7 @@ import shlex
 import shutil
 import textwrap
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -28,8 +29,11 @@ import pandas as pd
 
 from whichdevice.answer import Answer, Option, Wants
 from whichdevice.answer.decide import HOUR, By
+from whichdevice.answer.serving import Option as ServedOption
+from whichdevice.answer.serving import Serving
 from whichdevice.answer.words import why_words
 from whichdevice.commands import ask as command
+from whichdevice.commands import serving
 from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
@@ -38,6 +42,7 @@ from whichdevice.models.address import ARGUMENTS
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import FRAMEWORKS
 from whichdevice.planning.one_model import Question
+from whichdevice.planning.serving import ask_serving
 
 if TYPE_CHECKING:
     from whichdevice.models.torch_script import Watch
@@ -103,6 +108,8 @@ class Device:
     usd: float | None
     usd_low: float | None
     usd_high: float | None
+    kwh: float | None
+    co2_kg: float | None
     sure: float | None  # chance that no choice is better
     ruled_out: str | None  # why it is no choice, in words
 
@@ -154,8 +161,12 @@ class Asked:
         from whichdevice.report.page import page
         from whichdevice.report.verdict import answer_parts
 
-        whole = html.escape(page("ask.html", answers=[answer_parts(self.answer)]))
-        return f'<iframe srcdoc="{whole}" width="100%" height="900" style="border:0" title="Which device?"></iframe>'
+        return _frame(page("ask.html", answers=[answer_parts(self.answer)]), "Which device?")
+
+
+def _frame(page: str, name: str) -> str:
+    """A page in a frame of its own."""
+    return f'<iframe srcdoc="{html.escape(page)}" width="100%" height="900" style="border:0" title="{name}"></iframe>'
 
 
 def ask(
@@ -172,6 +183,11 @@ def ask(
     by: By = "cost",
     deadline_h: float = DEADLINE_HOURS,
     budget_usd: float | None = None,
+    providers: Sequence[str] = (),
+    prices: Mapping[str, float] | None = None,
+    spot: bool = False,
+    interruptions: float | None = None,
+    grid: float | None = None,
     measure: bool = True,
 ) -> Asked:
     """Which device for this model: measured on this machine's CPU and forecast for `devices`, ten unless named.
@@ -179,6 +195,8 @@ def ask(
     `model` is a file or a built-in name as in `whichdevice ask`, a compiled Keras model, or a torch.nn.Module. `x` and
     `y` are arrays of examples, or x gives such pairs; a module needs them, and `loss(output, target)` unless it has its
     own; `optimizer(module)` is AdamW unless given. `examples` is how many an epoch has; unless given, x is counted.
+    `providers` are those that you rent from, `prices` yours of an hour by device, `interruptions` how often in an hour
+    a spot machine goes, `grid` g of CO2 a kilowatt-hour.
     Raises StudyError in one line.
     """
     script_arguments: tuple[str, ...] = ()
@@ -202,6 +220,11 @@ def ask(
         by=by,
         deadline=(command.positive("ask: deadline_h", deadline_h) or DEADLINE_HOURS) * HOUR,
         budget=command.positive("ask: budget_usd", budget_usd),
+        providers=command.providers_of(",".join(providers) or None),
+        prices=command.prices_of([f"{name}={usd:f}" for name, usd in (prices or {}).items()]),
+        spot=spot,
+        interruptions=command.rate_of(None if interruptions is None else f"{interruptions:f}"),
+        grid=command.grams_of(None if grid is None else f"{grid:f}"),
     )
     question = Question(
         model=Model.read(name),
@@ -213,6 +236,99 @@ def ask(
     )
     _, answers = command.answered(question)
     return Asked(answers[0])
+
+
+@dataclass(frozen=True)
+class ServingDevice:
+    """Servers for the load; USD of all of them, requests a second of one, tokens a second of one user."""
+
+    device: str
+    devices: int
+    servers: int
+    weights: str
+    engine: str
+    fits: bool
+    sure: float | None  # chance that they answer the load in time
+    tokens_per_second: float
+    max_rps_low: float
+    max_rps: float
+    max_rps_high: float
+    max_requests: int
+    max_context: int
+    usd_per_hour: float | None
+    usd_million: float | None
+
+
+class Served:
+    """The answer about serving: shown by a notebook as its page, by `print` as text."""
+
+    def __init__(self, answer: Serving) -> None:
+        self.answer = answer
+
+    @property
+    def best(self) -> ServingDevice | None:
+        """The pick; None where nothing holds the targets, which `print` explains."""
+        return None if self.answer.pick is None else _serving_device(self.answer.pick)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each device in each number, the pick first."""
+        return pd.DataFrame([asdict(_serving_device(option)) for option in self.answer.options]).set_index("device")
+
+    def __repr__(self) -> str:
+        from whichdevice.answer.serving_words import text
+
+        return "\n".join(text(self.answer))
+
+    def _repr_html_(self) -> str:
+        from whichdevice.answer.serving_words import page_parts
+        from whichdevice.report.page import page
+
+        return _frame(page("ask.html", answers=[page_parts(self.answer)]), "Which server?")
+
+
+def serve(
+    model: str,
+    *,
+    rps: float | None = None,
+    prompt: int | None = None,
+    answer: int | None = None,
+    ttft: float = 2.0,
+    tpot: float = 0.1,
+    weights: str | None = None,
+    cache_bits: int = 16,
+    engine: str | None = None,
+    devices: Sequence[str] | None = None,
+    requests: str | Path | None = None,
+    api_usd: tuple[float, float] | None = None,
+    prices: Mapping[str, float] = {},
+    measure: bool = True,
+) -> Served:
+    """Which machine serves a language model of Hugging Face so many requests a second, or one user.
+
+    `prompt` and `answer` are tokens, `ttft` and `tpot` the seconds to the first token and from token to token that must
+    hold. `requests` is a log of your own: CSV or JSON lines with arrival, prompt, answer. `api_usd` is what an API asks
+    for a million tokens in and out, `prices` what an hour of a device costs you. Raises StudyError in one line.
+    """
+    options = {
+        "rps": rps, "prompt": prompt, "answer": answer, "ttft": f"{ttft}s", "tpot": f"{tpot}s", "weights": weights,
+        "cache_bits": cache_bits, "engine": engine, "requests": None if requests is None else Path(requests),
+        "api_usd": None if api_usd is None else ",".join(map(str, api_usd)), "no_measuring": not measure,
+        "devices": None if devices is None else ",".join(devices), "providers": None, "gpus": None, "latency": None,
+        "here_usd": None, "price": [f"{device}={usd:g}" for device, usd in prices.items()],
+        "model": model,
+    }  # fmt: skip
+    unused = serving.OF_TRAINING | serving.OF_A_STEP
+    return Served(ask_serving(serving.serving_question(Namespace(**options, **unused))))
+
+
+def _serving_device(option: ServedOption) -> ServingDevice:
+    server = option.server
+    low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
+    return ServingDevice(
+        server.device, option.servers * server.count, option.servers, server.weights, server.engine, server.fits,
+        option.sure, server.one_user[1], low, middle, high, server.max_requests, server.max_context,
+        option.usd_per_hour, option.usd_million,
+    )  # fmt: skip
 
 
 def watch(model: Any, optimizer: Any) -> "Watch":
@@ -348,5 +464,6 @@ def _known(option: Option) -> Device:
     hours = [each and each / HOUR for each in (option.seconds, option.seconds_low, option.seconds_high)]
     return Device(
         option.device, row.fits, row.evidence, row.step_time, hours[0], hours[1], hours[2], option.usd, option.usd_low,
-        option.usd_high, option.sure, None if option.ruled_out is None else why_words(option.ruled_out),
+        option.usd_high, option.kwh, option.co2, option.sure,
+        None if option.ruled_out is None else why_words(option.ruled_out),
     )  # fmt: skip

@@ -269,19 +269,20 @@ def test_a_free_week_that_is_too_short_is_waited_for() -> None:
     wants = Wants(examples=STEPS * 3000.0, only_free=True, deadline=8 * 86400, here_usd=1.0)
     found = answer(replace(FREE, week_hours=30.0, log_sd_shared=0.01, log_sd_own=0.0), wants=wants)
     assert found.pick is not None and found.pick.seconds == pytest.approx((7 * 24 + 3.3) * 3600, rel=0.03)
-    assert any("a session lasts up to 12 h, a week 30 h: keep checkpoints" in line for line in lines(found))
+    ending = "a session lasts up to 12 h, a week 30 h: 3 sessions, save before each ends"
+    assert any(ending in line for line in lines(found))
 
 
 def test_a_spot_machine_is_a_row_where_it_is_asked_for_and_else_a_sentence() -> None:
     rows, heavy = (here(), FAST, MIDDLE, SPOT), replace(SIZE, **HEAVY)
     plain, asked = answer(*rows, wants=heavy), answer(*rows, wants=replace(heavy, spot=True))
-    said = "Cheaper where it may be taken away at any moment: H100, 2.5 h, USD 2.00 (--spot)."
+    said = "Cheaper where it may be taken away at any moment: H100, 2.6 h, USD 2.02 (--spot)."
     assert said in notes(plain) and said not in notes(asked)
     assert "H100, spot" not in " ".join(text(plain)) and "▶ H100, spot" in " ".join(text(asked))
-    assert lines(asked)[0].startswith("Rent a spot H100 (Cloud): 2.5 h")
+    assert lines(asked)[0].startswith("Rent a spot H100 (Cloud): 2.6 h")
     eight = replace(SPOT, card="8 × H100", devices=8)
     assert lines(answer(eight, wants=replace(heavy, spot=True)))[0].startswith("Rent 8 × H100 as spot machines (Cloud)")
-    assert any("keep checkpoints. On demand: USD 7.50 (Cloud)" in line for line in lines(asked))
+    assert any("5 % an hour (assumed): save every 14 min. On demand: USD 7.50 (Cloud)" in line for line in lines(asked))
 
 
 def test_where_nothing_is_left_a_device_is_named_once_with_why() -> None:

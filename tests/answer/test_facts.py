@@ -440,6 +440,15 @@ def test_who_generates_is_not_told_to_tune() -> None:
     assert any("4 GPUs" in line for line in unchanged) and not any("lora" in line for line in unchanged)
 
 
+def test_tokens_by_a_loop_of_transformers_say_so_and_say_nothing_of_other_engines() -> None:
+    """A Mistral took 45 ms a token on every GPU, and the cheapest was called sure."""
+    by_loop = answer(FAST, replace(CHEAP, usd_per_hour=30.0), mode="generate", module="hf:mistralai/Mistral-7B-v0.1")
+    own = answer(FAST, replace(CHEAP, usd_per_hour=30.0), mode="generate", module="decoder")
+    assert title(by_loop).endswith("transformers' own loop") and "loop" not in title(own)
+    assert any("--mode serve" in line for line in notes(by_loop)) and not any("serve" in line for line in notes(own))
+    assert "by this loop" in lines(by_loop)[1] and "loop" not in lines(own)[1]
+
+
 def test_a_pick_on_demand_has_no_paid_one_beside_it() -> None:
     assert facts.on_demand(answer(FAST)) is None
     assert facts.on_demand(answer(CHEAP, FREE)).device == "T4"

@@ -127,7 +127,7 @@ def test_names_of_models():
     assert configuration("llama-3.1-8b").name == "meta-llama/Llama-3.1-8B"
     assert Model.read("hf:meta-llama/Llama-3.1-8B").name == "Llama-3.1-8B"
     with pytest.raises(
-        StudyError, match=r"nothing is downloaded; did you mean hf:meta-llama/Llama-3.1-8B\?.*config.json"
+        StudyError, match=r"are not in llm_models.csv, and .*; did you mean hf:meta-llama/Llama-3.1-8B\?.*config.json"
     ):
         _ = Model.read("hf:meta-llama/Llama-3.1-8").kind
 

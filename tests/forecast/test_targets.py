@@ -10,7 +10,14 @@ import pytest
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.tpus import TOPOLOGIES, devices_of
 from whichdevice.errors import StudyError
-from whichdevice.forecast.targets import all_targets, devices_in, environment, find_target, targets_in
+from whichdevice.forecast.targets import (
+    all_targets,
+    devices_in,
+    environment,
+    find_target,
+    target_rows,
+    targets_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +156,16 @@ def test_a_drivers_name_means_one_row():
         name, row = (part.strip() for part in line.split("="))
         fitting = [device for device, each in hardware_rows().items() if each.matches and re.search(each.matches, name)]
         assert fitting == ([row] if row else []), name
-    assert {row for row in hardware_rows() if f"= {row}\n" not in DRIVERS.replace(";", "\n")} == set(UNSEEN)
+    others = {name for name, row in hardware_rows().items() if row.kind != "unified"}
+    assert {row for row in others if f"= {row}\n" not in DRIVERS.replace(";", "\n")} == set(UNSEEN)
+
+
+def test_a_computer_whose_gpu_shares_its_memory_has_no_forecast_of_a_training():
+    shared = {name for name, row in hardware_rows().items() if row.kind == "unified"}
+    assert {"Apple M4 Max", "DGX Spark", "Ryzen AI Max+ 395"} <= shared
+    assert not shared & set(target_rows())
+    with pytest.raises(StudyError, match="no forecast for it"):
+        find_target("DGX Spark")
 
 
 UNSEEN = ("K80 (one GK210)", "P100 SXM2", "EPYC 7763", "Xeon Platinum 8480+", "Colab CPU (2 threads)")

@@ -18,7 +18,10 @@ from whichdevice.report.page import live_script
 NODE = program("node")
 pytestmark = pytest.mark.needs("node")
 WORKS = 200
-NUMBERS = ("seconds", "seconds_low", "seconds_high", "usd", "usd_low", "usd_high", "in_time", "sure", "regret")
+NUMBERS = (
+    "seconds", "seconds_low", "seconds_high", "usd", "usd_low", "usd_high", "kwh", "kwh_low", "kwh_high",
+    "co2", "co2_low", "co2_high", "in_time", "sure", "regret",
+)  # fmt: skip
 DECIDES = """
 const cases = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const plain = (value) => (value === undefined ? null : value);
@@ -96,6 +99,6 @@ def close_to(value: float | None) -> Any:
 def test_both_say_the_same(both: list[tuple[Answer, dict[str, Any]]]) -> None:
     for place, (answer, page) in enumerate(both):
         assert page["lines"] == lines(answer), place
-        cells = {row[0]: row[:5] for _, row in table.cells(answer, everything=True)}
-        shown = {option["device"]: option["cells"][:5] for option in page["options"]}
+        cells = {row[0]: row[:6] for _, row in table.cells(answer, everything=True, energy=True)}
+        shown = {option["device"]: option["cells"][:6] for option in page["options"]}
         assert {device: shown[device] for device in cells} == cells, place

@@ -13,6 +13,7 @@ import pandas as pd
 from whichdevice.answer.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
 from whichdevice.answer.rows import Row, Work, works
 from whichdevice.config.hardware import HardwareRow
+from whichdevice.forecast.lived import read_habits
 from whichdevice.models.data import MIN_BATCHES
 from whichdevice.models.loading import Model
 from whichdevice.models.pipeline import best_and_written
@@ -79,9 +80,9 @@ def _tokens(model: Model | None) -> int | None:
 
 
 def _of_script(work: Work, model: Any) -> dict[str, Any]:
-    """The rates at which a script's pipeline gives examples here, and remarks on the script."""
+    """The rates at which a script's pipeline gives examples here, its habits, and remarks on the script."""
     script = None if model is None else model.found
     if script is None or work.mode != "train":
         return {}
     known = best_and_written(script.pipeline) if script.pipeline else {}
-    return known | {"remarks": (*work.remarks, *script.notes)}
+    return known | {"remarks": (*work.remarks, *script.notes), "lived": read_habits()}

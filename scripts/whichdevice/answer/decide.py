@@ -15,7 +15,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from whichdevice.answer.interruptions import RATE, SAVE_TIME, Interruptions, state_time
 from whichdevice.answer.rows import DOES_NOT_FIT, UNKNOWN, Price, Row, Work
+from whichdevice.config.grids import Grid
 from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.forecast import joint
@@ -34,7 +36,10 @@ AVOID_USD = 5.0
 DEAREST_HOUR, POINT = 1e4, 0.01  # USD an hour of waiting: the most that is tried; the error of a turning point
 PRICE_FACTOR, PRICE_POINT = 100.0, 1e-4  # how far from today's a price is tried; the error of where it turns, a share
 QUANTILES = (0.1, 0.5, 0.9)
-By = Literal["cost", "time"]
+JOULES_PER_KWH, GRAMS = 3.6e6, 1000.0
+By = Literal["cost", "time", "energy", "co2"]
+MEASURES = {"cost": "usd", "time": "seconds", "energy": "kwh", "co2": "co2"}  # fields of an option
+SLACK = {"cost": NEAR_USD, "time": NEAR_USD, "energy": 0.05, "co2": 0.02}  # as NEAR_USD; kWh and kg
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class Wants:
     here_usd: float | None = None  # an hour of this machine; None: its electricity
     prices: Mapping[str, float] = field(default_factory=dict)  # an hour of a device, by its name: the user's own, exact
     providers: tuple[str, ...] = ()  # that the user can rent from; empty: any
+    interruptions: float | None = None  # times an hour that a spot machine is taken away; None: assumed
+    grid: float | None = None  # g of CO2 a kilowatt-hour; None: by region
 
 
 Counted = Literal["units", "steps", "tokens"]
@@ -85,6 +92,7 @@ class Reason(StrEnum):
     PRICE = "price"
     SPOT = "spot"
     PORT = "port"
+    POWER = "power"
     FREE = "free"
     BUDGET = "budget"
     SESSION = "session"
@@ -129,6 +137,15 @@ class Option:
     usd: float | None = None
     usd_low: float | None = None
     usd_high: float | None = None
+    kwh: float | None = None  # of the whole machine
+    kwh_low: float | None = None
+    kwh_high: float | None = None
+    co2: float | None = None  # kg
+    co2_low: float | None = None
+    co2_high: float | None = None
+    taken: Interruptions | None = None  # of a machine that may be taken away, or whose session ends
+    times_taken: float = 0.0  # expected, or sessions after the first
+    unsaved: float | None = None  # seconds that are billed without checkpoints
     ratio: float | None = None  # step time here / step time there
     ratio_low: float | None = None
     ratio_high: float | None = None
@@ -181,8 +198,11 @@ class Answer:
     @property
     def late(self) -> bool:
         """Return whether no choice ends within the deadline, so that time decides."""
-        return self.wants.by == "cost" and self.work.mode != "operation" and self.pick is not None and not any(
-            option.timely for option in self.choices
+        return (
+            self.wants.by != "time"
+            and self.work.mode != "operation"
+            and self.pick is not None
+            and not any(option.timely for option in self.choices)
         )
 
     @property
@@ -198,7 +218,7 @@ class Answer:
     def pool(self) -> tuple[Option, ...]:
         """The choices that the pick is one of: where cost decides, those in time."""
         timely = tuple(option for option in self.choices if option.timely)
-        return timely if self.by == "cost" and timely and self.work.mode != "operation" else self.choices
+        return timely if self.by != "time" and timely and self.work.mode != "operation" else self.choices
 
     @property
     def here(self) -> Option | None:
@@ -292,6 +312,17 @@ def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray
     return found
 
 
+def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray) -> np.ndarray:
+    """Steps as people run them, where the work is a script's; a measured device's are as they were measured."""
+    habits = work.lived
+    if habits is None:
+        return steps
+    slower = draws([row if row.is_here else replace(row, host_time=habits.host * row.host_time) for row in rows])
+    logs = np.round(habits.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
+    found = np.maximum(slower * habits.factor * np.exp(logs), work.floor)
+    return np.where(np.array([[row.is_here] for row in rows]), steps, found)
+
+
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
     """Joint prices of an hour in USD [rows, n], nan for a row without one; all rows are of the same market."""
     prices = np.full((len(rows), n), np.nan)
@@ -306,14 +337,21 @@ def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
 def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     """Return the answer for one piece of work."""
     rows = [_at_price(row, wants) for row in work.rows]
+    taken = [taken_away(row, wants) for row in rows]
     steps = draws(rows, floor=work.floor)
-    running = _whole(work, rows, steps, amount)
-    seconds = _with_pauses(running, rows)
+    working = _whole(work, rows, lived_draws(work, rows, steps), amount)
+    running, seconds = _with_ends(working, rows, taken)
     usd = price_draws(rows) * running / HOUR
+    kwh, co2 = energy_draws(rows, running)
+    late = (seconds > wants.deadline) | _beyond(working, rows, wants)
     here = next((place for place, row in enumerate(work.rows) if row is work.here), None)
     options = [
-        _option(row, steps[place], seconds[place], usd[place], None if here in (None, place) else steps[here], wants)
+        _option(row, steps[place], {"seconds": seconds[place], "usd": usd[place], "kwh": kwh[place], "co2": co2[place]},
+                late[place], None if here in (None, place) else steps[here])
         for place, row in enumerate(rows)
+    ]  # fmt: skip
+    options = [
+        _with_interruptions(option, taken[place], working[place], rows[place]) for place, option in enumerate(options)
     ]
     options = _judged(options, wants)
     chosen = [place for place, option in enumerate(options) if option.ruled_out is None]
@@ -321,10 +359,9 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
         ordered = tuple(_ordered(options, "time"))
         return Answer(work, wants, amount, ordered, None, "time", True)
     by, pool = _contest(chosen, options, work, wants)
-    value = usd + wants.hour_usd * seconds / HOUR
+    value = {"energy": kwh, "co2": co2}.get(wants.by, usd + wants.hour_usd * seconds / HOUR)
     cost, time = usd.mean(axis=1), seconds.mean(axis=1)
-    pick = _pick(pool, rows, cost + wants.hour_usd * time / HOUR, time, by)
-    late = seconds > wants.deadline
+    pick = _pick(pool, rows, value.mean(axis=1), time, by)
 
     def picked_at(place: int, price: float) -> int | None:
         """The pick where an hour of this device costs exactly so much."""
@@ -351,7 +388,7 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     elsewhere_in_time = [options[place] for place in pool if not rows[place].is_here]
     return Answer(
         work, wants, amount, tuple(_ordered(options, by, best)), best, by,
-        matters=any(_is_worse(option, best) for option in choices),
+        matters=any(_is_worse(option, best, by) for option in choices),
         regret_at_most=float(np.quantile(saved[chosen.index(pick)], 0.9)),
         fastest=min(choices, key=lambda option: (option.seconds, math.inf if option.usd is None else option.usd)),
         cheapest=min(
@@ -386,8 +423,9 @@ def _contest(chosen: list[int], options: Sequence[Option], work: Work, wants: Wa
     """Return what decides between these choices, and those that the pick is one of."""
     priced = any(options[place].usd is not None for place in chosen)
     timely = [place for place in chosen if options[place].timely]
-    by: By = wants.by if priced and (timely or work.mode == "operation") else "time"
-    return by, timely if by == "cost" and timely else chosen
+    able = priced or wants.by != "cost"
+    by: By = wants.by if able and (timely or work.mode == "operation") else "time"
+    return by, timely if by != "time" and timely else chosen
 
 
 def _price_turns(
@@ -439,15 +477,22 @@ def _turning(
     return tuple(points)
 
 
-def _is_worse(option: Option, best: Option) -> bool:
-    """Return whether it takes noticeably longer or costs noticeably more."""
+def _is_worse(option: Option, best: Option, by: By) -> bool:
+    """Return whether it takes noticeably longer, costs noticeably more, or more of what decides."""
     longer = (option.seconds or 0.0) > max((best.seconds or 0.0) * (1 + NEAR), (best.seconds or 0.0) + NEAR_SECONDS)
     dearer = (option.usd or 0.0) > max((best.usd or 0.0) * (1 + NEAR), (best.usd or 0.0) + NEAR_USD)
-    return longer or dearer
+    least, most = (getattr(one, MEASURES[by]) or 0.0 for one in (best, option))
+    more = by in ("energy", "co2") and most > max(least * (1 + NEAR), least + SLACK[by])
+    return longer or dearer or more
 
 
 def _at_price(row: Row, wants: Wants) -> Row:
-    """The row at the price that the user names, which has no spread; a name stands for any number of the device."""
+    """The row at the price and on the grid that the user names, which have no spread.
+
+    A name stands for any number of the device.
+    """
+    if wants.grid is not None:
+        row = replace(row, grid=Grid(wants.grid, region="yours"))
     if row.is_here:
         usd = wants.here_usd
     elif row.price.kind in ("spot", "free"):
@@ -470,24 +515,88 @@ def _whole(work: Work, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -
     return np.asarray(start + count * steps * (1 + np.array(prompts))[:, None])
 
 
-def _with_pauses(seconds: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
-    """Until it ends: a free machine that gives so many hours in a week is waited for where it takes more."""
+def taken_away(row: Row, wants: Wants) -> Interruptions | None:
+    """Return how often this machine goes and what coming back takes; a session's end is known, so it has no rate."""
+    rate = (RATE if wants.interruptions is None else wants.interruptions) if row.spot else 0.0
+    if not rate and not row.session_hours:
+        return None
+    moved = state_time(row.state_bytes)
+    return Interruptions(rate, SAVE_TIME + moved, row.start_time + moved)
+
+
+def _with_ends(
+    working: np.ndarray, rows: Sequence[Row], taken: Sequence[Interruptions | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return seconds that are billed, and until all is done, with what is lost to machines that go and sessions."""
+    running, waiting = working.copy(), np.zeros(working.shape)
+    for place, (row, away) in enumerate(zip(rows, taken, strict=True)):
+        if away is None or not row.step_time:
+            continue
+        if row.session_hours:
+            again = sessions(working[place], row, away) - 1
+            running[place] += again * (away.save + away.load)
+        if away.rate:
+            mean, sd = away.billed(working[place] - row.start_time)
+            lost = sd * joint.normal(DRAWS, 0, "taken") - sd**2 / 2
+            running[place] = row.start_time + mean * np.exp(lost)
+            waiting[place] = away.waiting(running[place])
     week = np.array([min((row.week_hours or math.inf) * HOUR, WEEK) for row in rows])[:, None]
-    return np.asarray(seconds + np.where(seconds > week, np.floor(seconds / week) * (WEEK - week), 0.0))
+    pauses = np.where(running > week, np.floor(running / week) * (WEEK - week), 0.0)
+    return running, running + waiting + pauses
+
+
+def sessions(working: np.ndarray, row: Row, away: Interruptions) -> np.ndarray:
+    """Return in how many sessions a free machine does the work: it saves before each end but the last."""
+    whole = (row.session_hours or math.inf) * HOUR
+    useful = max(whole - away.load - away.save, HOUR / 60)
+    return np.asarray(np.where(working > whole, np.ceil((working - row.start_time) / useful), 1.0))
+
+
+def _beyond(working: np.ndarray, rows: Sequence[Row], wants: Wants) -> np.ndarray:
+    """Return in which draws a session ends before the work does: as bad as to be late, where there is paid choice."""
+    whole = np.array([math.inf if wants.only_free else (row.session_hours or math.inf) * HOUR for row in rows])
+    return np.asarray(working > whole[:, None])
+
+
+def energy_draws(rows: Sequence[Row], running: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return kilowatt-hours and kg of CO2 of each row in each draw, nan where no watts are known.
+
+    They take the normal numbers of prices: nothing depends on both, and a page carries them once.
+    """
+    kwh = np.full(running.shape, np.nan)
+    grams = np.empty(running.shape)
+    for place, row in enumerate(rows):
+        if row.power is not None:
+            watts = row.power.total * np.exp(row.power.log_sd * joint.normal(DRAWS, 0, "price", row.market))
+            kwh[place] = watts * running[place] / JOULES_PER_KWH
+        grams[place] = row.grid.g_per_kwh * np.exp(row.grid.log_sd * joint.normal(DRAWS, 0, "market"))
+    return kwh, kwh * grams / GRAMS
 
 
 def _option(
-    row: Row, steps: np.ndarray, seconds: np.ndarray, usd: np.ndarray, here: np.ndarray | None, wants: Wants
+    row: Row, steps: np.ndarray, values: Mapping[str, np.ndarray], late: np.ndarray, here: np.ndarray | None
 ) -> Option:
+    """Return the ends of what is known of a row; `values` has its draws of each measure."""
     if not row.step_time:
         return Option(row)
-    found = _ends("seconds", seconds)
-    if row.usd_per_hour is not None:
-        found |= _ends("usd", usd)
+    known = [name for name, draws in values.items() if not np.isnan(draws).any()]
+    ends = {name: end for known_name in known for name, end in _ends(known_name, values[known_name]).items()}
     if here is not None and not np.isnan(here).any():
-        found |= _ends("ratio", here / steps)
+        ends |= _ends("ratio", here / steps)
     floor = row.host_time > 0 and (row.device_time or row.step_time or 0.0) <= row.host_time
-    return Option(row, **found, in_time=float((seconds <= wants.deadline).mean()), host_decides=floor)
+    return Option(row, **ends, in_time=float((~late).mean()), host_decides=floor)
+
+
+def _with_interruptions(option: Option, away: Interruptions | None, working: np.ndarray, row: Row) -> Option:
+    """Return the option with how often its machine goes, and how long the work takes without checkpoints."""
+    if away is None or option.seconds is None:
+        return option
+    work = np.array([np.quantile(working, 0.5)])
+    if not away.rate:
+        return replace(option, taken=away, times_taken=float(sessions(work, row, away)[0]) - 1)
+    billed, _ = away.billed(work - row.start_time)
+    unsaved, _ = away.billed(work - row.start_time, math.inf)
+    return replace(option, taken=away, times_taken=float(billed[0]) * away.rate / HOUR, unsaved=float(unsaved[0]))
 
 
 def _ends(name: str, values: np.ndarray) -> dict[str, Any]:
@@ -504,6 +613,8 @@ def _ruled_out(option: Option, wants: Wants) -> RuledOut | None:
         return RuledOut(Reason.SPOT)
     if row.port and not wants.port:
         return RuledOut(Reason.PORT)
+    if wants.by in ("energy", "co2") and option.kwh is None:
+        return RuledOut(Reason.POWER)
     if option.usd is None:
         return RuledOut(Reason.PRICE) if wants.by == "cost" or wants.budget is not None else None
     if wants.only_free and option.usd > 0 and not row.is_here:
@@ -518,11 +629,11 @@ def _ruled_out(option: Option, wants: Wants) -> RuledOut | None:
 def _pick(pool: list[int], rows: Sequence[Row], cost: np.ndarray, time: np.ndarray, by: By) -> int:
     """Return the one of the least expected cost; of nearly equal ones the fastest, then the one here or the cheapest.
 
-    Where time decides, time comes before cost.
+    `cost` is what decides: USD, or energy or CO2. Where time decides, time comes before cost.
     """
     near = pool
-    cost_first = [(cost, NEAR_USD), (time, NEAR_SECONDS)]
-    for measure, slack in cost_first if by == "cost" else reversed(cost_first):
+    cost_first = [(cost, SLACK[by]), (time, NEAR_SECONDS)]
+    for measure, slack in reversed(cost_first) if by == "time" else cost_first:
         least = min((measure[place] for place in near if not math.isnan(measure[place])), default=0.0)
         near = [place for place in near if not measure[place] > max(least * (1 + NEAR), least + slack)] or near
     here = [place for place in near if rows[place].is_here]
@@ -541,9 +652,9 @@ def _chances(
 
     A choice that ends too late is worse than any that does not.
     """
-    worth, slack = (value, NEAR_USD) if by == "cost" else (seconds, NEAR_SECONDS)
+    worth, slack = (seconds, NEAR_SECONDS) if by == "time" else (value, SLACK[by])
     own = np.where(np.isnan(worth[chosen]), np.inf, worth[chosen])
-    late = late[chosen] if by == "cost" else np.zeros(own.shape, bool)
+    late = late[chosen] if by != "time" else np.zeros(own.shape, bool)
     all_late = late.all(axis=0)
     timely = np.where(late & ~all_late, np.inf, own)
     best = timely.min(axis=0)
@@ -578,7 +689,7 @@ def _ordered(options: Sequence[Option], by: By, pick: Option | None = None) -> l
     """The pick, then choices by cost or time, then those without a price, then what is ruled out."""
 
     def place(option: Option) -> tuple[Any, ...]:
-        measure = option.usd if by == "cost" else option.seconds
+        measure: float | None = getattr(option, MEASURES[by])
         return option is not pick, option.ruled_out is not None, measure is None, measure or 0.0, option.seconds or 0.0
 
     return sorted(options, key=place)

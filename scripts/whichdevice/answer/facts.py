@@ -18,8 +18,9 @@ from whichdevice.answer.decide import (
     Reason,
     finite,
 )
+from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
-from whichdevice.config.prices import OLD_DAYS, USD_PER_KWH
+from whichdevice.config.prices import OLD_DAYS, USD_PER_KWH, Z80
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price
@@ -99,7 +100,7 @@ def old_prices(answer: Answer) -> list[Option]:
 def more_time(answer: Answer) -> tuple[Option, int] | None:
     """Return a choice that is cheaper and ends after the deadline, with the days that it needs."""
     pick, cheapest = answer.pick, answer.cheapest
-    if pick is None or cheapest is None or cheapest is pick or answer.wants.by == "time" or cheapest.timely:
+    if pick is None or cheapest is None or cheapest is pick or answer.wants.by != "cost" or cheapest.timely:
         return None
     days = math.ceil((cheapest.seconds_high or cheapest.seconds or math.inf) / DAY)
     saves = (pick.usd or 0.0) - (cheapest.usd or 0.0)
@@ -111,6 +112,25 @@ def with_room(answer: Answer) -> Option | None:
     others = [option for option in answer.choices if not option.row.memory_tight]
     timely = [option for option in others if option.timely] or others
     return min(timely, key=lambda option: math.inf if option.usd is None else option.usd, default=None)
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Seconds of work between two checkpoints, and of the whole without any where that is hopeless."""
+
+    interval: float
+    unsaved: float | None
+
+
+def saving(answer: Answer) -> Saving | None:
+    """Return how often to save on a pick that may be taken away; None where it ends before that pays."""
+    pick = answer.pick
+    if pick is None or pick.taken is None or not pick.taken.rate or not pick.seconds:
+        return None
+    if pick.taken.interval >= pick.seconds:
+        return None
+    unsaved = pick.unsaved or 0.0
+    return Saving(pick.taken.interval, unsaved if unsaved > HOPELESS * pick.seconds else None)
 
 
 def on_demand(answer: Answer) -> Option | None:
@@ -188,6 +208,28 @@ def host_bound(answer: Answer) -> tuple[list[str], bool]:
     elsewhere = [option for option in answer.options if option.seconds and not option.row.is_here]
     cards = [option.row.card for option in elsewhere if option.host_decides]
     return cards, len(cards) == len(elsewhere) > 1
+
+
+@dataclass(frozen=True)
+class Lived:
+    """How many times the clean step a script's takes on a card, with the ends of the 80 % interval."""
+
+    card: str
+    times: float
+    low: float
+    high: float
+
+
+def lived(answer: Answer) -> Lived | None:
+    """Return how a script's step on the pick, or else on the fastest device, differs from a clean one."""
+    habits = answer.work.lived
+    options = [option for option in (answer.pick, answer.fastest) if option and not option.row.is_here]
+    if habits is None or not options:
+        return None
+    row = options[0].row
+    times = habits.times(row.device_time or row.step_time or 0.0, row.host_time)
+    half = math.exp(Z80 * habits.log_sd)
+    return Lived(row.card, times, times / half, times * half)
 
 
 def untested(answer: Answer) -> list[str]:
@@ -270,16 +312,18 @@ def as_dict(answer: Answer) -> dict[str, Any]:
     def named(option: Option | None) -> str | None:
         return None if option is None else option.device
 
-    limits, settle, buy = pipeline(answer), settling(answer), buying(answer)
+    limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
+    step = lived(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
+        "saving": save and asdict(save),
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
+        "lived_step": step and asdict(step),
         "step_notes": step_notes(answer),
         "spot_offer": named(cheaper(answer, Reason.SPOT)),
         "port_offer": named(cheaper(answer, Reason.PORT)),
         "settling": settle and asdict(settle),
         "buying": buy and asdict(buy),
     })  # fmt: skip
-

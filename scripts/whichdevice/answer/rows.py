@@ -12,11 +12,14 @@ from typing import Any, Literal
 import pandas as pd
 from scipy.special import stdtrit
 
+from whichdevice.answer.energy import Power, forecast_power, metered
+from whichdevice.config.grids import Grid, any_grid, grid_of
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Z80, Market, Offer, age_days
 from whichdevice.config.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
+from whichdevice.forecast.lived import Habits
 from whichdevice.tables.base import CELL
 from whichdevice.tables.forecasts import read_forecasts
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
@@ -27,7 +30,7 @@ WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
 PARTS = ("weights", "gradients", "optimizer", "activations", "context")  # of a GPU's memory, in a traced step
-WATTS = {"cpu": 100.0, "gpu": 400.0, "tpu": 300.0}  # of a whole machine at work, where no meter and no sheet says more
+STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
 PriceKind = Literal["on_demand", "spot", "free", "electricity", "study", "user", "unknown"]
@@ -88,6 +91,8 @@ class Row:
     session_hours: float | None = None  # after which a free machine ends
     week_hours: float | None = None  # that a free machine gives in a week
     start_time: float = 0.0  # until the work begins: renting, starting, compiling
+    power: Power | None = None  # of the whole machine at work
+    grid: Grid = field(default_factory=any_grid)
     card_usd: float | None = None  # of one to buy
     card_watts: float = 0.0
     forecast_time: float | None = None  # of a measured device
@@ -137,6 +142,13 @@ class Row:
         return self.price.kind == "spot"
 
     @property
+    def state_bytes(self) -> float:
+        """Bytes of a checkpoint that one device saves: weights and the optimiser's state."""
+        if self.memory_parts:
+            return self.memory_parts.get("weights", 0.0) + self.memory_parts.get("optimizer", 0.0)
+        return STATE_SHARE * (self.memory_needed or 0.0)
+
+    @property
     def spread(self) -> float:
         """Standard deviation of the logarithm of the step time."""
         return math.hypot(self.log_sd_shared, self.log_sd_own)
@@ -167,6 +179,7 @@ class Work:
     written_rate: float | None = None  # with so many workers as the file has ...
     written_workers: int = 0  # ... which are these
     remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
+    lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length
@@ -212,7 +225,7 @@ def works(
     The batch size is the one that most devices have, or `every_batch`. `hardware` is the sheet's row of each measured
     device; `sheet` has the offers of each forecast device, of which those of `providers` count where some are named.
     """
-    prices = costs[[*CELL, "usd_per_hour", "price", "watts"]]
+    prices = costs[[*CELL, "usd_per_hour", "price", "watts", *JOULES]]
     tried = summary[summary["n_recorded"].fillna(0) > 0]
     measured = without_rehearsals(tried).merge(prices, on=CELL, how="left")
     expected = list(_with_prompts(read_forecasts(forecasts)))
@@ -295,7 +308,7 @@ def _work(
         rows.append(row)
     for one in left:
         known = sheet.get(one.forecast.device)
-        row = _with_card(_forecast(one), known)
+        row = replace(_with_card(_forecast(one), known), power=forecast_power(one.forecast, known))
         if known is not None and row.step_time and (providers or known.market()):
             row = _at_market(row, known.market("on_demand", providers))
         rows += [row, *_offered(row, known, providers)]
@@ -341,6 +354,7 @@ def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
     return {name: float(own[name]) for name in rates} | {name: int(own[name]) for name in workers}
 
 
+JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
 COLD = ("start", "initialise", "load", "build", "first_step")
 
 
@@ -388,8 +402,11 @@ def _measured(cell: pd.Series) -> Row:
         }
     usd = _number(cell["usd_per_hour"])
     watts = _number(cell["watts"])
+    whole, *beside = (_number(cell[name]) or 0.0 for name in JOULES)
+    power = metered(watts, kind, sum(beside) / whole * watts if watts and whole else 0.0)
+    known["power"] = power
     if usd is None:
-        known |= _electricity(watts or WATTS[kind], watts is not None)
+        known |= _electricity(power)
     else:
         known |= {"usd_per_hour": usd, "price": Price("study", source=str(cell["price"]))}
     return Row(**({
@@ -405,9 +422,10 @@ def _measured(cell: pd.Series) -> Row:
     } | known))  # fmt: skip
 
 
-def _electricity(watts: float, metered: bool = False) -> dict[str, Any]:
+def _electricity(power: Power) -> dict[str, Any]:
     """The price of a machine that is here."""
-    return {"usd_per_hour": watts / 1000 * USD_PER_KWH, "price": Price("electricity", watts=watts, metered=metered)}
+    price = Price("electricity", watts=power.total, metered=power.evidence == "measured")
+    return {"usd_per_hour": power.total / 1000 * USD_PER_KWH, "price": price, "power": power}
 
 
 def estimated(device: str, step_time: float, needed: float, available: float) -> Row:
@@ -416,7 +434,7 @@ def estimated(device: str, step_time: float, needed: float, available: float) ->
         device, "cpu", ESTIMATED if needed <= available else DOES_NOT_FIT, precision="float32", log_sd_own=ROUGH_MAX,
         step_time=step_time if needed <= available else None, chip=device, rough=True, fits=needed <= available,
         memory_needed=needed, memory_available=available, memory_tight=0.8 * available < needed <= available,
-        **_electricity(WATTS["cpu"]),
+        **_electricity(metered(None, "cpu")),
     )  # fmt: skip
 
 
@@ -496,7 +514,7 @@ def _at_market(row: Row, market: Market | None, kind: PriceKind = "on_demand") -
     chips = math.ceil(row.devices / devices_of(lowest.device))
     return replace(
         row, usd_per_hour=market.usd_per_hour * chips, usd_log_sd_shared=market.log_sd_shared,
-        usd_log_sd_own=market.log_sd_own,
+        usd_log_sd_own=market.log_sd_own, grid=grid_of(lowest.region),
         price=Price(
             kind, lowest.provider, market.words, lowest=lowest.usd_per_hour * chips, providers=market.providers,
             age=age_days(market.newest),

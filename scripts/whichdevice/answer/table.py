@@ -1,6 +1,6 @@
 """An answer as a table: which rows it shows, how they are laid out, and the answers of a whole study.
 
-A table has at most six columns. Its words, and those around it, are made in words.py.
+A table has six columns, and one of energy where it is asked for. Its words, and those around it, are made in words.py.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,8 @@ from whichdevice.answer.rows import DOES_NOT_FIT
 from whichdevice.answer.words import (
     amount_words,
     contradiction_lines,
+    energy_cell,
+    energy_lines,
     fits_words,
     joined,
     known_words,
@@ -35,14 +37,15 @@ MAX_AMOUNT = 20  # letters of the size of the work at the head of a column
 INTERVALS = -1  # in place of a column's number: the ends of intervals are left out
 
 
-def text(answer: Answer, width: int = 100, everything: bool = False) -> list[str]:
+def text(answer: Answer, width: int = 100, everything: bool = False, energy: bool = False) -> list[str]:
     """Return the whole answer for a terminal of this width."""
+    energy = energy or answer.wants.by in ("energy", "co2")
     width = max(width, MIN_WIDTH)
     above = [part for line in [title(answer), "", *lines(answer)] for part in (wrap(line, width) or [""])]
-    under = [folded(answer, everything), *notes_without_command(answer)]
+    under = [folded(answer, everything), *(energy_lines(answer) if energy else []), *notes_without_command(answer)]
     below = [part for line in filter(None, under) for part in wrap(line, width)] + settling_line(answer)
-    rows, brief = (cells(answer, everything, intervals) for intervals in (True, False))
-    return [*above, "", *_table(head(answer), rows, brief, width, (2, INTERVALS, 1)), "", *below]
+    rows, brief = (cells(answer, everything, intervals, energy) for intervals in (True, False))
+    return [*above, "", *_table(head(answer, energy), rows, brief, width, (2, INTERVALS, 1)), "", *below]
 
 
 Cells = list[tuple[bool, list[str]]]  # rows, and whether they are the pick
@@ -77,17 +80,18 @@ def _marked(names: list[str], rows: Cells) -> list[list[str]]:
     return [["  " + names[0], *names[1:]], *([("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in rows)]
 
 
-def head(answer: Answer) -> list[str]:
+def head(answer: Answer, energy: bool = False) -> list[str]:
     """Return the names of the table's columns."""
     amount = amount_words(answer)
     whole = amount if len(amount) < MAX_AMOUNT else say("head_whole")
     step = say("head_generated" if answer.work.mode == "generate" else "head_step")
-    return [say("head_device"), say("head_fits"), step, whole, "USD", say("head_source")]
+    used = [say("head_energy")] if energy else []
+    return [say("head_device"), say("head_fits"), step, whole, "USD", *used, say("head_source")]
 
 
-def cells(answer: Answer, everything: bool = False, intervals: bool = True) -> Cells:
+def cells(answer: Answer, everything: bool = False, intervals: bool = True, energy: bool = False) -> Cells:
     """Return a row of texts for each device in the columns of `head`, and whether it is the pick; see `folded`."""
-    return [(option is answer.pick, _cells(option, intervals)) for option in shown(answer, everything)]
+    return [(option is answer.pick, _cells(option, intervals, energy)) for option in shown(answer, everything)]
 
 
 def shown(answer: Answer, everything: bool = False) -> list[Option]:
@@ -95,9 +99,7 @@ def shown(answer: Answer, everything: bool = False) -> list[Option]:
     named = [answer.pick, answer.here, answer.fastest, answer.cheapest, answer.rival, answer.avoid]
     places = [option for option in answer.options if option.why != Reason.SPOT]
     places = [option for option in places if everything or not (_without_answer(option) or _is_folded(answer, option))]
-    kept = [
-        bool(option.ruled_out) or option.on_front or any(option is one for one in named) for option in places
-    ]
+    kept = [bool(option.ruled_out) or option.on_front or any(option is one for one in named) for option in places]
     room = MIN_ROWS - sum(kept)
     options = []
     for option, keeps in zip(places, kept, strict=True):
@@ -136,13 +138,14 @@ def folded(answer: Answer, everything: bool = False) -> str:
     return " ".join(parts)
 
 
-def _cells(option: Option, intervals: bool) -> list[str]:
+def _cells(option: Option, intervals: bool, energy: bool) -> list[str]:
     row = option.row
     step = time_words(row.step_time, row.rough) if row.step_time else "–"
     source = known_words(option)
     if option.ruled_out is not None:
         source = shorten(why_words(option.ruled_out), MAX_REASON, placeholder=" …")
-    return [row.device, fits_words(row), step, time_of(option, intervals), usd_of(option, intervals), source]
+    used = [energy_cell(option)] if energy else []
+    return [row.device, fits_words(row), step, time_of(option, intervals), usd_of(option, intervals), *used, source]
 
 
 def by_stake(answers: Sequence[Answer]) -> list[Answer]:

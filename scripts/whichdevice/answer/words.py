@@ -12,7 +12,7 @@ from typing import Any
 
 from whichdevice.answer import facts
 from whichdevice.answer.decide import (
-    HOUR,
+    MEASURES,
     NEAR,
     NEAR_SECONDS,
     NEAR_USD,
@@ -40,6 +40,9 @@ SENTENCES = {
     "on": "on {device}",
     "cost": ", USD {usd}",
     "no_cost": ", no price known",
+    "used": ", {used}",
+    "kwh": "{number} kWh",
+    "co2": "{number} kg CO2",
     "operation": "{use}: {rate}{hourly}; {amount}: {time}{usd}.",
     "rate": "{number} {unit}s a second",
     "hourly": " at USD {usd} an hour",
@@ -57,9 +60,16 @@ SENTENCES = {
     "spot_cards": "{card} as spot machines",
     "alone": "It is the only choice.",
     "no_matter": "The choice hardly matters: none of {count} differs by more than {apart} and {more}.",
+    "loop": "transformers' own loop",
+    "serve": "This is the loop of transformers, which waits for the CPU at each token; a server such as vLLM is "
+    "faster, and another device may be the cheapest: --mode serve.",
     "cheapest": "Cheapest",
     "near": "As good as the cheapest",
     "fastest_of_all": "Fastest",
+    "least_energy": "Least energy",
+    "least_co2": "Least CO2",
+    "near_energy": "As little energy as the least",
+    "near_co2": "As little CO2 as the least",
     "among": " of {count}",
     "none_in_time": "; none ends within {time}",
     "in_time": " that end within {time}",
@@ -89,10 +99,13 @@ SENTENCES = {
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
     "free": "Free devices are not guaranteed{session}{paid}.",
-    "spot": "It may be taken away at any moment: keep checkpoints{session}{paid}.",
+    "spot": "It may be taken away at any moment, {rate} an hour{assumed}{save}{paid}.",
+    "assumed": " (assumed)",
+    "save": ": save every {interval}{unsaved}",
+    "unsaved": ", without checkpoints it takes {time}",
     "session": "; a session lasts up to {hours} h",
     "week": ", a week {hours} h",
-    "keep": ": keep checkpoints",
+    "keep": ": {count} sessions, save before each ends",
     "paid": ". Paid: USD {usd} ({provider})",
     "on_demand": ". On demand: USD {usd} ({provider})",
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
@@ -110,6 +123,7 @@ SENTENCES = {
     "no_price": "no price known",
     "no_spot": "may be taken away",
     "no_port": "needs PyTorch/XLA",
+    "no_power": "no watts known",
     "no_free": "is not free",
     "no_budget": "costs more than {usd} USD",
     "no_session": "a session ends after {hours} h",
@@ -154,6 +168,7 @@ SENTENCES = {
     "shared": "{count} GPUs (--gpus {count})",
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
+    "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10), which the hours have.",
     "untested": "Untested by published times, so with a wider range: {devices}.",
     "host": "The CPU limits {devices}: a faster device changes nothing.",
     "host_everywhere": "The CPU limits all of them: a faster device changes nothing.",
@@ -184,6 +199,12 @@ SENTENCES = {
     "head_step": "a step",
     "head_generated": "a token",
     "head_whole": "whole training",
+    "head_energy": "kWh, kg CO2",
+    "energy_cell": "{kwh}, {kg}",
+    "energy": "Energy of {device}, {evidence}: {kwh}, {kg}: {watts} W with its host; {grid}.",
+    "grid_of": "{grams} g of CO2 a kWh in {region}",
+    "grid_given": "{grams} g of CO2 a kWh as you say",
+    "grid_any": "{grams} g of CO2 a kWh, the median of cloud regions (yours: --grid)",
     "head_source": "source",
     "no_study": "Nothing was measured yet, and nothing was forecast.",
     "uses": "{uses}.",
@@ -215,7 +236,19 @@ def title(answer: Answer, amount: str | None = None) -> str:
     work, amount = answer.work, amount or amount_words(answer)
     batch = say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
     doing = say("predictions", amount=amount) if work.mode == "predict" else amount
-    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows)]))
+    engine = say("loop") if by_loop(work) else ""
+    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows), engine]))
+
+
+def by_loop(work: Work) -> bool:
+    """Return whether tokens come from transformers' own loop rather than from a server."""
+    return work.mode == "generate" and work.module.startswith("hf:")
+
+
+def sentences(answer: Answer) -> dict[str, str]:
+    """Return the sentences of an answer: one by transformers' loop says nothing of other engines."""
+    kinds = ("cheapest", "near", "fastest_of_all", "only")
+    return SENTENCES | {name: f"{SENTENCES[name]} by this loop" for name in kinds if by_loop(answer.work)}
 
 
 def amount_words(answer: Answer) -> str:
@@ -293,10 +326,60 @@ def decision(answer: Answer) -> str:
         return say("operation", use=name_words(pick), rate=rate, hourly=hourly, amount=amount, time=took, usd=cost)
     if row.price.kind == "electricity":
         cost += say("electricity")
+    cost += _energy_of_decision(answer, pick)
     instead = "" if row.is_here or here is None else without_time(here)
     if not row.is_here and here is not None and here.seconds is not None:
         instead = say("instead", time=time_of(here, interval=False), where=where(here.row))
     return say("decision", use=name_words(pick), time=took, instead=instead, usd=cost)
+
+
+def _energy_of_decision(answer: Answer, pick: Option) -> str:
+    """The energy or CO2 of the pick, where that decides."""
+    if answer.wants.by == "energy" and pick.kwh is not None:
+        return say("used", used=kwh_of(pick))
+    return say("used", used=co2_of(pick)) if answer.wants.by == "co2" and pick.co2 is not None else ""
+
+
+def kwh_of(option: Option) -> str:
+    """Return the kilowatt-hours of the whole work."""
+    return _used("kwh", option.kwh_low, option.kwh or 0.0, option.kwh_high)
+
+
+def co2_of(option: Option) -> str:
+    """Return the kg of CO2 of the whole work."""
+    return _used("co2", option.co2_low, option.co2 or 0.0, option.co2_high)
+
+
+def _used(sentence: str, low: float | None, middle: float, high: float | None) -> str:
+    def written(value: float) -> str:
+        return say(sentence, number=small(value))
+
+    return written(middle) + between(low, high, written)
+
+
+def small(value: float) -> str:
+    """Return a number in two digits that may be very small: `<0.001`, `0.034`, `120`."""
+    return "<0.001" if 0 < value < 0.001 else two(value)
+
+
+def energy_cell(option: Option) -> str:
+    """Return kilowatt-hours and kg of CO2 of the whole work."""
+    if option.kwh is None:
+        return "–"
+    return say("energy_cell", kwh=small(option.kwh), kg=small(option.co2 or 0.0))
+
+
+def energy_lines(answer: Answer) -> list[str]:
+    """Return the energy and CO2 of the pick, and from what they follow."""
+    pick = answer.pick
+    if pick is None or pick.kwh is None or pick.row.power is None:
+        return []
+    power, grid = pick.row.power, pick.row.grid
+    sentence = "grid_given" if answer.wants.grid is not None else "grid_of" if grid.region else "grid_any"
+    return [
+        say("energy", device=pick.device, kwh=kwh_of(pick), kg=co2_of(pick), evidence=power.evidence,
+            watts=two(power.total), grid=say(sentence, grams=two(grid.g_per_kwh), region=grid.region))
+    ]  # fmt: skip
 
 
 def rate_words(answer: Answer, row: Row) -> str:
@@ -379,17 +462,25 @@ def _why(answer: Answer) -> str:
         more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
         return say("no_matter", count=len(choices), apart=apart, more=more)
     among = _among(answer)
-    most, sure = say(_most(answer)), pick.sure or 0.0
+    most, sure = sentences(answer)[_most(answer)], pick.sure or 0.0
     if sure >= SURE:
         return say("sure" if sure >= CERTAIN else "nearly_sure", most=most, among=among, chance=chance(sure))
-    saves = say("usd", usd=usd_words(answer.regret_at_most)) if by == "cost" else time_words(answer.regret_at_most)
+    saves = _saves(answer)
     in_time = pick.in_time if pick.in_time is not None else 1.0
-    if by == "cost" and in_time < SURE and in_time - sure < LATE:
+    if by != "time" and in_time < SURE and in_time - sure < LATE:
         return say("late", most=most, among=among, chance=chance(in_time))
     if answer.toss_up:
         devices = joined([option.device for option in answer.toss_up])
         return say("toss_up", among=among, devices=devices, saves=saves)
     return say("probably", most=most.lower(), among=among, chance=chance(sure), saves=saves)
+
+
+def _saves(answer: Answer) -> str:
+    """What another choice saves at most in 9 of 10 cases."""
+    most = answer.regret_at_most
+    if answer.by in ("energy", "co2"):
+        return say("kwh" if answer.by == "energy" else "co2", number=small(most))
+    return say("usd", usd=usd_words(most)) if answer.by == "cost" else time_words(most)
 
 
 def _most(answer: Answer) -> str:
@@ -398,14 +489,18 @@ def _most(answer: Answer) -> str:
     assert pick is not None
     if _is_only(answer):
         return "only"
-    if answer.by != "cost":
+    if answer.by == "time":
         return "fastest_of_all"
+    if answer.by != "cost":
+        measures: list[float] = [getattr(option, MEASURES[answer.by]) or 0.0 for option in _timely(answer)]
+        near = min(measures, default=0.0) < (getattr(pick, MEASURES[answer.by]) or 0.0)
+        return f"{'near' if near else 'least'}_{answer.by}"
     near = least is not None and least.timely and (least.usd or 0) < (pick.usd or 0)
     return "near" if near else "cheapest"
 
 
 def _timely(answer: Answer) -> Sequence[Option]:
-    if answer.by != "cost" or answer.work.mode == "operation":
+    if answer.by == "time" or answer.work.mode == "operation":
         return answer.choices
     return [option for option in answer.choices if option.timely]
 
@@ -420,7 +515,7 @@ def _among(answer: Answer) -> str:
     deadline = time_words(answer.wants.deadline)
     if answer.late:
         return among + say("none_in_time", time=deadline)
-    if answer.by == "cost" and answer.work.mode != "operation":
+    if answer.by != "time" and answer.work.mode != "operation":
         return among + say("ends_in_time" if only else "in_time", time=deadline)
     return among
 
@@ -554,14 +649,29 @@ def _free(answer: Answer) -> list[str]:
     session, hours, week = "", pick.row.session_hours, pick.row.week_hours
     if hours:
         session = say("session", hours=f"{hours:g}")
-        if (pick.seconds or 0.0) > hours * HOUR:
-            session += (say("week", hours=f"{week:g}") if week else "") + say("keep")
+        if pick.times_taken:
+            week_words = say("week", hours=f"{week:g}") if week else ""
+            session += week_words + say("keep", count=f"{pick.times_taken + 1:.0f}")
     other = facts.on_demand(answer)
     paid = ""
     if other is not None and other.usd is not None:
         way = "on_demand" if pick.row.spot else "paid"
         paid = say(way, usd=usd_of(other, interval=False), provider=other.row.provider)
-    return [say("spot" if pick.row.spot else "free", session=session, paid=paid)]
+    if not pick.row.spot:
+        return [say("free", session=session, paid=paid)]
+    away = pick.taken
+    rate = chance(away.rate) if away else chance(0.0)
+    assumed = say("assumed") if answer.wants.interruptions is None else ""
+    return [say("spot", rate=rate, assumed=assumed, save=_saving(answer), paid=paid)]
+
+
+def _saving(answer: Answer) -> str:
+    """How often to save on a machine that may be taken away, and what the work takes without checkpoints."""
+    save = facts.saving(answer)
+    if save is None:
+        return ""
+    unsaved = say("unsaved", time=time_words(save.unsaved, True)) if save.unsaved else ""
+    return say("save", interval=time_words(save.interval), unsaved=unsaved)
 
 
 def _avoid(answer: Answer) -> list[str]:
@@ -656,7 +766,7 @@ def changes_words(row: Row) -> str:
 
 def notes(answer: Answer) -> list[str]:
     """Return what is below the table: how to read it, and what limits it."""
-    return [*notes_without_command(answer), *settling_line(answer)]
+    return [*notes_without_command(answer), *energy_lines(answer), *settling_line(answer)]
 
 
 def notes_without_command(answer: Answer) -> list[str]:
@@ -668,12 +778,17 @@ def notes_without_command(answer: Answer) -> list[str]:
 def lasting_notes(answer: Answer) -> list[str]:
     """Return the notes that hold whatever is picked."""
     rows, lasting = answer.work.rows, [*answer.work.remarks]
+    if by_loop(answer.work):
+        lasting.insert(0, say("serve"))
     for note, cards in facts.step_notes(answer).items():
         lasting.append(say("note_of", devices=joined(cards, 4), note=note) if cards else say("note", note=note))
     if any(option.seconds and not option.row.rough for option in answer.options):
         lasting.append(say("intervals"))
     if untested := facts.untested(answer):
         lasting.append(say("untested", devices=joined(untested, 4)))
+    if step := facts.lived(answer):
+        ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
+        lasting.append(say("lived", **ends))
     hosts, everywhere = facts.host_bound(answer)
     if hosts:
         lasting.append(say("host_everywhere") if everywhere else say("host", devices=joined(hosts, 4)))

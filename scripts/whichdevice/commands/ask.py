@@ -6,10 +6,12 @@ examples:
   whichdevice ask decoder --tokens 1e9 --devices "RTX 4090",A100,H100 --by time
   whichdevice ask train.py -- --lr 0.1 --epochs 5
   whichdevice ask decoder --mode generate --batch 8 --no-measuring
+  whichdevice ask hf:meta-llama/Llama-3.1-8B-Instruct --mode serve --rps 5 --ttft 1s --tpot 50ms
 """
 
 import argparse
 import json
+import math
 import os
 import re
 import sys
@@ -19,6 +21,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
+from whichdevice.commands.serving import add_serving_arguments, refuse_serving_options, run_serving
 from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import DEADLINE_HOURS, FORECAST_DEVICES
 from whichdevice.errors import StudyError
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
     from whichdevice.models.loading import Model
     from whichdevice.planning.one_model import OneModel, Question
 
-MODES = ("train", "predict", "generate")
+MODES = ("train", "predict", "generate")  # of a step; ask has --mode serve, too
+BY = ("cost", "time", "energy", "co2")
 UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
 ASK_FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
 
@@ -43,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in ("examples", "epochs", "steps", "tokens"):
         size.add_argument(f"--{name}", type=float, metavar="N")
     wants = parser.add_argument_group("what you want")
-    wants.add_argument("--by", choices=("cost", "time"), default="cost", help="cost: the cheapest within the deadline")
+    wants.add_argument("--by", choices=BY, default="cost", help="cost: the cheapest within the deadline")
     usual = f"{DEADLINE_HOURS:g}h"
     wants.add_argument("--deadline", default=usual, metavar="TIME", help=f"e.g. 8h, 30min, 3d; default: {usual}")
     wants.add_argument("--budget", type=float, metavar="USD", help="at most so much for the whole")
@@ -52,10 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--hour-usd", type=float, default=0.0, metavar="USD", help="what an hour of waiting costs you")
     wants.add_argument("--providers", metavar="NAMES", help="that you rent from: RunPod,Lambda; default: any")
     wants.add_argument("--price", action="append", default=[], metavar="DEVICE=USD", help="an hour of it; repeatable")
+    wants.add_argument("--interruptions", metavar="RATE", help=INTERRUPTIONS_HELP)
+    wants.add_argument("--grid", metavar="G_PER_KWH", help="g of CO2 a kWh, or a region's name; default: by region")
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)
     add("--gpus", metavar="N", help=GPUS_HELP)
-    add_step_arguments(parser)
+    add_step_arguments(parser, (*MODES, "serve"))
+    add_serving_arguments(parser)
     add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
     add("--here", action="store_true", help="only try the model here: shapes, a few steps, memory, what is wrong")
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
@@ -63,15 +70,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
+    add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
 
 
-def add_step_arguments(parser: argparse.ArgumentParser) -> None:
+def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = MODES) -> None:
     """Options that say which step of a model is meant."""
     add = parser.add_argument
-    add("--mode", choices=MODES, default="train", help="training steps, forward passes, or tokens after a prompt")
+    serve = "; serve: requests a second that are answered in time" * ("serve" in modes)
+    add("--mode", choices=modes, default="train", help=f"training steps, forward passes, tokens after a prompt{serve}")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
     add("--precision", choices=ASK_FORMATS, help="number format; default: the script's, else mixed: as people use each")
@@ -79,6 +88,7 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(passed_on=[])
 
 
+INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
 DEVICES_HELP = 'names and groups with commas, e.g. L4,tpu,"A100 SXM 80GB"; groups: tpu, gpu, free, desktop, cloud, '
@@ -93,11 +103,14 @@ def run(args: argparse.Namespace) -> int:
     if args.python is not None:
         return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
-    if args.here:
-        return try_here(question_of(args))
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
-    return show(question_of(args), args.html, args.json, args.all)
+    if args.mode == "serve":
+        return run_serving(args)
+    refuse_serving_options(args)
+    if args.here:
+        return try_here(question_of(args))
+    return show(question_of(args), args.html, args.json, Screen(args.all, args.energy))
 
 
 def question_of(args: argparse.Namespace) -> "Question":
@@ -124,14 +137,13 @@ def question_of(args: argparse.Namespace) -> "Question":
     )
 
 
-def show(question: "Question", page: Path | None, as_json: bool, everything: bool) -> int:
+def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen") -> int:
     """Print the answer of a question, and write it as a page."""
     from whichdevice.answer import words
 
-    screen = Screen(everything)
     asked, answers = answered(question, screen if screen.live and not as_json else None)
     if page is not None:
-        write_page(answers, page, everything)
+        write_page(answers, page, screen.everything)
     if as_json:
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
@@ -294,16 +306,17 @@ def write_page(answers: "Sequence[Answer]", page: Path, everything: bool) -> Non
 class Screen:
     """The answer on standard output; on a terminal the next one is drawn over the last."""
 
-    def __init__(self, everything: bool) -> None:
+    def __init__(self, everything: bool, energy: bool = False) -> None:
         self.live = sys.stdout.isatty()
-        self._everything, self._drawn, self._rows = everything, 0, 0
+        self.everything, self._energy, self._drawn, self._rows = everything, energy, 0, 0
 
     def show(self, answers: "Sequence[Answer]", below: Sequence[str], rows: int = 0) -> None:
         """Print answers, and lines that go below them; `rows` of the terminal have other lines since the first."""
         from whichdevice.answer.table import text
 
         size = get_terminal_size((100, 40))
-        parts = [line for answer in answers for line in [*text(answer, size.columns, self._everything), ""]]
+        texts = [text(answer, size.columns, self.everything, self._energy) for answer in answers]
+        parts = [line for lines in texts for line in [*lines, ""]]
         lines = [*parts[:-1], *below]
         up = self._drawn + rows - self._rows
         if self._drawn and up < size.lines:
@@ -322,7 +335,8 @@ def wants_of(args: argparse.Namespace) -> "Wants":
         **size, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
         here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
-        port=takes_ports(args.model, args.devices, args.option),
+        port=takes_ports(args.model, args.devices, args.option), interruptions=rate_of(args.interruptions),
+        grid=grams_of(args.grid),
     )  # fmt: skip
 
 
@@ -367,6 +381,31 @@ def providers_of(text: str | None) -> tuple[str, ...]:
     return tuple(sheet[name.casefold()] for name in names)
 
 
+def rate_of(text: str | None) -> float | None:
+    """Return how often in an hour a machine is taken away, from 0.1 or 10%; raises StudyError."""
+    if text is None:
+        return None
+    found = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
+    rate = float(found[1]) / (100 if found[2] else 1) if found else math.inf
+    if rate > MAX_RATE:
+        raise StudyError(f"--interruptions {text}: times an hour are needed, e.g. 0.1 or 10%, at most {MAX_RATE:g}")
+    return rate
+
+
+def grams_of(text: str | None) -> float | None:
+    """Return g of CO2 a kilowatt-hour, from a number or the name of a region; raises StudyError."""
+    from whichdevice.config.grids import grids
+    from whichdevice.errors import did_you_mean
+
+    if text is None:
+        return None
+    if re.fullmatch(NUMBER, text.strip()) and float(text) <= MAX_GRAMS:
+        return float(text)
+    if (grid := grids().get(text.strip().casefold())) is None:
+        raise StudyError(f"--grid {text}: g of CO2 a kWh are needed, or a region{did_you_mean(text, list(grids()))}")
+    return grid.g_per_kwh
+
+
 def positive(name: str, value: float | None) -> float | None:
     """Return a number above 0 or None; raises StudyError."""
     if value is not None and not 0 < value < LARGEST:
@@ -389,6 +428,7 @@ def at_least_one(name: str, value: int | None) -> int | None:
 
 
 LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
+MAX_RATE, MAX_GRAMS = 60.0, 2000.0
 NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
 TIME = re.compile(rf"({NUMBER})\s*(d|h|min|m|s)?")
 

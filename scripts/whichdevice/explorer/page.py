@@ -23,7 +23,7 @@ DEFAULT = ("resnet50", MIXED, 128)
 # Facts of a row that depend on the choice; all others are the same for an offer of a device.
 NUMBERS = (
     "device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_needed",
-    "memory_available",
+    "memory_available", "watts", "state_time",
 )  # fmt: skip
 MARKS = ("fits", "rough", "memory_tight", "too_small", "known")
 
@@ -62,7 +62,7 @@ class _Answers:
         self.first: Answer | None = None  # of the default choice
         self.offers: dict[str, dict[str, Any]] = {}
         self.notes: dict[str, int] = {}
-        self._parts: dict[tuple[str, str, str, bool], Row] = {}
+        self._parts: dict[tuple[str, str, str, bool, bool], Row] = {}
 
     @property
     def rows(self) -> Iterable[Row]:
@@ -94,7 +94,7 @@ class _Answers:
             self.offers.setdefault(row["device"], {name: value for name, value in row.items() if name not in chosen})
         for row in answer.work.rows:
             if row.step_time:
-                self._parts.setdefault((row.software, row.chip, row.market, bool(row.host_time)), row)
+                self._parts.setdefault((row.software, row.chip, row.market, bool(row.host_time), row.spot), row)
         names = list(cards)
         columns = {name: [_short(cards[card][name]) for card in names] for name in (*NUMBERS, *MARKS, "software")}
         notes = [self.notes.setdefault(line, len(self.notes)) for line in words.lasting_notes(answer)]

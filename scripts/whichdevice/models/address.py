@@ -38,7 +38,8 @@ ADDRESSES = "a built-in name, path/to/file.py, package.module:function, path/to/
 HUB_TABLE = Path(__file__).with_name("llm_models.csv")  # sizes of models of Hugging Face
 HUB_PAGE = re.compile(r"(?:https?://)?(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+)(?:[/?#].*)?")
 HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-SAME_SIZES = re.compile(r"-(instruct|chat|it|pt|hf)(?=-|$)")  # words in the name of a model that was trained further
+# Words in the name of a model that was trained further.
+SAME_SIZES = re.compile(r"-(instruct|chat|thinking|it|pt|hf|base(?=-\d{4}))(?=-|$)")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Models of Hugging Face by the name of their configuration, with random weights: nothing is downloaded.
+"""Models of Hugging Face by the name of their configuration, with random weights: no weights are downloaded.
 
     hf:meta-llama/Llama-3.1-8B     sizes in scripts/whichdevice/models/llm_models.csv
     hf:path/to/folder              which has a config.json
+    hf:ORG/NAME                    of the hub, by its config.json: where huggingface_hub is installed
 
 A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one. Options: `length` (words of
 a sequence) and those of models/tuning.py. A mixture of experts is routed evenly, as on random words.
@@ -9,6 +10,7 @@ a sequence) and those of models/tuning.py. A mixture of experts is routed evenly
 
 import csv
 import json
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -17,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import HUB_TABLE, Address, config_file, hub_model
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from whichdevice.models.tuning import Tuning
 
 PREFIX = "hf:"
+HUB_SECONDS = 5.0  # to wait for the hub
 LARGE_DECODER = 1e9  # weights of a decoder from which on torchtune, LitGPT and Transformers 5 hold them all in bfloat16
 LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
 TUNING = (
@@ -58,6 +62,7 @@ class Configuration:
     fields: Mapping[str, Any]
     parameters: int | None = None  # as published
     dtype: str | None = None  # of its weights, as its config.json says
+    weights: str = ""  # the format that they are published in, where that is no plain one
 
     @property
     def layers(self) -> int | None:
@@ -138,7 +143,8 @@ def known_models(path: Path = HUB_TABLE) -> Mapping[str, Configuration]:
         for line in csv.DictReader(file):
             pairs = (pair.partition("=") for pair in line["fields"].split())
             fields = {key: json.loads(value) for key, _, value in pairs}
-            models[line["model"]] = Configuration(line["model"], line["type"], fields, int(line["parameters"]))
+            weights = int(line["parameters"])
+            models[line["model"]] = Configuration(line["model"], line["type"], fields, weights, None, line["weights"])
         return models
 
 
@@ -150,14 +156,36 @@ def configuration(name: str) -> Configuration:
     models = known_models()
     if (model := hub_model(name)) is not None:
         return models[model]
+    if (found := _from_hub(name)) is not None:
+        return _read(name, found)
     plain = {model.casefold(): model for model in models}
     plain |= {model.casefold().rpartition("/")[2]: model for model in models}
     near = get_close_matches(name.casefold(), plain, 1, 0.75)
     hint = f"; did you mean {PREFIX}{plain[near[0]]}?" if near else ""
+    asked = "the hub has no such model, or is not in reach" if find_spec("huggingface_hub") else "nothing is downloaded"
     raise StudyError(
-        f"{PREFIX}{name}: its sizes are not in {HUB_TABLE.name}, and nothing is downloaded{hint} "
+        f"{PREFIX}{name}: its sizes are not in {HUB_TABLE.name}, and {asked}{hint} "
         f"Or save its config.json and name the folder: {PREFIX}path/to/folder"
     )
+
+
+def _from_hub(name: str) -> Path | None:
+    """The config.json of a model of the hub, where its client is installed and the hub is in reach; no weights."""
+    if name.count("/") != 1 or find_spec("huggingface_hub") is None:
+        return None
+    import huggingface_hub
+
+    known = huggingface_hub.try_to_load_from_cache(name, "config.json")
+    if isinstance(known, str):
+        return Path(known)
+    if huggingface_hub.constants.HF_HUB_OFFLINE:
+        return None
+    try:  # the client itself tries again and again where there is no network
+        host = urlsplit(huggingface_hub.constants.ENDPOINT)
+        socket.create_connection((host.hostname or "", host.port or 443), HUB_SECONDS).close()
+        return Path(huggingface_hub.hf_hub_download(name, "config.json"))
+    except (OSError, ValueError):  # not in reach, no such model, or one that asks for a login
+        return None
 
 
 def _read(name: str, path: Path) -> Configuration:
@@ -167,13 +195,14 @@ def _read(name: str, path: Path) -> Configuration:
         raise StudyError(f"{path}: cannot be read: {error}") from None
     if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
         raise StudyError(f"{path}: names no model_type; it must be the config.json of a model of Hugging Face")
-    text = fields.get("text_config")
+    quantized, text = fields.get("quantization_config"), fields.get("text_config")
+    kept = str(quantized.get("quant_method", "")) if isinstance(quantized, dict) else ""
     if isinstance(text, dict) and isinstance(text.get("model_type"), str):
         fields = text  # of a model of images and words, the part of words
     unwanted = ("model_type", "torch_dtype", "dtype", "quantization_config", "auto_map")
     dtype = fields.get("dtype") or fields.get("torch_dtype")
     plain = {name: value for name, value in fields.items() if name not in unwanted}
-    return Configuration(name, fields["model_type"], plain, dtype=dtype)
+    return Configuration(name, fields["model_type"], plain, dtype=dtype, weights=kept)
 
 
 def hub_adapter(address: Address) -> Adapter:

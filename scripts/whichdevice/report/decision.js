@@ -42,6 +42,16 @@ const decision = (() => {
     });
   }
 
+  // Steps of a script as people run them; a measured device's are as they were measured.
+  function livedDraws({ rows, normals, limits, floor, lived }, steps) {
+    if (!lived) return steps;
+    const slower = draws(rows.map((row) => ({ ...row, host_time: lived.host * row.host_time })), normals, limits, 0);
+    const times = normal(normals, "lived").map((z) =>
+      lived.factor * Math.exp(Math.round(lived.log_sd * z * limits.digits) / limits.digits));
+    return steps.map((own, place) =>
+      own && !rows[place].is_here ? slower[place].map((step, n) => Math.max(step * times[n], floor)) : own);
+  }
+
   // The reader's price of a row, which is exact.
   const ownPrice = (row, wants) => wants.prices?.[row.device] ?? null;
 
@@ -65,20 +75,74 @@ const decision = (() => {
     return steps.map((step) => row.start_time + count * step * (1 + row.prompts));
   }
 
-  // Until it ends: a free machine that gives some hours in a week is waited for where the work takes more.
-  function withPauses(seconds, row) {
-    const week = Math.min((row.week_hours ?? Infinity) * HOUR, WEEK);
-    return seconds.map((time) => time + (time > week ? Math.floor(time / week) * (WEEK - week) : 0));
+  // Seconds of work between two checkpoints of a machine that is taken away; see answer/interruptions.py.
+  const saveTime = ({ state_time }, limits) => limits.save_time + state_time, loadTime = (row) => row.start_time + row.state_time;
+  function savingInterval(row, limits) {
+    const between = HOUR / row.taken_rate, save = saveTime(row, limits), half = Math.sqrt(save / (2 * between));
+    return half >= 1 ? between : Math.sqrt(2 * save * between) * (1 + half / 3 + half ** 2 / 9) - save;
   }
 
-  function optionOf(row, steps, prices, count, wants, limits) {
+  // Expected seconds that are billed for so much work, and the spread of their logarithm.
+  function billed(work, row, each, limits) {
+    const rate = row.taken_rate / HOUR, most = limits.max_power, load = loadTime(row);
+    const length = Math.min(work, each) + (work > each ? saveTime(row, limits) : 0), parts = Math.max(work / each, 1);
+    const expected = (parts * Math.expm1(Math.min(rate * length, most)) * Math.exp(Math.min(rate * load, most / 2))) / rate;
+    const lostSquares = load ** 2 + load * length + length ** 2 / 3;
+    return [expected, Math.sqrt(Math.log1p((rate * lostSquares) / expected))];
+  }
+
+  function sessions(working, row, limits) {
+    const all = (row.session_hours ?? Infinity) * HOUR;
+    const useful = Math.max(all - loadTime(row) - saveTime(row, limits), HOUR / 60);
+    return working > all ? Math.ceil((working - row.start_time) / useful) : 1;
+  }
+
+  // Seconds that are billed, and until all is done, with what is lost to machines that go and to ends of sessions. A free
+  // machine that gives some hours in a week is waited for where the work takes more.
+  function withEnds(working, row, normals, limits) {
+    let running = working, waiting = working.map(() => 0);
+    if (row.session_hours) {
+      const again = saveTime(row, limits) + loadTime(row);
+      running = running.map((time, n) => time + (sessions(working[n], row, limits) - 1) * again);
+    }
+    if (row.taken_rate) {
+      const luck = normal(normals, "taken"), each = savingInterval(row, limits);
+      running = working.map((time, n) => {
+        const [expected, sd] = billed(time - row.start_time, row, each, limits);
+        return row.start_time + expected * Math.exp(sd * luck[n] - sd ** 2 / 2);
+      });
+      waiting = running.map((time) => (time * row.taken_rate) / HOUR * limits.back_time);
+    }
+    const week = Math.min((row.week_hours ?? Infinity) * HOUR, WEEK);
+    const pause = (time) => (time > week ? Math.floor(time / week) * (WEEK - week) : 0);
+    return [running, running.map((time, n) => time + waiting[n] + pause(time))];
+  }
+
+  // Kilowatt-hours and kg of CO2 in each draw.
+  function energyDraws(row, running, normals) {
+    if (row.watts === null) return [null, null];
+    const power = normal(normals, "price", row.market), grid = normal(normals, "market"); // nothing has a price, too
+    const kwh = running.map((time, n) => (row.watts * Math.exp(row.watts_log_sd * power[n]) * time) / 3.6e6);
+    return [kwh, kwh.map((one, n) => (one * row.grid * Math.exp(row.grid_log_sd * grid[n])) / 1000)];
+  }
+
+  function optionOf(row, steps, prices, count, wants, { limits, normals }) {
     const own = ownPrice(row, wants), price = own ?? row.usd_per_hour, exact = own !== null;
     const half = exact ? 1 : Math.exp(limits.z80 * Math.hypot(row.usd_log_sd_shared, row.usd_log_sd_own));
     const hour = { price, price_low: price / half, price_high: price * half };
     if (!steps) return { row, ...hour, ruled_out: null };
-    const running = whole(row, steps, count), times = withPauses(running, row);
+    const working = whole(row, steps, count), [running, times] = withEnds(working, row, normals, limits);
     const result = { row, ...hour, running, times, costs: null, cost: NaN, time: mean(times), ruled_out: null };
-    result.in_time = mean(times.map((time) => (time <= wants.deadline ? 1 : 0)));
+    const session = wants.only_free ? Infinity : (row.session_hours ?? Infinity) * HOUR; // beyond it is as bad as late
+    result.late = times.map((time, n) => time > wants.deadline || working[n] > session);
+    result.in_time = mean(result.late.map((isLate) => (isLate ? 0 : 1)));
+    const ends = (name, values) =>
+      [result[`${name}_low`], result[name], result[`${name}_high`]] = limits.quantiles.map((share) => quantile(values, share));
+    [result.kwhs, result.co2s] = energyDraws(row, running, normals);
+    if (result.kwhs) { ends("kwh", result.kwhs); ends("co2", result.co2s); }
+    const middle = quantile(working, 0.5);
+    result.times_taken = row.session_hours ? sessions(middle, row, limits) - 1 : 0;
+    if (row.taken_rate) result.unsaved = billed(middle - row.start_time, row, Infinity, limits)[0];
     [result.seconds_low, result.seconds, result.seconds_high] = limits.quantiles.map((share) => quantile(times, share));
     if (price === null) return result;
     result.costs = running.map((time, n) => (prices[n] * time) / HOUR);
@@ -88,12 +152,13 @@ const decision = (() => {
   }
 
   // Why a row is no choice, as a fact: what decides, with its limit.
-  function ruledOut({ row, seconds, usd }, wants) {
+  function ruledOut({ row, seconds, usd, kwh }, wants) {
     if (wants.without?.includes(row.device)) return { why: "left_out" };
     if (row.too_small) return { why: row.memory_tight ? "tight" : "fits" };
     if (seconds === undefined) return { why: "time", detail: row.reason };
     if (row.spot && !wants.spot) return { why: "spot" };
     if (row.port && !wants.port) return { why: "port" };
+    if ((wants.by === "energy" || wants.by === "co2") && kwh === undefined) return { why: "power" };
     if (usd === undefined) return wants.by === "cost" || wants.budget !== null ? { why: "price" } : null;
     if (wants.only_free && usd > 0 && !row.is_here) return { why: "free" };
     if (wants.budget !== null && usd > wants.budget) return { why: "budget", usd: wants.budget };
@@ -109,16 +174,20 @@ const decision = (() => {
     for (const option of options) if (option.ruled_out.why === "price") option.ruled_out = null;
   }
 
-  // USD of the whole work in each draw, with what waiting costs at so many USD an hour.
-  const valueAt = ({ costs, times }, hourUsd) => costs && costs.map((cost, n) => cost + (hourUsd * times[n]) / HOUR);
+  // What decides, in each draw: USD of the whole work with what waiting costs, kilowatt-hours, kg of CO2 or seconds.
+  function valueOf({ costs, times, kwhs, co2s }, by, hourUsd) {
+    if (by !== "cost") return { time: times, energy: kwhs, co2: co2s }[by];
+    return costs && costs.map((cost, n) => cost + (hourUsd * times[n]) / HOUR);
+  }
 
   // The least expected cost; of several that are nearly the same the fastest, then the one here or the cheapest.
   // Where time decides, time comes before cost.
   function pick(pool, by, hourUsd, limits, costOf = (option) => option.cost) {
-    const cost = (option) => costOf(option) + (hourUsd * option.time) / HOUR, time = (option) => option.time;
-    const costFirst = [[cost, limits.near_usd], [time, limits.near_seconds]];
+    const used = { energy: "kwhs", co2: "co2s" }[by], time = (option) => option.time;
+    const cost = used ? (option) => mean(option[used]) : (option) => costOf(option) + (hourUsd * option.time) / HOUR;
+    const costFirst = [[cost, limits.slack[by]], [time, limits.near_seconds]];
     let near = pool;
-    for (const [measure, slack] of by === "cost" ? costFirst : [...costFirst].reverse()) {
+    for (const [measure, slack] of by === "time" ? [...costFirst].reverse() : costFirst) {
       const known = near.map(measure).filter((value) => !Number.isNaN(value));
       const lowest = known.length ? Math.min(...known) : 0, highest = Math.max(lowest * (1 + limits.near), lowest + slack);
       const kept = near.filter((option) => !(measure(option) > highest));
@@ -135,12 +204,12 @@ const decision = (() => {
   // Sets of each choice how often nothing is better, and what the best would save: in each draw and expected.
   // A choice that ends too late is worse than any that does not.
   function chances(chosen, by, wants, limits) {
-    const count = chosen[0].times.length, slack = by === "cost" ? limits.near_usd : limits.near_seconds;
-    const worth = chosen.map((option) => (by === "cost" ? valueAt(option, wants.hour_usd) : option.times));
+    const count = chosen[0].times.length, slack = by === "time" ? limits.near_seconds : limits.slack[by];
+    const worth = chosen.map((option) => valueOf(option, by, wants.hour_usd));
     const kept = chosen.map(() => 0);
     for (const option of chosen) option.saved = new Float64Array(count);
     for (let n = 0; n < count; n++) {
-      const late = chosen.map((option) => by === "cost" && option.times[n] > wants.deadline);
+      const late = chosen.map((option) => by !== "time" && option.late[n]);
       const allLate = late.every(Boolean), values = worth.map((value) => (value ? value[n] : Infinity));
       const best = Math.min(...values.filter((_, place) => allLate || !late[place]));
       const highest = Math.max(best * (1 + limits.near), best + slack);
@@ -175,8 +244,9 @@ const decision = (() => {
   // What decides between these choices, and those that the pick is one of.
   function contest(chosen, data, wants) {
     const timely = chosen.filter((option) => option.in_time >= data.limits.in_time);
-    const by = chosen.some((option) => option.costs) && (timely.length || data.operation) ? wants.by : "time";
-    return { by, pool: by === "cost" && timely.length ? timely : chosen };
+    const isAble = wants.by !== "cost" || chosen.some((option) => option.costs);
+    const by = isAble && (timely.length || data.operation) ? wants.by : "time";
+    return { by, pool: by !== "time" && timely.length ? timely : chosen };
   }
 
   // Prices from which on the pick, and other choices on the front, no longer are the pick.
@@ -219,10 +289,13 @@ const decision = (() => {
     return option.usd === undefined || !chosen.some((other) => other.usd < option.usd && other.seconds < option.seconds);
   }
 
-  // Whether it takes noticeably longer or costs noticeably more.
-  function isWorse(option, best, limits) {
+  const measureOf = (option, by) => option[{ cost: "usd", time: "seconds", energy: "kwh", co2: "co2" }[by]];
+
+  // Whether it takes noticeably longer, costs noticeably more, or more of what decides.
+  function isWorse(option, best, by, limits) {
     const over = (value, base, slack) => value > Math.max(base * (1 + limits.near), base + slack);
-    return over(option.seconds, best.seconds, limits.near_seconds) || over(option.usd ?? 0, best.usd ?? 0, limits.near_usd);
+    const isMore = (by === "energy" || by === "co2") && over(measureOf(option, by), measureOf(best, by), limits.slack[by]);
+    return over(option.seconds, best.seconds, limits.near_seconds) || over(option.usd ?? 0, best.usd ?? 0, limits.near_usd) || isMore;
   }
 
   // The dearest of those that are slower, too, and cost twice as much.
@@ -234,7 +307,7 @@ const decision = (() => {
 
   // The pick, then choices by cost or time, then those without a price, then what is ruled out.
   function ordered(options, by, best = null) {
-    const measure = (option) => (by === "cost" ? option.usd : option.seconds);
+    const measure = (option) => measureOf(option, by);
     const key = (option) => [option === best ? 0 : 1, option.ruled_out === null ? 0 : 1,
       measure(option) === undefined ? 1 : 0, measure(option) ?? 0, option.seconds ?? 0];
     const keys = new Map(options.map((option) => [option, key(option)]));
@@ -247,8 +320,8 @@ const decision = (() => {
   function decide(data, wants) {
     const limits = data.limits, count = wants.units / data.units_per_step;
     const steps = draws(data.rows, data.normals, limits, data.floor);
-    const prices = priceDraws(data.rows, data.normals, limits, wants);
-    const options = data.rows.map((row, place) => optionOf(row, steps[place], prices[place], count, wants, limits));
+    const lived = livedDraws(data, steps), prices = priceDraws(data.rows, data.normals, limits, wants);
+    const options = data.rows.map((row, place) => optionOf(row, lived[place], prices[place], count, wants, data));
     judge(options, wants);
     const chosen = options.filter((result) => result.ruled_out === null), here = options[data.here] ?? null;
     if (!chosen.length) return { options: ordered(options, "time"), pick: null, here, by: "time", matters: true };
@@ -258,10 +331,10 @@ const decision = (() => {
     const best = pick(pool, by, wants.hour_usd, limits);
     chances(chosen, by, wants, limits);
     for (const result of chosen) result.on_front = onFront(result, chosen);
-    const matters = chosen.some((result) => isWorse(result, best, limits));
+    const matters = chosen.some((result) => isWorse(result, best, by, limits));
     return {
       options: ordered(options, by, best), pick: best, here, by, matters,
-      late: wants.by === "cost" && !data.operation && !timely.length,
+      late: wants.by !== "time" && !data.operation && !timely.length,
       toss_up: matters ? tossUp(best, data.operation ? chosen : pool, limits) : [],
       turning: by === "cost" ? turning(pool, wants.hour_usd, limits) : [],
       price_turns: by === "cost" ? priceTurns(best, pool, chosen, data, wants) : [],
@@ -273,5 +346,5 @@ const decision = (() => {
     };
   }
 
-  return { decide, draws, least, HOUR, DAY };
+  return { decide, draws, least, measureOf, savingInterval, HOUR, DAY };
 })();

@@ -59,7 +59,7 @@ const live = (() => {
     const line = element("tr", "", option === pick ? "pick" : ""), name = element("th", device);
     name.scope = "row";
     line.append(name, ...texts.map((text, place) => {
-      const cell = element("td", text || "–", place < 4 ? "number" : "");
+      const cell = element("td", text || "–", place < 5 ? "number" : "");
       cell.dataset.label = data.head[place + 1];
       return cell;
     }));

@@ -3,8 +3,11 @@
 report/decision.js decides anew from them for what the reader types; report/sentences.js makes the words.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from whichdevice.answer import Answer, Option, facts, table, words
@@ -23,16 +26,25 @@ from whichdevice.answer.decide import (
     PRICE_FACTOR,
     PRICE_POINT,
     QUANTILES,
+    SLACK,
     SURE,
     TOSS_UP,
+    taken_away,
 )
+from whichdevice.answer.interruptions import BACK_TIME, HOPELESS, MAX_POWER, SAVE_TIME, state_time
 from whichdevice.answer.rows import DOES_NOT_FIT, Z80, Row
 from whichdevice.forecast.joint import normal_order, normal_values
 from whichdevice.report import chart
 
+REPORT_FOLDER = Path(__file__).parent
 LIMITS = {
     "near": NEAR,
     "near_usd": NEAR_USD,
+    "slack": SLACK,
+    "back_time": BACK_TIME,
+    "save_time": SAVE_TIME,
+    "hopeless": HOPELESS,
+    "max_power": MAX_POWER,
     "avoid_usd": AVOID_USD,
     "near_seconds": NEAR_SECONDS,
     "in_time": IN_TIME,
@@ -64,24 +76,39 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "unit": work.unit,
         "units_per_step": work.units_per_step,
         "floor": work.floor,
+        "lived": work.lived and work.lived.to_dict(),
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
         "title": words.title(answer, "{amount}"),
-        "head": table.head(answer),
+        "head": table.head(answer, energy=True),
         "here": here,
         "no_here": "" if answer.here is None else words.without_time(answer.here),
         "where": "" if answer.here is None else words.where(answer.here.row),
         "wants": {"by": wants.by, "deadline": wants.deadline / HOUR, "budget": wants.budget, "hour": wants.hour_usd},
         "free": wants.only_free,
+        "assumed": wants.interruptions is None,
         "port": wants.port,
         "nowhere": words.lines(answer) if answer.fits_nowhere else None,  # whatever the reader types
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
-        "sentences": words.SENTENCES,
+        "sentences": _sentences(answer),
         "chart": chart.SIZES | {"axis": "time for the whole work"},
-        "normals": normals(option.row for option in options),
+        "normals": normals((option.row for option in options), work.lived is not None),
         "rows": [_row(option, answer) for option in options],
     }
+
+
+@cache
+def _named() -> frozenset[str]:
+    """Return the words of sentences.js, names of sentences among them."""
+    return frozenset(re.findall(r"\w+", (REPORT_FOLDER / "sentences.js").read_text(encoding="utf-8")))
+
+
+def _sentences(answer: Answer) -> dict[str, str]:
+    """Return the sentences that sentences.js names, or makes the name of."""
+    made = ("no_", "near_", "least_")
+    sentences = words.sentences(answer)
+    return {name: text for name, text in sentences.items() if name in _named() or name.startswith(made)}
 
 
 def in_order(answer: Answer) -> list[Option]:
@@ -90,14 +117,15 @@ def in_order(answer: Answer) -> list[Option]:
     return sorted(answer.options, key=lambda option: places[option.device])
 
 
-def normals(rows: Iterable[Row]) -> dict[str, Any]:
+def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     """Return the normal numbers that times and prices of these rows are drawn from, and their order for each part."""
-    parts: dict[tuple[str, ...], None] = {("market",): None}
+    parts: dict[tuple[str, ...], None] = {("market",): None} | ({("lived",): None} if lived else {})
     for row in rows:
         if row.step_time:
             software = _software(row)
             parts |= dict.fromkeys([("shared", software), ("own", software, row.chip), ("price", row.market)])
             parts |= {("host", software): None} if row.host_time else {}
+            parts |= {("taken",): None} if row.spot else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
 
@@ -110,9 +138,15 @@ def _software(row: Row) -> str:
 def _row(option: Option, answer: Answer) -> dict[str, Any]:
     """Return the facts of a row, and the words that depend on nothing the reader types."""
     row = option.row
-    facts = {name: getattr(row, name) for name in ROW_FACTS}
+    facts, taken = {name: getattr(row, name) for name in ROW_FACTS}, taken_away(row, answer.wants)
     return facts | {
         "device_time": row.device_time or row.step_time,
+        "watts": row.power and row.power.total,
+        "watts_log_sd": row.power and row.power.log_sd,
+        "grid": row.grid.g_per_kwh,
+        "grid_log_sd": row.grid.log_sd,
+        "taken_rate": taken.rate if taken else 0.0,
+        "state_time": state_time(row.state_bytes),
         "software": _software(row),
         "prompts": (row.prefill_time or 0.0) / row.step_time / (answer.work.prompt or 1) if row.step_time else 0.0,
         "too_small": row.evidence == DOES_NOT_FIT,

@@ -60,4 +60,5 @@ class Script:
 def live_script() -> Script:
     """Return what makes an answer anew while its reader types: the decision, its sentences, the picture, the page."""
     files = ("decision.js", "sentences.js", "chart.js", "live.js")
-    return Script("".join((REPORT_FOLDER / file).read_text(encoding="utf-8") for file in files))
+    text = "".join((REPORT_FOLDER / file).read_text(encoding="utf-8") for file in files)
+    return Script(re.sub(r"^ *(//.*)?\n", "", text, flags=re.MULTILINE))  # a page has no comments

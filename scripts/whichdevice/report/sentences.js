@@ -2,7 +2,7 @@
 // of a page that makes words; nothing reads one.
 "use strict";
 const sentences = (() => {
-  const { HOUR, DAY, least } = decision;
+  const { HOUR, DAY, least, measureOf, savingInterval } = decision;
   const UNITS = [[1e-3, 1e-6, "µs"], [1, 1e-3, "ms"], [90, 1, "s"], [90 * 60, 60, "min"], [3 * DAY, HOUR, "h"], [730 * DAY, DAY, "days"]];
 
   const say = (template, values) => template.replace(/\{(\w+)(?::g)?\}/g, (_, name) => values[name] ?? "");
@@ -22,7 +22,7 @@ const sentences = (() => {
   function between(low, high, written) {
     const [first, last] = [written(low), written(high)];
     if (first === last) return "";
-    const [number] = first.split(" "), [other, unit] = last.split(" ");
+    const [number] = first.split(" "), [other, ...units] = last.split(" "), unit = units.join(" ");
     return ` [${number}–${other}${unit ? ` ${unit}` : ""}]`;
   }
   function timeOf({ row, seconds, seconds_low, seconds_high }, interval = true) {
@@ -33,6 +33,16 @@ const sentences = (() => {
     if (usd === undefined) return "–";
     const ends = interval && !row.rough ? between(usd_low, usd_high, usdWords) : "";
     return (row.rough && usd >= 0.1 ? "about " : "") + usdWords(usd) + ends;
+  }
+
+  const small = (value) => (value > 0 && value < 0.001 ? "<0.001" : digits(value, 2));
+  const energyCell = ({ kwh, co2 }, words) => (kwh === undefined ? "–" : say(words.energy_cell, { kwh: small(kwh), kg: small(co2) }));
+  // The energy or CO2 of the pick, where that decides.
+  function energyOf({ kwh, kwh_low, kwh_high, co2, co2_low, co2_high }, by, words) {
+    const used = { energy: [words.kwh, kwh_low, kwh, kwh_high], co2: [words.co2, co2_low, co2, co2_high] }[by];
+    if (!used || kwh === undefined) return "";
+    const [sentence, low, middle, high] = used, written = (value) => say(sentence, { number: small(value) });
+    return say(words.used, { used: written(middle) + between(low, high, written) });
   }
 
   // The cells of a row, as answer/table.py has them.
@@ -53,7 +63,7 @@ const sentences = (() => {
     const { row, seconds } = option;
     const step = row.step_time ? timeWords(row.step_time, row.rough) : "–";
     const known = option.ruled_out ? whyWords(option, data.sentences) : row.known;
-    return [row.device, fitsWords(row, data.sentences), step, seconds === undefined ? "–" : timeOf(option), usdOf(option), known];
+    return [row.device, fitsWords(row, data.sentences), step, seconds === undefined ? "–" : timeOf(option), usdOf(option), energyCell(option, data.sentences), known];
   }
 
   // The lines above the table; the first is the decision.
@@ -84,7 +94,7 @@ const sentences = (() => {
     if (!row.is_here && here)
       instead = here.seconds === undefined ? data.no_here : say(words.instead, { time: timeOf(here, false), where: data.where });
     const power = row.price_kind === "electricity" ? words.electricity : "";
-    return say(words.decision, { use: row.use, time: timeOf(pick), instead, usd: cost + power });
+    return say(words.decision, { use: row.use, time: timeOf(pick), instead, usd: cost + power + energyOf(pick, wants.by, words) });
   }
 
   // Why this one, and how sure that is.
@@ -97,18 +107,21 @@ const sentences = (() => {
       const more = (pick.usd ?? 0) * limits.near > limits.near_usd ? share : say(words.usd, { usd: limits.near_usd.toFixed(2) });
       return say(words.no_matter, { count: choices.length, apart, more });
     }
-    const byDeadline = by === "cost" && !data.operation;
+    const byDeadline = by !== "time" && !data.operation;
     const timely = byDeadline ? choices.filter((option) => option.in_time >= limits.in_time) : choices, only = timely.length === 1;
     const near = by === "cost" && cheapest && cheapest.in_time >= limits.in_time && cheapest.usd < (pick.usd ?? 0);
-    const most = only ? words.only : near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all;
+    const isNear = by !== "time" && timely.some((option) => measureOf(option, by) < measureOf(pick, by));
+    const used = by === "energy" || by === "co2" ? words[`${isNear ? "near" : "least"}_${by}`] : null;
+    const most = only ? words.only : used ?? (near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all);
     let among = say(words.among, { count: only ? choices.length : timely.length });
     if (late) among += say(words.none_in_time, { time: timeWords(wants.deadline) });
     else if (byDeadline) among += say(only ? words.ends_in_time : words.in_time, { time: timeWords(wants.deadline) });
     const chance = percent(pick.sure);
     if (pick.sure >= limits.sure) return say(pick.sure >= limits.certain ? words.sure : words.nearly_sure, { most, among, chance });
-    if (by === "cost" && pick.in_time < limits.sure && pick.in_time - pick.sure < limits.late)
+    if (by !== "time" && pick.in_time < limits.sure && pick.in_time - pick.sure < limits.late)
       return say(words.late, { most, among, chance: percent(pick.in_time) });
-    const saves = by === "cost" ? say(words.usd, { usd: usdWords(regret_at_most) }) : timeWords(regret_at_most);
+    const saves = used ? say(by === "energy" ? words.kwh : words.co2, { number: small(regret_at_most) })
+      : by === "cost" ? say(words.usd, { usd: usdWords(regret_at_most) }) : timeWords(regret_at_most);
     if (toss_up.length) return say(words.toss_up, { among, devices: joined(toss_up.map((option) => option.row.device)), saves });
     return say(words.probably, { most: most.toLowerCase(), among, chance, saves });
   }
@@ -153,7 +166,7 @@ const sentences = (() => {
 
   // A choice that is cheaper and ends after the deadline.
   function withMoreTime(data, wants, { pick, cheapest }) {
-    if (!cheapest || cheapest === pick || wants.by === "time" || cheapest.in_time >= data.limits.in_time) return "";
+    if (!cheapest || cheapest === pick || wants.by !== "cost" || cheapest.in_time >= data.limits.in_time) return "";
     const days = Math.ceil(cheapest.seconds_high / DAY);
     if (days > 365 || (pick.usd ?? 0) - cheapest.usd < data.limits.near_usd) return "";
     return say(data.sentences.more_time, { device: cheapest.row.device, time: timeOf(cheapest, false), usd: usdOf(cheapest, false), days });
@@ -176,10 +189,19 @@ const sentences = (() => {
     const { row } = pick, words = data.sentences, hours = row.session_hours, week = row.week_hours;
     if (row.price_kind !== "free" && row.price_kind !== "spot") return "";
     let session = hours ? say(words.session, { hours }) : "";
-    if (hours && pick.seconds > hours * HOUR) session += (week ? say(words.week, { hours: week }) : "") + words.keep;
+    if (hours && pick.times_taken)
+      session += (week ? say(words.week, { hours: week }) : "") + say(words.keep, { count: pick.times_taken + 1 });
     const other = options.find((option) => option.row.device === row.card), way = row.spot ? words.on_demand : words.paid;
     const paid = other?.usd === undefined ? "" : say(way, { usd: usdOf(other, false), provider: other.row.provider });
-    return say(row.spot ? words.spot : words.free, { session, paid });
+    if (!row.spot) return say(words.free, { session, paid });
+    const save = saving(data, pick), assumed = data.assumed ? words.assumed : "";
+    return say(words.spot, { rate: percent(row.taken_rate), assumed, save, paid });
+  }
+  function saving(data, { row, seconds, unsaved: without }) {
+    const words = data.sentences, each = row.taken_rate ? savingInterval(row, data.limits) : Infinity;
+    if (each >= seconds) return "";
+    const unsaved = without > data.limits.hopeless * seconds ? say(words.unsaved, { time: timeWords(without, true) }) : "";
+    return say(words.save, { interval: timeWords(each), unsaved });
   }
 
   function avoid(data, wants, { pick, avoid: option }) {

@@ -1,0 +1,574 @@
+"""Constants of a server of language models, and how good its forecasts are: `python -m fit.serving`.
+
+fit/data/serving_published.csv has published servers (time of an output token and to the first one at so many requests at
+once), fit/data/serving_decode.csv single users on desktop cards, Macs and CPUs. The factors of an iteration's classes of
+work are fitted by robust least squares of log residuals; n servers of a kind weigh as much as √n. What is left is an
+offset of each model and chip, and spreads that come from servers which the fit did not see.
+`python -m fit` calls it; serving_page.py writes docs/reference/serving-validation.md.
+"""
+
+import csv
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scipy.optimize import least_squares
+
+from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.forecast.serving.queue import FIRST, Engines, Requests, simulate
+from whichdevice.forecast.serving.server import CONSTANTS, Server, model_shape, paces
+from whichdevice.models.served import WEIGHT_FORMATS, served_model
+
+DATA = Path(__file__).parent / "data"
+PUBLISHED, DECODE = DATA / "serving_published.csv", DATA / "serving_decode.csv"
+# Where the fit starts, and how far (log) it is held there.
+PRIOR: Mapping[str, tuple[float, float]] = {
+    "weights": (1.2, 0.3),
+    "experts": (1.3, 0.5),
+    "slices": (1.0, 1.0),
+    "cache": (1.3, 0.5),
+    "products": (1.5, 0.5),
+    "expert products": (2.0, 0.7),
+    "attention": (2.0, 0.7),
+    "activations": (1.0, 0.7),
+    "layers": (20e-6, 0.5),
+    "layer widths": (4e-6, 1.0),
+    "expert layers": (20e-6, 0.7),
+    "latent layers": (20e-6, 0.7),
+    "state layers": (20e-6, 0.7),
+    "dispatch": (10e-6, 1.0),
+    "step": (5e-4, 1.0),
+    "requests": (5e-6, 0.7),
+    "request layers": (3e-7, 1.0),
+    "collectives": (10e-6, 0.5),
+    "collective bytes": (1.3, 0.7),
+    "PCIe collectives": (20e-6, 0.01),  # by NCCL's own times: 7 to 30 µs
+    "PCIe bytes": (1.0, 0.01),
+    # vLLM before version 0.13, whose experts were slow in FP8 and where each GPU keeps some of them whole.
+    "old expert layers": (20e-6, 1.0),
+    "old expert layers in fp8": (50e-6, 1.0),
+    "old split experts": (30e-6, 1.0),
+}
+PACE_SD = 0.15  # log spread of what a chip, an engine and a format have beside a class of work
+NEW_PACE_SD = 0.4  # of those that only single users' rows are of
+PULL, ROBUST = 0.3, 0.15
+HELD, Z80 = 0.8, 1.2816
+OLD_VLLM = ("0.11", "0.12")
+SHRINK = 1.0  # kinds of servers that a model's or a chip's mean is held to 0 by
+RANGE = 0.9  # InferenceX draws lengths from 0.8 to 1 of the nominal ones
+# Tokens of a prompt, which ML.ENERGY does not state.
+PROMPTS = {"lm-arena-chat": 250, "gpqa": 250, "sourcegraph-fim": 3000, "image-chat": 1500, "video-chat": 6000}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published server at one load."""
+
+    source: str
+    kind: str  # server (requests at once), batch (steps of decoding alone), full (load), decode, prefill
+    server: Server
+    published_as: str
+    requests: float  # at once
+    prompt: float
+    answer: float
+    seconds: float  # of an output token; of a prompt, where kind is prefill
+    first: float | None  # seconds to the first token
+    rate: float | None  # tokens a second of all answers
+    old: bool  # vLLM before version 0.13
+    watts: float | None = None  # of one GPU
+
+    @property
+    def model(self) -> str:
+        """What is left out as one model: the sizes, as DeepSeek's V3 and R1 share theirs."""
+        return model_shape(self.server.model)
+
+    @property
+    def system(self) -> str:
+        """The device."""
+        return self.server.row.device
+
+    @property
+    def kind_of_server(self) -> tuple[object, ...]:
+        """What rows share but for the load and its lengths."""
+        server = self.server
+        how = (server.whole_attention, server.split_experts, self.old)
+        return (self.source, self.model, self.system, server.count, server.weights.name, server.engine, *how)
+
+    @property
+    def dense(self) -> bool:
+        """Whether every token takes all weights."""
+        return not self.server.model.experts
+
+    @cached_property
+    def batch(self) -> float:
+        """Requests in flight: as many as the cache has room for."""
+        if self.kind != "server":
+            return self.requests
+        room = self.server.max_requests(self.prompt + self.answer)
+        return min(self.requests, max(1.0, room * (self.server.count if self.server.whole_attention else 1)))
+
+    @cached_property
+    def parts(self) -> Mapping[str, float]:
+        """Seconds of an output token at the sheet's peaks by class: of decoding, and a share of others' prompts."""
+        server = self.server
+        if self.kind == "prefill":
+            return server.work(0.0, 0.0, self.prompt, self.prompt**2 / 2)
+        decode = server.work(self.batch, self.batch * (self.prompt + self.answer / 2))
+        if self.kind == "server":
+            chunk = min(server.chunk, self.prompt)
+            share = self.batch * self.prompt / self.answer / chunk  # chunks that are read for each token
+            alone = server.engine == "sglang"  # which reads prompts in iterations of their own
+            base = dict.fromkeys(decode, 0.0) if alone else server.work(self.batch, decode_context(self))
+            context = 0.0 if alone else decode_context(self)
+            mixed = server.work(0.0 if alone else self.batch, context, chunk, chunk * self.prompt / 2)
+            decode = {name: decode[name] + share * (mixed[name] - base[name]) for name in decode}
+        if self.old and not self.dense:
+            layers = float(server.model.expert_layers)
+            decode = {**decode, "old expert layers": layers}
+            decode |= {"old expert layers in fp8": layers} if server.weights.name == "fp8" else {}
+            decode |= {"old split experts": layers} if server.split_experts else {}
+        return {name: float(value) for name, value in decode.items() if value}
+
+    @property
+    def naive(self) -> float:
+        """Seconds by the naive rule: all bytes of the active weights and the cache over the memory's rate."""
+        server, context = self.server, self.batch * (self.prompt + self.answer / 2)
+        nbytes = server.model.read_bytes(server.weights, self.batch)
+        nbytes += context * server.model.cache_bytes_per_token(server.cache_bits)
+        return nbytes / server.parts / server.peaks["bandwidth"]
+
+
+def decode_context(row: Row) -> float:
+    """Tokens in the cache of the requests in flight."""
+    return row.batch * (row.prompt + row.answer / 2)
+
+
+def published_rows() -> list[Row]:
+    """Return rows of serving_published.csv but those of another method: tokens drafted ahead.
+
+    Also not those whose weights do not fit into the number of GPUs that the source names, and of several machines.
+    """
+    sheet, rows = hardware_rows(), []
+    for line in _lines(PUBLISHED):
+        if int(line["drafts"]) or int(line["gpus"]) > MAX_GPUS:
+            continue
+        server = Server(
+            served_model(line["model"]), sheet[line["device"]], int(line["gpus"]), WEIGHT_FORMATS[line["weights"]],
+            int(line["cache_bits"]), line["engine"], line["whole_attention"] == "1", line["split_experts"] == "1",
+        )  # fmt: skip
+        if server.weights_bytes > server.usable / LEAST_USABLE:
+            continue
+        scale = RANGE if line["source"] == "InferenceX" else 1.0
+        prompt, answer = (float(line[name] or 0) * scale for name in ("prompt", "answer"))
+        old = line["source"] == "ML.ENERGY" or (line["engine"] == "vllm" and line["version"].startswith(OLD_VLLM))
+        rows.append(
+            Row(
+                line["source"], line["kind"], server, line["published_as"], float(line["requests"] or 0),
+                prompt or PROMPTS[line["task"]], answer, float(line["tpot_ms"] or 0) / 1e3,
+                float(line["ttft_ms"]) / 1e3 if line["ttft_ms"] else None,
+                float(line["tokens_s"]) if line["tokens_s"] else None, old,
+                float(line["watts"]) if line["watts"] else None,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def waits_for_host(rows: Sequence[Row]) -> np.ndarray:
+    """Return which rows are of GPUs that wait for their host [rows]: they draw far less power than at a smaller batch."""
+    most: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        if row.watts:
+            most[row.kind_of_server].append((row.requests, row.watts))
+    waits = np.zeros(len(rows), dtype=bool)
+    for place, row in enumerate(rows):
+        if row.watts:
+            smaller = max(watts for requests, watts in most[row.kind_of_server] if requests <= row.requests + 0.5)
+            waits[place] = row.watts < IDLE * smaller
+    return waits
+
+
+IDLE = 0.8  # of the power at a smaller batch
+
+
+MAX_GPUS = 8  # of one machine
+LEAST_USABLE = 0.9
+
+
+def decode_rows() -> list[Row]:
+    """Return single users of serving_decode.csv whose weights fit."""
+    sheet, rows = hardware_rows(), []
+    for line in _lines(DECODE):
+        row = sheet.get(line["device"]) or _row_of(line)
+        server = Server(
+            served_model(line["model"]), row, int(line["count"]), WEIGHT_FORMATS[line["weights"]], 16, line["engine"]
+        )
+        if server.memory()["cache"] <= 0:
+            continue
+        prefill, rate = line["kind"] == "prefill", float(line["tokens_s"])
+        context = 1024.0 if prefill else float(line["context"])
+        seconds = context / rate if prefill else 1 / rate
+        rows.append(
+            Row(line["source"], line["kind"], server, line["published_as"], 1.0, context, 0.0, seconds, None, None, False)
+        )
+    return rows
+
+
+def _row_of(line: Mapping[str, str]) -> HardwareRow:
+    """A device that the hardware sheet does not have: its memory is known here."""
+    return HardwareRow(
+        device=line["device"], kind="cpu" if line["capability"] == "cpu" else "gpu", mem_gb=float(line["memory_gb"]),
+        mem_bw_gbs=float(line["memory_gbs"]), fp32_tflops=NO_TFLOPS, half_dense_tflops=NO_TFLOPS,
+        compute_capability=line["capability"] if line["capability"] not in ("", "cpu") else None,
+    )  # fmt: skip
+
+
+NO_TFLOPS = 50.0  # of a device of which only the decoding of one user is asked
+
+
+def _lines(path: Path) -> Iterator[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Seconds at the peaks of some rows by class and its paces: what a fit needs."""
+
+    names: tuple[str, ...]
+    at_peaks: np.ndarray  # [rows, kinds of work]
+    powers: np.ndarray  # [kinds of work, names]: which factors multiply it
+    measured: np.ndarray  # [rows]: log seconds
+    weight: np.ndarray  # [rows]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Design":
+        """Return that of these rows."""
+        kinds: dict[tuple[str, ...], int] = {}
+        entries = []
+        for place, row in enumerate(rows):
+            for name, seconds in row.parts.items():
+                kind = (name, *paces(name, row.server))
+                entries.append((place, kinds.setdefault(kind, len(kinds)), seconds))
+        names = [*PRIOR, *sorted({pace for kind in kinds for pace in kind[1:]})]
+        at_peaks = np.zeros((len(rows), len(kinds)))
+        for place, column, seconds in entries:
+            at_peaks[place, column] += seconds
+        powers = np.zeros((len(kinds), len(names)))
+        for kind, column in kinds.items():
+            for name in kind:
+                powers[column, names.index(name)] = 1.0
+        number = Counter(row.kind_of_server for row in rows)
+        weight = np.array([number[row.kind_of_server] ** -0.5 for row in rows])
+        return cls(tuple(names), at_peaks, powers, np.log([row.seconds for row in rows]), weight)
+
+    def parts(self, logs: np.ndarray) -> np.ndarray:
+        """Return seconds by kind of work [rows, kinds]."""
+        return np.asarray(self.at_peaks * np.exp(self.powers @ logs))
+
+    def forecast(self, logs: np.ndarray) -> np.ndarray:
+        """Return log seconds [rows]."""
+        return np.asarray(np.log(self.parts(logs).sum(axis=1)))
+
+    def fit(self, chosen: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+        """Return logs of the factors from the chosen rows: robust least squares of log residuals, held to a prior."""
+        centre = np.array([math.log(PRIOR[name][0]) if name in PRIOR else 0.0 for name in self.names])
+        spread = np.array([PRIOR[name][1] if name in PRIOR else _pace_sd(name) for name in self.names])
+        its = replace(self, at_peaks=self.at_peaks[chosen], measured=self.measured[chosen])
+        weight, hold = 4 * self.weight[chosen], PULL / spread**2
+        logs = centre.copy() if start is None else start.copy()
+        for _ in range(60 if start is None else 15):
+            parts = its.parts(logs)
+            seconds = parts.sum(axis=1)
+            slope = (parts / seconds[:, None]) @ its.powers
+            misses = np.log(seconds) - its.measured
+            trust = weight / np.sqrt(1 + (misses / ROBUST) ** 2)
+            square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
+            step = np.linalg.solve(square, slope.T @ (trust * misses) + hold * (logs - centre))
+            logs = logs - np.clip(step, -0.7, 0.7)
+            if np.abs(step).max() < 1e-4:
+                break
+        return logs
+
+
+def _pace_sd(name: str) -> float:
+    return NEW_PACE_SD if name.endswith(("of llama.cpp", *FEW_ROWS)) else PACE_SD
+
+
+FEW_ROWS = ("Ada", "Ampere", "Ampere RTX", "Turing", "Pascal", "Apple", "CPU", "RDNA", "Blackwell RTX", "other")
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """What models and chips have beside the factors (log), and how many kinds of servers say so."""
+
+    models: Mapping[str, float]
+    chips: Mapping[str, float]
+
+    def of(self, row: Row) -> float:
+        """Return the offset of a row."""
+        return self.models.get(row.model, 0.0) + self.chips.get(row.system, 0.0)
+
+
+def offsets(rows: Sequence[Row], logs: np.ndarray) -> Offsets:
+    """Return shrunk means of models and chips: `logs` are of measured over forecast seconds."""
+    by_kind: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    first: dict[tuple[object, ...], Row] = {}
+    for row, log in zip(rows, logs, strict=True):
+        by_kind[row.kind_of_server].append(float(log))
+        first.setdefault(row.kind_of_server, row)
+    middle = {kind: float(np.median(found)) for kind, found in by_kind.items()}
+    models: dict[str, float] = {}
+    chips: dict[str, float] = {}
+    for _ in range(10):
+        models = _shrunk((first[kind].model, log - chips.get(first[kind].system, 0.0)) for kind, log in middle.items())
+        chips = _shrunk((first[kind].system, log - models.get(first[kind].model, 0.0)) for kind, log in middle.items())
+    return Offsets(models, chips)
+
+
+def _shrunk(pairs: Iterator[tuple[str, float]]) -> dict[str, float]:
+    by_name: dict[str, list[float]] = defaultdict(list)
+    for name, log in pairs:
+        by_name[name].append(log)
+    return {name: len(logs) / (len(logs) + SHRINK) * float(np.median(logs)) for name, logs in by_name.items()}
+
+
+def left_out(
+    rows: Sequence[Row], design: Design, whole: np.ndarray, group: Callable[[Row], object], among: np.ndarray
+) -> np.ndarray:
+    """Return log of measured over forecast seconds of each row of `among`, its group left out of fit and offsets."""
+    groups = np.array([str(group(row)) for row in rows])
+    missed = np.full(len(rows), np.nan)
+    for name in sorted(set(groups[among])):
+        out = groups == name
+        logs = design.fit(~out, whole)
+        misses = design.measured - design.forecast(logs)
+        known = offsets([row for row, is_out in zip(rows, out, strict=True) if not is_out], misses[~out])
+        for place in np.flatnonzero(out):
+            missed[place] = misses[place] - known.of(rows[place])
+    return missed
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Rows of one kind of engine with their fit, and by what was left out the log of measured over forecast seconds."""
+
+    rows: Sequence[Row]
+    design: Design
+    logs: np.ndarray
+    known: Offsets
+    missed: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], groups: Mapping[str, Callable[[Row], object]]) -> "Fitted":
+        """Return the fit, with each group left out in turn."""
+        design, every = Design.of(rows), np.ones(len(rows), dtype=bool)
+        logs = design.fit(every)
+        known = offsets(rows, design.measured - design.forecast(logs))
+        missed = {name: left_out(rows, design, logs, group, every) for name, group in groups.items()}
+        return cls(rows, design, logs, known, missed)
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """The factors by name."""
+        return {name: math.exp(log) for name, log in zip(self.design.names, self.logs, strict=True)}
+
+    def chosen(self, which: Callable[[Row], bool]) -> np.ndarray:
+        """Return whether rows are such ones."""
+        return np.array([which(row) for row in self.rows])
+
+    def constants(self, first: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+        """Return what the package reads; `first` is what a first token takes, by engine."""
+        dense = self.chosen(lambda row: row.dense)
+        kinds = {"dense": dense, "experts": ~dense}
+        rest = {kind: spread_of(self.missed["server"][its]) for kind, its in kinds.items()}
+        more = {kind: _beside(self.missed["model"][its], rest[kind]) for kind, its in kinds.items()}
+        whole = spread_of(self.missed["server"])
+        factors = {name: factor for name, factor in self.factors.items() if not name.startswith("old ")}
+        return {
+            "factors": factors,
+            "first token": dict(first),
+            "models": dict(sorted(self.known.models.items())),
+            "chips": {name: self.known.chips[name] for name in sorted(self.known.chips) if name in hardware_rows()},
+            "generations": sorted({row.server.generation for row in self.rows}),
+            "engines": sorted({row.server.engine for row in self.rows}),
+            "sd": {
+                "rest": rest,
+                "unseen model": more,
+                "unseen chip": _beside(self.missed["system"], whole),
+                "unseen generation": _beside(self.missed["generation"], whole),
+            },
+        }
+
+
+def _beside(missed: np.ndarray, rest: float) -> float:
+    """Return the spread that a group which was left out has beside the rest."""
+    return math.sqrt(max(spread_of(missed) ** 2 - rest**2, LEAST_SD**2))
+
+
+LEAST_SD = 0.03
+GROUPS: Mapping[str, Callable[[Row], object]] = {
+    "model": lambda row: row.model,
+    "system": lambda row: row.system,
+    "source": lambda row: row.source,
+    "generation": lambda row: row.server.generation,
+    "server": lambda row: (row.model, row.system, row.server.count, row.server.weights.name, row.server.engine),
+}
+
+
+def score(missed: np.ndarray) -> dict[str, float]:
+    """Return how far forecasts are off."""
+    errors = np.abs(missed[np.isfinite(missed)])
+    return {
+        "rows": len(errors),
+        "median_error": float(np.expm1(np.median(errors))),
+        "within": float(np.exp(np.quantile(errors, HELD))),
+    }
+
+
+def spread_of(missed: np.ndarray) -> float:
+    """Return the standard deviation whose 80 % interval holds 80 % of these."""
+    return float(np.quantile(np.abs(missed), HELD)) / Z80
+
+
+def held(rows: Sequence[Row], missed: np.ndarray, group: Callable[[Row], object]) -> np.ndarray:
+    """Return which rows an 80 % interval holds that is as wide as the other groups' errors say."""
+    kinds = np.array([row.dense for row in rows])
+    names = np.array([str(group(row)) for row in rows])
+    inside = np.zeros(len(rows), dtype=bool)
+    for name in set(names):
+        for dense in (True, False):
+            its, others = (names == name) & (kinds == dense), (names != name) & (kinds == dense)
+            if its.any():
+                sd = spread_of(missed[others] if others.any() else missed[names != name])
+                inside[its] = np.abs(missed[its]) <= Z80 * sd
+    return inside
+
+
+# The time to the first token
+
+
+@dataclass(frozen=True)
+class FirstTokens:
+    """Published times to the first token at loads below LOW of full, and what a simulated queue says of them."""
+
+    rows: Sequence[Row]
+    simulated: np.ndarray  # seconds from arrival to the first token, on average
+    reading: np.ndarray  # seconds of the prompt alone
+    token: np.ndarray  # seconds from token to token
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], constants: Mapping[str, Any]) -> "FirstTokens":
+        """Simulate each server with as many requests under way as its source had."""
+        some = [row for row in rows if row.kind == "server" and row.first and row.requests <= MOST_REQUESTS]
+        alike: dict[tuple[float, float, int], list[Row]] = defaultdict(list)
+        for row in some:
+            alike[row.prompt, row.answer, math.ceil(math.log2(row.requests + 1))].append(row)
+        kept: list[Row] = []
+        columns: list[tuple[float, float, float]] = []
+        for (prompt, answer, doublings), its in alike.items():
+            number = min(MOST_SIMULATED, 10 * 2**doublings)
+            spread = np.random.default_rng(0).uniform(0.8 / RANGE, 1 / RANGE, (2, number))
+            requests = Requests(prompt * spread[0], answer * spread[1], np.zeros(number))
+            servers = [replace(row.server, constants=constants) for row in its]
+            engines = Engines.of(servers, requests.tokens)
+            full = engines.full_rate(requests)
+            times = simulate(engines, np.ones(len(its)), requests, np.array([row.requests for row in its]))
+            for place, (row, server) in enumerate(zip(its, servers, strict=True)):
+                rate = row.requests / ((row.first or 0.0) + row.answer * row.seconds)
+                if rate <= LOW * full[place]:
+                    kept.append(row)
+                    alone = float(server.seconds(0.0, 0.0, prompt, prompt**2 / 2))
+                    columns.append((times.mean_ttft[place], alone, float(times.tpot["p50"][place])))
+        simulated, reading, token = np.array(columns).T
+        return cls(kept, simulated, reading, token)
+
+    @property
+    def measured(self) -> np.ndarray:
+        """Seconds to the first token."""
+        return np.array([row.first or math.nan for row in self.rows])
+
+    def fit(self, chosen: np.ndarray) -> np.ndarray:
+        """Return logs of seconds, times its reading and tokens after it, from the chosen rows."""
+        start = np.log([0.02, 1.0, 1.0])
+
+        def misses(logs: np.ndarray) -> np.ndarray:
+            return np.concatenate([(self.forecast(logs) - np.log(self.measured))[chosen], 0.1 * (logs - start)])
+
+        return np.asarray(least_squares(misses, start, loss="soft_l1", f_scale=0.2).x)
+
+    def forecast(self, logs: np.ndarray) -> np.ndarray:
+        """Return log seconds to the first token [rows]."""
+        seconds, reading, tokens = np.exp(logs)
+        return np.asarray(np.log(seconds + reading * self.simulated + tokens * self.token))
+
+    def evaluated(self) -> tuple[np.ndarray, dict[str, dict[str, float]]]:
+        """Return log of measured over forecast, each model left out, and the constants by engine and source."""
+        kinds = np.array([f"{row.server.engine}, {row.source}" for row in self.rows])
+        models = np.array([row.model for row in self.rows])
+        missed, found = np.full(len(self.rows), np.nan), {}
+        for kind in sorted(set(kinds)):
+            found[kind] = dict(zip(FIRST, map(float, np.exp(self.fit(kinds == kind))), strict=True))
+            for model in sorted(set(models[kinds == kind])):
+                its, others = (kinds == kind) & (models == model), (kinds == kind) & (models != model)
+                logs = self.fit(others if others.any() else kinds == kind)
+                missed[its] = np.log(self.measured[its]) - self.forecast(logs)[its]
+        return missed, found
+
+
+LOW, MOST_REQUESTS, MOST_SIMULATED = 0.75, 512, 1000
+# Whose stream has each token as it is written; InferenceX has some engines send several tokens together.
+STREAMS = {"vllm": "vllm, InferenceX", "sglang": "sglang, NVIDIA", "trtllm": "trtllm, NVIDIA"}
+
+
+def main() -> None:
+    """Fit, write constants and the page."""
+    from fit.serving_page import write_page
+
+    every = published_rows()
+    waits = waits_for_host(every)
+    rows = [row for row, wait in zip(every, waits, strict=True) if row.kind in ("server", "batch") and not wait]
+    servers = Fitted.of(rows, GROUPS)
+    alone = [row for row in decode_rows() if row.kind == "decode" or row.server.count == 1]
+    single = Fitted.of(alone, GROUPS)
+    nothing = {"seconds": 0.0, "reading": 1.0, "tokens": 1.0}
+    constants = {"servers": servers.constants({"other": {"seconds": 0.0, "reading": 1.0, "tokens": 0.0}})}
+    factors = constants["servers"]["factors"]
+    factors |= {name: times * factors[f"{name.rpartition(' of ')[0]} of Hopper"] for name, times in KERNELS.items()}
+    first = FirstTokens.of(rows, constants)
+    missed, found = first.evaluated()
+    by_engine = {engine: found[kind] for engine, kind in STREAMS.items()} | {"other": found[STREAMS["vllm"]]}
+    constants["servers"]["first token"] = by_engine
+    constants["llama.cpp"] = single.constants({"other": nothing})
+    write_json(constants, CONSTANTS)
+    write_page(servers, single, first, missed, every, waits)
+
+
+# Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator over
+# those of an H100 and H200 (medians of large products, and of products with at most 16 rows).
+KERNELS = {
+    "half products of Ampere": 0.92,
+    "bandwidth of Ampere": 1.11,
+    "half products of Ada": 1.33,
+    "fp8 products of Ada": 1.25,
+    "bandwidth of Ada": 0.98,
+    "half products of Blackwell RTX": 0.97,
+    "fp8 products of Blackwell RTX": 0.82,
+    "bandwidth of Blackwell RTX": 0.86,
+}
+
+
+def write_json(document: Mapping[str, Any], path: Path) -> None:
+    """Write constants, rounded."""
+    rounded = json.loads(json.dumps(document), parse_float=lambda text: float(f"{float(text):.5g}"))
+    path.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

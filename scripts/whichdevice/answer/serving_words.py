@@ -1,0 +1,347 @@
+"""The words of an answer about serving, made here alone, from facts. The first line is the decision."""
+
+import json
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import Any
+
+from whichdevice.answer.serving import SURE, Load, Option, Server, Serving, as_dict, best_of_each
+from whichdevice.answer.words import article, joined
+from whichdevice.numbers import number, time_words, two, usd_words
+
+GB = 1e9
+MAX_ROWS = 10
+NEVER = 0.05  # chance of holding the targets, below which a server is never in time
+MAX_NAMES = 6
+MIN_WIDTH = 60
+SENTENCES = {
+    "title_request": "{model} · predictions · answered in {ttft}",
+    "title": "{model} · {weights} · {prompt} tokens in, {answer} out · first token ≤ {ttft}, next ≤ {tpot}",
+    "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a million {unit}s{at}; {sure} to hold {targets}.",
+    "here": "Use this machine: {rate} tokens a second, USD {usd} an hour of electricity; {sure} to hold {targets}.",
+    "here_request": "Use this machine: USD {usd} an hour of electricity; {sure} to hold {targets}.",
+    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million {unit}s{at}; {sure} to "
+    "hold {targets}.",
+    "servers": " ({count} servers of {each})",
+    "at": " at {rps} requests a second",
+    "at_full": " when full",
+    "sure": "{share} sure",
+    "likely": "only {share} sure",
+    "targets": "{ttft} and {tpot}",
+    "one": "{it} answers up to {rps} requests a second in time; one user alone gets {rate} tokens a second.",
+    "one_request": "{it} answers up to {rps} requests a second in time; one alone takes {time}.",
+    "it": "It",
+    "each": "Each server",
+    "rival": "About as cheap: {name}, USD {usd} an hour, {sure}.",
+    "take_over": "From {rps} requests a second on {name} is cheaper: USD {usd} an hour.",
+    "instead": ". With {weights} weights it is {name}, USD {usd} an hour (--weights {weights})",
+    "format": "With {weights} weights: {name}, USD {usd} an hour (--weights {weights}; answers change a little).",
+    "api_now": "That API costs USD {usd} an hour at this load; ",
+    "api_from": "an own server is cheaper from {rps} requests a second on.",
+    "api_never": "it is cheaper than an own server at every load.",
+    "log": "The load is your log's: {count} requests in {time}.",
+    "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
+    "cases. USD/M: for a million tokens of answers, at this load and at the most that is in time.",
+    "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
+    "{most}. USD/M: for a million requests, at this load and at the most that is in time.",
+    "source_request": "Requests that wait go together, as TensorFlow Serving and Triton batch them. Not included: the "
+    "network, and decoding inputs.",
+    "source": "Forecast of {engines} with a queue of requests: nobody measured yours. Prices: median of providers.",
+    "untested_request": "Untested by published times, so with a wider range: {names}.",
+    "untested": "Untested by published servers, so with a wider range: {names}.",
+    "here_rate": "This machine is forecast from the memory rate that is measured here.",
+    "small": "Too small: {names}.",
+    "late": "Never in time: {names}.",
+    "without": "No {weights} weights there: {names}.",
+    "more": "Not shown: {names} (--all).",
+    "here_row": "this machine",
+}
+HEAD = (
+    "device", "GB: weights + cache", "at once", "context", "tok/s", "requests/s", "USD/h", "USD/M", "full", "sure",
+)  # fmt: skip
+REQUEST_HEAD = {"GB: weights + cache": "GB", "tok/s": "alone"}  # of predictions
+OF_TOKENS = (2, 3)  # columns that predictions lack
+LONGEST = (3,)  # columns that are shown where they are asked for
+FULL = 8  # the same as the one before where no load is given
+LEAVE_OUT = (2, 8, 1)  # columns that go first where a terminal is narrow
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
+
+
+def say(sentence: str, /, **parts: object) -> str:
+    """Return a sentence with its parts filled in."""
+    return SENTENCES[sentence].format(**parts)
+
+
+def share_words(share: float) -> str:
+    """Return a chance: `93 %`, `> 99 %`."""
+    return "> 99 %" if share > 0.99 else f"{100 * share:.0f} %"
+
+
+def targets(load: Load) -> str:
+    """Return the times that must hold."""
+    if load.unit == "request":
+        return time_words(load.ttft)
+    return say("targets", ttft=time_words(load.ttft), tpot=time_words(load.tpot))
+
+
+def title(answer: Serving) -> str:
+    """Return what was asked."""
+    load, name = answer.load, answer.model.rpartition("/")[2]
+    if load.unit == "request":
+        return say("title_request", model=name, ttft=time_words(load.ttft))
+    return say(
+        "title", model=name, weights=format_of(answer), prompt=number(load.prompt), answer=number(load.answer),
+        ttft=time_words(load.ttft), tpot=time_words(load.tpot),
+    )  # fmt: skip
+
+
+def format_of(answer: Serving) -> str:
+    """Return the format of most rows' weights; a row of another says so."""
+    formats = [option.server.weights for option in answer.options if not option.server.here]
+    return max(formats or [option.server.weights for option in answer.options], key=formats.count)
+
+
+def decision(answer: Serving) -> str:
+    """Return the first line: what to rent, what it costs and how sure it holds the targets."""
+    pick = answer.pick
+    if pick is None:
+        return nothing(answer)
+    server, rps = pick.server, answer.load.rps
+    bought = server.price is not None and server.price.bought_usd is not None
+    of_here = "here_request" if answer.load.unit == "request" else "here"
+    each = f"{server.count}" if server.count > 1 else "one"
+    return say(
+        of_here if server.here else "buy" if bought else "rent",
+        name=pick.name if pick.name != server.device else f"{article(server.device)} {server.device}",
+        servers=say("servers", count=pick.servers, each=each) if pick.servers > 1 else "",
+        usd=_usd(pick.usd_per_hour),
+        million=_usd(pick.usd_million),
+        unit=answer.load.unit,
+        rate=two(server.one_user[1]),
+        at=say("at_full") if rps is None else say("at", rps=number(rps)),
+        sure=_sure(pick),
+        targets=targets(answer.load),
+    )
+
+
+def nothing(answer: Serving) -> str:
+    """Return the one line of an answer without a pick: what comes nearest, and what to change."""
+    return _nothing(answer) + "".join(
+        say("instead", weights=option.server.weights, name=option.name, usd=_usd(option.usd_per_hour))
+        for option in answer.other_formats[:1]
+    )
+
+
+def _nothing(answer: Serving) -> str:
+    near, load = answer.nearest, answer.load
+    if near is not None and load.unit == "request":
+        alone = near.server.first_token
+        return (
+            f"{answer.model}: nothing surely answers in {targets(load)}; nearest is {near.name}, {time_words(alone)} "
+            f"for one alone: ask for --latency {_rounded_up(max(2 * alone, load.ttft))}, or other devices (--devices)"
+        )
+    if near is None:
+        server = min((option.server for option in answer.options), key=_missing, default=None)
+        if server is None:
+            return f"{answer.model}: no device is asked about; name some: --devices H100,L40S"
+        needs = server.memory["weights"] * server.count / GB
+        return (
+            f"{answer.model}: {server.weights} weights of {number(round(needs))} GB fit none of these devices; the "
+            f"largest, {server.name}, has {number(round(server.available * server.count / GB))} GB: name smaller "
+            "weights (--weights awq) or larger devices (--devices)"
+        )
+    server = near.server
+    tpot = 1 / server.one_user[1] if server.one_user[1] else 0.0
+    if tpot > load.tpot or server.first_token > load.ttft:
+        wanted = []
+        if server.first_token > load.ttft:
+            wanted.append(f"--ttft {_rounded_up(server.first_token)}")
+        if tpot > load.tpot:
+            wanted.append(f"--tpot {_rounded_up(tpot)}")
+        return (
+            f"{answer.model}: nothing holds {targets(load)}; nearest is {server.name}: first token after "
+            f"{time_words(server.first_token)}, then {time_words(tpot)} each, of one user alone: ask for "
+            f"{' '.join(wanted)} or a smaller format (--weights)"
+        )
+    return (
+        f"{answer.model}: nothing surely holds {targets(load)}; nearest is {near.name}, {share_words(near.sure or 0)} "
+        "sure: ask for more time (--ttft, --tpot) or other devices (--devices all)"
+    )
+
+
+def _missing(server: Server) -> float:
+    return server.memory.get("weights", 0.0) / max(server.available, 1.0)
+
+
+def _rounded_up(seconds: float) -> str:
+    """A time of two digits above this one, as an option takes it."""
+    milliseconds = seconds * 1.2e3
+    return f"{two(milliseconds)}ms".replace(",", "") if milliseconds < 1000 else f"{two(milliseconds / 1e3)}s"
+
+
+def lines(answer: Serving) -> list[str]:
+    """Return the sentences above the table, the decision first."""
+    pick, load = answer.pick, answer.load
+    found = [decision(answer)]
+    if pick is None:
+        return found
+    if answer.log is not None:
+        found.append(say("log", count=f"{answer.log.requests:,}", time=time_words(3600 * answer.log.hours)))
+    server = pick.server
+    if server.safe:
+        it = say("it" if pick.servers == 1 else "each")
+        alone = time_words(server.first_token)
+        one = "one_request" if load.unit == "request" else "one"
+        found.append(say(one, it=it, rps=two(server.safe), rate=two(server.one_user[1]), time=alone))
+    if answer.rival is not None:
+        rival = answer.rival
+        found.append(say("rival", name=rival.name, usd=_usd(rival.usd_per_hour), sure=_sure(rival)))
+    if answer.take_over is not None:
+        rps, other = answer.take_over
+        found.append(say("take_over", rps=two(rps), name=other.name, usd=_usd(other.usd_per_hour)))
+    for other in answer.other_formats:
+        found.append(say("format", weights=other.server.weights, name=other.name, usd=_usd(other.usd_per_hour)))
+    if answer.api is not None:
+        api = answer.api
+        now = say("api_now", usd=_usd(api.usd_per_hour)) if api.usd_per_hour is not None and load.rps else ""
+        then = say("api_never") if api.cheaper_from is None else say("api_from", rps=two(api.cheaper_from))
+        sentence = now + then
+        found.append(sentence[0].upper() + sentence[1:])
+    return found
+
+
+def _sure(option: Option) -> str:
+    share = option.sure or 0.0
+    return say("sure" if share >= SURE else "likely", share=share_words(share))
+
+
+def _usd(usd: float | None) -> str:
+    return "–" if usd is None else usd_words(usd)
+
+
+def shown(answer: Serving, everything: bool = False) -> list[Option]:
+    """Return the options of the table: one a device, without those that are too small or never in time."""
+    if everything:
+        return list(answer.options)
+    best = [option for option in best_of_each(answer.options, answer.pick) if option.server.here or _in_time(option)]
+    here = [option for option in best[MAX_ROWS:] if option.server.here]
+    return [*best[:MAX_ROWS], *here]
+
+
+def _in_time(option: Option) -> bool:
+    return option.server.fits and (option.sure or 0.0) >= NEVER
+
+
+def folded(answer: Serving, everything: bool = False) -> list[str]:
+    """Return what the table leaves out and why."""
+    rows = {option.server.device for option in shown(answer, everything)}
+    left = [option for option in best_of_each(answer.options, answer.pick) if option.server.device not in rows]
+    reasons: dict[str, list[str]] = {"small": [], "late": [], "more": []}
+    for option in left:
+        reason = "small" if not option.server.fits else "more" if _in_time(option) else "late"
+        reasons[reason].append(option.server.device)
+    words = [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
+    if answer.without:
+        words.append(say("without", weights=format_of(answer), names=joined(answer.without, MAX_NAMES)))
+    return words
+
+
+def cells(answer: Serving, everything: bool = False) -> list[tuple[bool, list[str]]]:
+    """Return a row of texts in the columns of HEAD, and whether it is the pick."""
+    usual = format_of(answer)
+    return [(option is answer.pick, _cells(option, usual)) for option in shown(answer, everything)]
+
+
+def _cells(option: Option, usual: str) -> list[str]:
+    server, price = option.server, option.server.price
+    weights, cache = (max(server.memory.get(part, 0.0), 0.0) for part in ("weights", "cache"))
+    parts = f"{_gb(weights)} + {_gb(cache)}" if server.fits else f"no: {_gb(weights)}"
+    alone = two(server.one_user[1])
+    if not server.one_user[1]:  # of predictions
+        parts, alone = (_gb(weights) if server.fits else f"no: {_gb(weights)}"), time_words(server.first_token)
+    low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
+    hour = _usd(option.usd_per_hour)
+    if price is not None and price.low < price.high:
+        hour += f" [{_usd(price.low * option.servers)}–{_usd(price.high * option.servers)}]"
+    name = say("here_row") if server.here else option.name
+    in_time = _in_time(option)
+    return [
+        name if server.weights == usual else f"{name}, {server.weights}",
+        f"{parts} of {_gb(server.available)}",
+        f"{server.max_requests:,}" if server.fits else "–",
+        f"{server.max_context:,}" if server.fits else "–",
+        alone if server.fits else "–",
+        f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
+        hour,
+        _usd(option.usd_million) if in_time else "–",
+        _usd(option.usd_million_full) if in_time else "–",
+        "–" if option.sure is None else share_words(option.sure),
+    ]
+
+
+def _gb(nbytes: float) -> str:
+    return two(nbytes / GB)
+
+
+def text(answer: Serving, width: int = 100, everything: bool = False, longest: bool = False) -> list[str]:
+    """Return the whole answer for a terminal of this width; `longest` shows the longest context that fits."""
+    width = max(width, MIN_WIDTH)
+    above = [part for line in [title(answer), "", *lines(answer)] for part in (wrap(line, width) or [""])]
+    below = [part for line in notes(answer, everything) for part in wrap(line, width)]
+    return [*above, "", *_table(answer, width, everything, longest), "", *below]
+
+
+def notes(answer: Serving, everything: bool = False) -> list[str]:
+    """Return what is below the table: what it leaves out, what its columns are, and what it is a forecast of."""
+    rows = shown(answer, everything)
+    if answer.load.unit == "request":
+        most = max((option.server.max_requests for option in rows), default=1)
+        known = [*folded(answer, everything), say("columns_request", most=most), say("source_request")]
+    else:
+        engines = [ENGINES[option.server.engine] for option in rows]
+        known = [*folded(answer, everything), say("columns"), say("source", engines=joined(engines))]
+    if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
+        sentence = "untested_request" if answer.load.unit == "request" else "untested"
+        known.append(say(sentence, names=joined(untested, MAX_NAMES)))
+    from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
+    return [*known, say("here_rate")] if from_rate else known
+
+
+def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list[str]:
+    rows = [["  " + name if place == 0 else name for place, name in enumerate(head(answer))]]
+    rows += [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in cells(answer, everything)]
+    hidden = (*(() if longest else LONGEST), *((FULL,) if answer.load.rps is None else ()))
+    hidden += OF_TOKENS if answer.load.unit == "request" else ()
+    kept = [place for place in range(len(HEAD)) if place not in hidden]
+    for left_out in (None, *LEAVE_OUT):
+        kept = [place for place in kept if place != left_out]
+        widths = [max(len(row[place]) for row in rows) for place in kept]
+        if sum(widths) + 2 * (len(widths) - 1) <= width:
+            break
+    return [_line([row[place] for place in kept], widths)[:width] for row in rows]
+
+
+def head(answer: Serving) -> list[str]:
+    """Return the names of the columns."""
+    return [REQUEST_HEAD.get(name, name) if answer.load.unit == "request" else name for name in HEAD]
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = enumerate(zip(row, widths, strict=True))
+    return "  ".join(cell.rjust(size) if place else cell.ljust(size) for place, (cell, size) in cells).rstrip()
+
+
+def page_parts(answer: Serving, everything: bool = False) -> dict[str, Any]:
+    """Return what the page of an answer shows, under its names."""
+    below, rows = notes(answer, everything), cells(answer, everything)
+    return {
+        "title": title(answer), "lines": lines(answer), "live": None, "chart": "", "head": head(answer), "cells": rows,
+        "notes": below, "lasting": below,
+    }  # fmt: skip
+
+
+def as_json(answer: Serving) -> str:
+    """Return facts, sentences and table as JSON."""
+    rows = [dict(zip(head(answer), row, strict=True)) for _, row in cells(answer, everything=True)]
+    words = {"title": title(answer), "lines": lines(answer), "notes": notes(answer, True), "table": rows}
+    return json.dumps(as_dict(answer) | words, indent=1)

@@ -1,0 +1,188 @@
+"""Options and output of `ask --mode serve`: which machine answers so many requests a second in time."""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
+
+from whichdevice.errors import StudyError
+
+if TYPE_CHECKING:
+    from whichdevice.answer.serving import Load, Serving
+    from whichdevice.planning.request_log import RequestLog
+    from whichdevice.planning.serving import ServingQuestion
+
+PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
+LATENCY = "100ms"
+TTFT, TPOT = "2s", "100ms"  # a person waits that long, and reads that fast
+CACHE_BITS = (16, 8)
+TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|min)?")
+UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
+MAX_SECONDS, MAX_TOKENS, MAX_RPS, MAX_USD = 3600.0, 10_000_000, 1e6, 1e6
+# Options of other modes with their defaults: those of a training, and those of a step, which predictions have.
+OF_TRAINING = {
+    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "budget", "only")),
+    "spot": False, "hour_usd": 0.0, "largest": False, "here": False,
+}  # fmt: skip
+OF_A_STEP = {"sequence_length": None, "precision": None, "backend": None, "exact": False, "option": [], "again": False}
+OWN = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests", "longest")
+
+
+def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of --mode serve."""
+    serve = parser.add_argument_group("serving (--mode serve)")
+    add = serve.add_argument
+    add("--rps", type=float, metavar="N", help="requests a second; default: one user")
+    add("--prompt", type=int, metavar="TOKENS", help=f"of a request; default: {PROMPT}")
+    add("--answer", type=int, metavar="TOKENS", help=f"that it writes; default: {ANSWER}")
+    add("--ttft", metavar="TIME", help=f"to the first token, for nine in ten requests; default: {TTFT}")
+    add("--tpot", metavar="TIME", help=f"from token to token, for nine in ten requests; default: {TPOT}")
+    add("--weights", metavar="FORMAT", help="bf16, fp8, int8, awq, gptq, nvfp4, mxfp4, q4_k_m, q5_k_m, q6_k, q8_0")
+    add("--cache-bits", type=int, choices=CACHE_BITS, help="of keys and values in the cache; default: 16")
+    add("--engine", choices=("vllm", "sglang", "trtllm", "llama.cpp"), help="default: vllm; on computers llama.cpp")
+    add("--api-usd", metavar="IN,OUT", help="what an API asks for a million tokens: from which load own is cheaper")
+    add("--latency", metavar="TIME", help=f"of other models: to the answer, for nine in ten; default: {LATENCY}")
+    add("--longest", action="store_true", help="also show the longest context that fits")
+    add("--requests", type=Path, metavar="FILE", help="your log as the load: CSV or JSON lines: arrival,prompt,answer")
+
+
+def refuse_serving_options(args: argparse.Namespace) -> None:
+    """Raise StudyError on an option of serving in another mode."""
+    _refuse(args, dict.fromkeys((*OWN, "latency")) | {"longest": False}, "belongs to --mode serve")
+
+
+def serving_question(args: argparse.Namespace) -> "ServingQuestion":
+    """Return the question of a command line; raises StudyError on a value that is none of its kind."""
+    from whichdevice.commands.ask import gpu_counts, prices_of, providers_of, usd
+    from whichdevice.models.address import full_name
+    from whichdevice.models.served import served_model, weight_format
+    from whichdevice.planning.request_log import read_requests
+    from whichdevice.planning.serving import COUNTS, ServingQuestion
+
+    if args.latency is not None:
+        raise StudyError("--latency: is for models that predict; a language model has --ttft and --tpot")
+    _refuse(args, OF_TRAINING | OF_A_STEP, "is no part of serving; use --rps, --prompt, --answer")
+    log = None if args.requests is None else read_requests(args.requests)
+    counts = COUNTS if args.gpus in (None, "auto") else gpu_counts(args.gpus)
+    if max(counts) > max(COUNTS):
+        raise StudyError(f"--gpus {args.gpus}: a server is one machine; {', '.join(map(str, COUNTS))} are possible")
+    return ServingQuestion(
+        model=served_model(full_name(args.model)),
+        load=load_of(args, log),
+        devices=None if args.devices is None else tuple(filter(None, map(str.strip, args.devices.split(",")))),
+        counts=counts,
+        weights=None if args.weights is None else weight_format(args.weights),
+        cache_bits=args.cache_bits or 16,
+        engine=args.engine,
+        log=log,
+        api=None if args.api_usd is None else api_of(args.api_usd),
+        prices=prices_of(args.price),
+        providers=providers_of(args.providers),
+        here=not args.no_measuring,
+        here_usd=usd("--here-usd", args.here_usd),
+    )
+
+
+def _refuse(args: argparse.Namespace, defaults: Mapping[str, object], why: str) -> None:
+    """Raise StudyError on an option that is given and means nothing here."""
+    for name, default in defaults.items():
+        if getattr(args, name) != default:
+            raise StudyError(f"--{name.replace('_', '-')}: {why}")
+
+
+def _language_model(text: str) -> str | None:
+    """The name of a model of Hugging Face that writes text word by word; None for every other model."""
+    from whichdevice.models.address import full_name
+    from whichdevice.models.hugging_face import PREFIX, configuration
+    from whichdevice.models.served import without_format
+
+    name = full_name(text)
+    if not name.startswith(PREFIX):
+        return None
+    plain = name.removeprefix(PREFIX)
+    return plain if configuration(without_format(plain)).task == "CausalLM" else None
+
+
+def _predictions(args: argparse.Namespace) -> "Serving":
+    """The answer for a model that predicts, from its steps at several batches."""
+    from dataclasses import replace
+
+    from whichdevice.answer.serving import Load
+    from whichdevice.commands.ask import answered, question_of
+    from whichdevice.planning.predictions import BATCHES, serve_predictions
+
+    own = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
+    _refuse(args, own, f"is for language models; {args.model} takes --rps and --latency")
+    _refuse(args, OF_TRAINING, "is no part of serving; use --rps and --latency")
+    seconds = seconds_of("--latency", args.latency or LATENCY)
+    if args.rps is not None and not 0 < args.rps < MAX_RPS:
+        raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
+    question = replace(question_of(args), mode="predict")
+    answers = [answer for batch in BATCHES for answer in answered(replace(question, batch=batch))[1]]
+    return serve_predictions(str(question.model), Load(args.rps, 0, 1, seconds, seconds, "request"), answers)
+
+
+def load_of(args: argparse.Namespace, log: "RequestLog | None") -> "Load":
+    """Return the load of a command line, or of a log with its mean lengths."""
+    from whichdevice.answer.serving import Load
+
+    if log is not None:
+        for name in ("rps", "prompt", "answer"):
+            if getattr(args, name) is not None:
+                raise StudyError(f"--{name}: --requests says it; leave one of the two out")
+    rps = args.rps if log is None else log.rps
+    prompts: Sequence[int] = (args.prompt or PROMPT,) if log is None else log.prompts
+    answers: Sequence[int] = (args.answer or ANSWER,) if log is None else log.answers
+    if rps is not None and not 0 < rps < MAX_RPS:
+        raise StudyError(f"--rps {rps:g}: a number above 0 is needed")
+    for name in ("prompt", "answer"):
+        value = getattr(args, name)
+        if value is not None and not 0 < value <= MAX_TOKENS:
+            raise StudyError(f"--{name} {value}: a number of at least 1 is needed")
+    return Load(
+        rps, sum(prompts) / len(prompts), sum(answers) / len(answers), seconds_of("--ttft", args.ttft or TTFT),
+        seconds_of("--tpot", args.tpot or TPOT),
+    )  # fmt: skip
+
+
+def seconds_of(option: str, text: str) -> float:
+    """Return the seconds of a time such as 50ms or 1s; raises StudyError."""
+    time = TIME.fullmatch(text.strip())
+    seconds = float(time[1]) * UNITS[time[2] or "s"] if time else 0.0
+    if not 0 < seconds <= MAX_SECONDS:
+        raise StudyError(f"{option} {text}: a time is needed, e.g. 50ms or 1s")
+    return seconds
+
+
+def api_of(text: str) -> tuple[float, float]:
+    """Return USD a million tokens in and out; raises StudyError."""
+    parts = text.split(",")
+    try:
+        first, last = (float(part) for part in parts)
+    except ValueError:
+        first = last = -1.0
+    if not (0 <= first < MAX_USD and 0 < last < MAX_USD):
+        raise StudyError(f"--api-usd {text}: two prices of a million tokens are needed, in and out: --api-usd 0.15,0.6")
+    return first, last
+
+
+def run_serving(args: argparse.Namespace) -> int:
+    """Print the answer, or write it as JSON or a page; raises StudyError where nothing holds the targets."""
+    from whichdevice.answer import serving_words as words
+    from whichdevice.planning.serving import ask_serving
+
+    is_language = _language_model(args.model) is not None
+    answer = ask_serving(serving_question(args)) if is_language else _predictions(args)
+    if answer.pick is None:
+        raise StudyError(words.nothing(answer))
+    if args.html is not None:
+        from whichdevice.report.page import render
+
+        render("ask.html", args.html, answers=[words.page_parts(answer, args.all)])
+    if args.json:
+        print(words.as_json(answer))
+        return 0
+    print("\n".join(words.text(answer, get_terminal_size((100, 40)).columns, args.all, args.longest)))
+    return 0

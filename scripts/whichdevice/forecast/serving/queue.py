@@ -1,0 +1,252 @@
+"""Requests that arrive at a server, read and answered together: when each gets its first token and the next ones.
+
+    requests = Requests.drawn(300, prompt=1000, answer=300)
+    times = simulate(engines, rates, requests)      # many servers and rates at once, each a row
+    times.ttft["p90"], times.tpot["p50"], times.utilisation
+
+Continuous batching: an iteration gives one token to each request in flight and reads the next prompts, up to a chunk of
+tokens. A request waits until the cache has room for its prompt and answer. The simulation goes from event to event
+(a prompt is read, an answer ends, a request arrives) for all rows together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from whichdevice.forecast.serving.server import Server
+
+Array = npt.NDArray[np.float64]
+FIRST = ("seconds", "reading", "tokens")
+PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
+WARM = 0.1  # share of requests at the beginning that are not counted
+BUNDLES = 48
+LEAST_TOKENS = 8  # of an answer under way, for its time a token to count
+SIZES = np.unique(np.round(2 ** np.arange(0, 16.5, 0.5)))  # tokens in one iteration, of the tables
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Lengths in tokens, and times of arrival with one a second on average; all at once where there are no times."""
+
+    prompts: Array
+    answers: Array
+    arrivals: Array
+
+    @classmethod
+    def drawn(cls, number: int, prompt: float, answer: float, seed: int = 0) -> Requests:
+        """Return so many requests of equal lengths that come at random (Poisson)."""
+        random = np.random.default_rng(seed)
+        gaps = -np.log1p(-(random.permutation(number) + 0.5) / number)  # exponential, one of each size
+        times = np.cumsum(gaps) - gaps[0]
+        return cls(np.full(number, max(1.0, float(prompt))), np.full(number, max(1.0, float(answer))), times)
+
+    @classmethod
+    def logged(
+        cls, number: int, arrivals: Sequence[float], prompts: Sequence[float], answers: Sequence[float]
+    ) -> Requests:
+        """Return so many requests of a log in a row, where they came most closely; the log's mean is one a second."""
+        times = np.asarray(arrivals, dtype=float)
+        times = (times - times[0]) * (len(times) - 1) / (times[-1] - times[0])
+        number = min(number, len(times))
+        start = int(np.argmin(times[number - 1 :] - times[: len(times) - number + 1]))
+        own = slice(start, start + number)
+        read, written = (np.maximum(1.0, np.asarray(given, dtype=float)[own]) for given in (prompts, answers))
+        return cls(read, written, times[own] - times[start])
+
+    @property
+    def rate(self) -> float:
+        """Requests a second in these; of a log's, more than one."""
+        return max(1.0, (len(self.arrivals) - 1) / max(float(self.arrivals[-1]), 1e-9))
+
+    @property
+    def tokens(self) -> float:
+        """Mean tokens of a request, prompt and answer."""
+        return float(self.prompts.mean() + self.answers.mean())
+
+
+@dataclass(frozen=True)
+class Engines:
+    """What a queue needs of some servers, each a row: tables of an iteration's seconds."""
+
+    decode: Array  # [rows, sizes] seconds of an iteration of so many requests, without their cache
+    prefill: Array  # [rows, sizes] seconds more for so many tokens of prompts
+    context: Array  # [rows] seconds for a token of cache
+    pair: Array  # [rows] seconds for a pair of tokens of a prompt
+    limit: Array  # [rows] requests at once
+    chunk: Array  # [rows] tokens of prompts in an iteration
+    first: Array  # [rows, 3] what a first token takes: seconds, times its reading, tokens after it
+
+    @classmethod
+    def of(cls, servers: Sequence[Server], tokens: float) -> Engines:
+        """Return those of servers whose requests have so many tokens, prompt and answer, on average."""
+        decode, prefill, context, pair = [], [], [], []
+        for server in servers:
+            plain = server.seconds(SIZES, 0.0)
+            decode.append(plain)
+            prefill.append(server.seconds(1.0, 0.0, SIZES, 0.0) - plain[0])
+            long = 64.0 * tokens
+            context.append((server.seconds(64.0, long) - server.seconds(64.0, 0.0)) / long)
+            pair.append((server.seconds(1.0, 0.0, 1024.0, 2.0**20) - server.seconds(1.0, 0.0, 1024.0, 0.0)) / 2**20)
+        return cls(
+            np.array(decode),
+            np.array(prefill),
+            np.array(context, dtype=float),
+            np.array(pair, dtype=float),
+            np.array([max(1, server.max_requests(tokens)) for server in servers], dtype=float),
+            np.array([server.chunk for server in servers], dtype=float),
+            np.array([[server.first_token[name] for name in FIRST] for server in servers], dtype=float),
+        )
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Engines:
+        """Return these rows, each as often as it is named."""
+        return Engines(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+    def full_rate(self, requests: Requests) -> Array:
+        """Return the requests a second of each row when requests always wait for room."""
+        batch = self.limit
+        answer = float(requests.answers.mean())
+        rate: Array = 1 / (self._reading(requests, batch) + self._step(requests, batch) * answer / batch)
+        return rate
+
+    def in_flight(self, requests: Requests, rates: Array) -> Array:
+        """Return how many requests of each row are in flight, on average, where so many come in a second."""
+        batch, answer = np.ones(len(self.limit)), float(requests.answers.mean())
+        for _ in range(40):
+            free = 1 - np.minimum(rates * self._reading(requests, batch), 0.99)
+            batch = np.minimum(self.limit, rates * answer * self._step(requests, np.maximum(batch, 1.0)) / free)
+        return batch
+
+    def _step(self, requests: Requests, batch: Array) -> Array:
+        """Seconds of an iteration that reads no prompt."""
+        tokens = float(requests.prompts.mean() + requests.answers.mean() / 2)
+        return _of_table(self.decode, np.arange(len(batch)), batch) + self.context * batch * tokens
+
+    def _reading(self, requests: Requests, batch: Array) -> Array:
+        """Seconds of a prompt in a chunk that holds as many as wait."""
+        prompt = float(requests.prompts.mean())
+        tokens = np.minimum(self.chunk, np.maximum(batch, 1.0) * prompt)
+        read = _of_table(self.prefill, np.arange(len(batch)), tokens) / tokens
+        seconds: Array = read * prompt + self.pair * float((requests.prompts**2).mean())
+        return seconds
+
+
+@dataclass(frozen=True)
+class Times:
+    """What requests of each row met, in seconds by percentile, and what the server did."""
+
+    ttft: dict[str, Array]
+    tpot: dict[str, Array]
+    utilisation: Array  # share of the time with an iteration running
+    throughput: Array  # requests a second that were answered
+    batch: Array  # requests in flight, on average over the busy time
+    mean_ttft: Array
+
+
+def _of_table(table: Array, rows: npt.NDArray[np.int64], tokens: Array) -> Array:
+    """Return the seconds of so many tokens in each row, between those of the table's sizes."""
+    place = np.clip(np.searchsorted(SIZES, tokens, "right") - 1, 0, len(SIZES) - 2)
+    low, high = SIZES[place], SIZES[place + 1]
+    share = np.clip((tokens - low) / (high - low), 0.0, None)
+    values: Array = table[rows, place] * (1 - share) + table[rows, place + 1] * share
+    return values
+
+
+def simulate(engines: Engines, rates: Array, requests: Requests, together: Array | None = None) -> Times:
+    """Return the times of the requests at each row's rate, in requests a second.
+
+    With `together`, so many requests of a row are always under way: the next one comes when an answer ends.
+    """
+    rows, number = len(engines.limit), len(requests.prompts)
+    every = np.arange(rows)
+    read = np.concatenate([[0.0], np.cumsum(requests.prompts)])
+    squares = np.concatenate([[0.0], np.cumsum(requests.prompts**2)])
+    lengths = requests.prompts + requests.answers
+    if together is None:
+        arrival = requests.arrivals / rates[:, None]
+        came = np.zeros(rows, dtype=int)
+    else:
+        came = np.minimum(together, number).astype(int)
+        arrival = np.where(np.arange(number) < came[:, None], 0.0, np.inf)
+    # In flight from the start, in BUNDLES that end one after the other: the server has been at work for long.
+    batch = engines.in_flight(requests, rates * requests.rate) if together is None else np.zeros(rows)
+    now, done, busy, batch_seconds = (np.zeros(rows) for _ in range(4))
+    flying, held = batch.copy(), batch * lengths.mean() - batch * requests.answers.mean() / 2
+    head = np.zeros(rows, dtype=int)
+    ends = np.full((rows, number + BUNDLES), np.inf)
+    left = requests.answers.mean() * (np.arange(BUNDLES) + 0.5) / BUNDLES
+    ends[:, number:] = np.where(batch[:, None] > 0, left, np.inf)
+    held_by = np.concatenate([lengths, np.full(BUNDLES, lengths.mean())])
+    first, last, begun, written = (np.full((rows, number), np.nan) for _ in range(4))
+    while (active := head < number).any():
+        at = np.minimum(head, number - 1)
+        arrives = arrival[every, at]
+        reads = active & (flying < engines.limit) & ((arrives <= now) | (flying < 1e-9))
+        now = np.where(reads, np.maximum(now, arrives), now)  # an idle server waits
+        if together is None:
+            came = np.maximum(np.searchsorted(requests.arrivals, now * rates * (1 + 1e-12), "right"), head)
+        # So many prompts are read as have come, as fit in a chunk, and as the cache has room for.
+        fitting = np.searchsorted(read, read[at] + engines.chunk, "right") - 1
+        group = np.minimum(np.minimum(came, fitting) - head, np.ceil(engines.limit - flying).astype(int))
+        group = np.where(reads, np.maximum(group, 1), 0)
+        after = head + group
+        tokens = read[after] - read[head]
+        parts = np.maximum(1.0, np.ceil(tokens / engines.chunk))
+        step = _of_table(engines.decode, every, np.maximum(flying, 1.0)) + engines.context * held
+        cost = _of_table(engines.prefill, every, tokens / parts) * parts
+        reading = parts * step + cost + engines.pair * (squares[after] - squares[head])
+        # Or so many tokens are written until an answer ends or the next request comes.
+        soonest = ends.min(axis=1)
+        until = np.where(flying < engines.limit, np.ceil((arrives - now) / step), np.inf)
+        count = np.where(active, np.maximum(1.0, np.ceil(np.minimum(soonest - done, until))), 0.0)
+        writing = count * step + engines.context * flying * count * (count - 1) / 2
+        count, seconds = np.where(reads, parts, count), np.where(reads, reading, writing)
+        now, busy, done = now + seconds, busy + seconds, done + count
+        batch_seconds += seconds * flying
+        held += flying * count + tokens
+        for place in range(int(group.max())):
+            row = np.flatnonzero(group > place)
+            asked = head[row] + place
+            first[row, asked], begun[row, asked] = now[row], done[row]
+            ends[row, asked] = done[row] + requests.answers[asked] - 1
+        flying, head = flying + group, after
+        row = np.flatnonzero(active & (np.where(reads, 0.0, soonest) <= done))
+        ended, which = np.nonzero(ends[row] <= done[row, None])
+        ended = row[ended]
+        own = which < number
+        ends[ended, which] = np.inf
+        last[ended[own], which[own]], written[ended[own], which[own]] = now[ended[own]], done[ended[own]]
+        gone = np.where(own, 1.0, batch[ended] / BUNDLES)
+        flying = np.maximum(0.0, flying - np.bincount(ended, gone, rows))
+        held = np.maximum(0.0, held - np.bincount(ended, gone * held_by[which], rows))
+        if together is not None:
+            following = np.bincount(ended, minlength=rows)
+            for place in range(int(following.max())):
+                row = np.flatnonzero((following > place) & (came + place < number))
+                arrival[row, came[row] + place] = now[row]
+            came = np.minimum(came + following, number)
+    under_way = np.isnan(last)  # when the last prompt is read
+    last = np.where(under_way, now[:, None], last)
+    tokens = np.where(under_way, done[:, None], written) - begun
+    tokens = np.where(tokens >= np.minimum(LEAST_TOKENS, requests.answers - 1), tokens, np.nan)
+    counted = slice(int(WARM * number) if together is None else 0, None)
+    tpot = ((last - first) / np.maximum(tokens, 1.0))[:, counted]
+    ahead, reading, after = engines.first.T
+    more = ahead + after * np.nanmean(tpot, axis=1, where=np.isfinite(tpot))
+    ttft = (reading[:, None] * (first - arrival) + more[:, None])[:, counted]
+    return Times(
+        _percentiles(ttft),
+        _percentiles(tpot),
+        busy / np.maximum(now, 1e-12),
+        number / np.maximum(now, 1e-12),
+        batch_seconds / np.maximum(busy, 1e-12),
+        np.nanmean(ttft, axis=1),
+    )
+
+
+def _percentiles(values: Array) -> dict[str, Array]:
+    """Return percentiles of each row, without values that are none."""
+    return {name: np.nanpercentile(values, share, axis=1) for name, share in PERCENTILES.items()}

@@ -1,0 +1,52 @@
+"""A question about serving a model that predicts: how many requests a second each device answers in time, in batches.
+
+The steps are those of `--mode predict` at several batches: measured here, forecast elsewhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from whichdevice.answer.decide import Answer, draws
+from whichdevice.answer.rows import Row
+from whichdevice.answer.serving import Load, Price, Server, Serving, decide
+from whichdevice.forecast.serving.batches import capacity
+
+BATCHES = (1, 64)  # that are forecast and measured; a step of a batch between them is between theirs
+DRAWS = 400
+
+
+def serve_predictions(model: str, load: Load, answers: Sequence[Answer]) -> Serving:
+    """Return the decision from the answers for the same model at several batches."""
+    by_device: dict[str, dict[int, Row]] = {}
+    for answer in answers:
+        for option in answer.options:
+            row = option.row
+            if row.price.kind not in ("free", "spot") and not row.port:  # which nobody serves with
+                by_device.setdefault(row.card, {})[answer.work.batch] = row
+    return decide(model, load, [_server(rows, load) for rows in by_device.values()], 0)
+
+
+def _server(rows: Mapping[int, Row], load: Load) -> Server:
+    """One device, from its row at each batch."""
+    largest = max(rows)
+    row = rows[largest]
+    needed = {"weights": row.memory_needed or 0.0}
+    price = None
+    if row.usd_per_hour is not None:
+        low, high = row.usd_per_hour_low, row.usd_per_hour_high
+        price = Price(row.usd_per_hour, low or 0.0, high or 0.0, row.price.source)
+    steps = {batch: one.step_time for batch, one in rows.items() if one.step_time and one.fits is not False}
+    known = Server(
+        row.card, 1, row.kind, "", row.software, row.known, False, needed, row.memory_available or 0.0, price=price,
+        here=row.is_here,
+    )  # fmt: skip
+    if not steps:
+        return known
+    last = rows[max(steps)]
+    slow = draws([last], DRAWS)[0] / (last.step_time or 1.0)
+    most = capacity(steps, load.ttft, np.asarray(slow))
+    return replace(
+        known, fits=True, max_requests=max(steps), capacity=tuple(map(float, most)), first_token=steps[min(steps)]
+    )

@@ -1,0 +1,204 @@
+"""A question about serving a language model: which devices, counts and formats are tried, and the answer.
+
+    ask_serving(ServingQuestion(served_model("meta-llama/Llama-3.1-8B-Instruct"), Load(5, 1000, 300, 1.0, 0.05)))
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from whichdevice.answer.serving import Load, Log, Price, Server, Serving, decide
+from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.config.prices import USD_PER_KWH
+from whichdevice.errors import StudyError, did_you_mean
+from whichdevice.forecast.targets import GROUPS, find_target
+from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
+from whichdevice.planning.request_log import RequestLog
+
+if TYPE_CHECKING:
+    from whichdevice.forecast.serving.forecast import ServingForecast
+
+COUNTS = (1, 2, 4, 8)
+# What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
+DEVICES = (
+    "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "RTX A6000", "L40S", "A100 SXM 80GB", "H100 SXM",
+    "H200 SXM", "B200 SXM", "MI300X", "RTX 6000 Pro",
+)  # fmt: skip
+COMPUTERS = ("Apple M4 Max", "Apple M3 Ultra", "Ryzen AI Max+ 395", "DGX Spark")
+LLAMA_CPP, ENGINE = "llama.cpp", "vllm"
+SMALL = "q4_k_m"  # what llama.cpp mostly runs
+OTHER_FORMATS = ("fp8", "awq")  # that are tried where the user names none
+# What llama.cpp runs in place of a format that it has not.
+GGUF_LIKE = {
+    "awq": SMALL, "gptq": SMALL, "nvfp4": SMALL, "int4_experts": SMALL, "fp8": "q8_0", "int8": "q8_0",
+}  # fmt: skip
+# The least compute capability on which vLLM has kernels for a format (docs.vllm.ai, features/quantization, and its page
+# on FP8); AMD's have those of AMD_FORMATS.
+MIN_CAPABILITY = {
+    "bf16": 7.0, "gptq": 7.0, "awq": 7.5, "int8": 7.5, "fp8": 7.5, "nvfp4": 8.0, "mxfp4": 8.0, "int4_experts": 8.0,
+}  # fmt: skip
+AMD_FORMATS = ("bf16", "fp8", "mxfp4")
+YEARS_HOURS = 3 * 8766.0  # over which a computer is paid
+HERE, HERE_WATTS = "this machine", 100.0
+
+
+@dataclass(frozen=True)
+class ServingQuestion:
+    """A model, its load, and what may serve it."""
+
+    model: ServedModel
+    load: Load
+    devices: tuple[str, ...] | None = None
+    counts: tuple[int, ...] = COUNTS
+    weights: WeightFormat | None = None  # None: as published, and on computers and here 4 bits
+    cache_bits: int = 16
+    engine: str | None = None
+    log: RequestLog | None = None
+    api: tuple[float, float] | None = None  # USD a million tokens in and out
+    prices: Mapping[str, float] = field(default_factory=dict)  # an hour of a device: the user's own
+    providers: tuple[str, ...] = ()
+    here: bool = True  # whether this machine is measured
+    here_usd: float | None = None  # an hour of it; None: its electricity
+
+
+def ask_serving(question: ServingQuestion) -> Serving:
+    """Return the answer; raises StudyError where the question is at fault."""
+    _check(question)
+    rows = _rows(question.devices)
+    here = [_this_machine()] if question.here else []
+    native = question.weights or WEIGHT_FORMATS[question.model.native]
+    wanted = [(row, _format(question, row, native)) for row in [*rows, *here]]
+    runs = [(row, kept) for row, kept in wanted if _runs(question, row, kept)]
+    servers = _forecast(question, runs)
+    others = []
+    if question.weights is None:
+        rented = [row for row in rows if row.kind != "unified"]
+        smaller = [WEIGHT_FORMATS[name] for name in OTHER_FORMATS if WEIGHT_FORMATS[name].bits < native.bits]
+        tried = [[(row, kept) for row in rented if _runs(question, row, kept)] for kept in smaller]
+        others = [_forecast(question, some) for some in tried]
+    without = tuple(row.device for row, kept in wanted if not _runs(question, row, kept))
+    log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
+    return decide(
+        question.model.name, question.load, servers, question.model.longest, question.api, others, log, without
+    )
+
+
+def _check(question: ServingQuestion) -> None:
+    load, model = question.load, question.model
+    tokens = load.prompt + load.answer
+    if question.log is not None:
+        tokens = max(sum(pair) for pair in zip(question.log.prompts, question.log.answers, strict=True))
+    if tokens > model.longest:
+        raise StudyError(
+            f"{model.name}: takes {model.longest:,} tokens, and a request has {tokens:,.0f}: ask for fewer "
+            "(--prompt, --answer), or a model with a longer context"
+        )
+
+
+def _format(question: ServingQuestion, row: HardwareRow, native: WeightFormat) -> WeightFormat:
+    """The user's format, else what people run on such a device; llama.cpp's own that is like it."""
+    if row.kind not in ("unified", "cpu"):
+        return native
+    if question.weights is None and native.bits > WEIGHT_FORMATS[SMALL].bits:
+        return WEIGHT_FORMATS[SMALL]
+    return WEIGHT_FORMATS[GGUF_LIKE.get(native.name, native.name)]
+
+
+def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bool:
+    """Whether the engine has kernels for this format on this device."""
+    if _engine(question, row, kept) == LLAMA_CPP:
+        return True
+    capability = row.compute_capability or ""
+    if capability.startswith("gfx"):
+        return kept.name in AMD_FORMATS
+    return row.kind != "gpu" or (bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name])
+
+
+def _rows(names: Sequence[str] | None) -> list[HardwareRow]:
+    """Rows of the sheet for names and groups; those that serve alone are known here, too."""
+    sheet = hardware_rows()
+    if names is None:
+        return [sheet[name] for name in (*DEVICES, *COMPUTERS) if name in sheet]
+    found: dict[str, HardwareRow] = {}
+    for name in names:
+        found |= {row.device: row for row in _named(name, sheet)}
+    return list(found.values())
+
+
+def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]:
+    plain = name.strip().casefold()
+    shared = {known.casefold(): row for row in sheet.values() if row.kind == "unified" for known in row.names}
+    if plain in shared:
+        return [shared[plain]]
+    if plain == "mac":
+        return [row for row in sheet.values() if row.device.startswith("Apple")]
+    if plain in GROUPS:
+        group = GROUPS[plain]
+        return [row for row in sheet.values() if (row.software or row.kind == "unified") and group(row)]
+    try:
+        return [find_target(name).row]
+    except StudyError as error:
+        raise StudyError(f"{error}{did_you_mean(plain, list(shared))}") from None
+
+
+def _forecast(question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]]) -> list[Server]:
+    """Forecast each device in each number, all together; a computer alone."""
+    from whichdevice.forecast.serving.forecast import serve_all
+    from whichdevice.forecast.serving.server import Server as Tried
+
+    tried = [
+        Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
+        for row, kept in rows
+        for count in (question.counts if row.kind == "gpu" else (1,))
+    ]
+    return [_server(question, known) for known in serve_all(tried, question.load, question.log)]
+
+
+def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> str:
+    """The user's engine, else what people run there."""
+    on_computer = row.kind in ("unified", "cpu") or kept.gguf
+    return LLAMA_CPP if on_computer else question.engine or ENGINE
+
+
+def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
+    from whichdevice.forecast.serving.forecast import TESTED
+
+    tried = known.server
+    row = tried.row
+    return Server(
+        row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.source == TESTED, known.fits,
+        known.memory, known.available, known.max_requests, min(known.max_context, question.model.longest),
+        known.capacity, known.one_user, known.first_token, known.ttft, known.tpot, _price(question, row, tried.count),
+        row.device == HERE,
+    )  # fmt: skip
+
+
+def _price(question: ServingQuestion, row: HardwareRow, count: int) -> Price | None:
+    """The user's own price, else the market's; of a computer a share of its price and its electricity."""
+    if row.device in question.prices:
+        usd = question.prices[row.device] * count
+        return Price(usd, usd, usd, "your price")
+    if row.device == HERE:
+        usd = HERE_WATTS / 1000 * USD_PER_KWH if question.here_usd is None else question.here_usd
+        return Price(usd, usd, usd, "electricity" if question.here_usd is None else "your price")
+    if row.kind == "unified":
+        if row.card is None:
+            return None
+        usd = row.card.usd / YEARS_HOURS + (row.power_w or HERE_WATTS) / 1000 * USD_PER_KWH
+        return Price(usd, usd, usd, row.card.source, row.card.usd)
+    market = row.market(providers=question.providers)
+    if market is None:
+        return None
+    return Price(market.usd_per_hour * count, market.low * count, market.high * count, market.words)
+
+
+def _this_machine() -> HardwareRow:
+    """This machine as a row of the sheet: its memory, and the rates that are measured now."""
+    from whichdevice.machine.calibration import host_flops
+    from whichdevice.machine.facts import total_memory
+    from whichdevice.machine.memory_rate import read_rate
+
+    return HardwareRow(
+        device=HERE, kind="cpu", fp32_tflops=host_flops() / 1e12, mem_gb=(total_memory() or 0) / 2**30,
+        mem_bytes=total_memory() or None, mem_bw_gbs=read_rate() / 1e9, spec_source="measured here",
+    )  # fmt: skip

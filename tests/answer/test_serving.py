@@ -1,0 +1,157 @@
+"""Which machine serves a language model: the decision from draws, what turns it, and its words."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whichdevice.answer.serving import Load, Log, Price, Server, Serving, as_dict, decide
+from whichdevice.answer.serving_words import as_json, cells, decision, folded, lines, notes, nothing, shown, text
+
+LOAD = Load(5.0, 1000, 300, 1.0, 0.05)
+ONE_USER = replace(LOAD, rps=None)
+GB = 1e9
+
+
+def server(device: str, most: float, usd: float | None, sd: float = 0.1, **more: Any) -> Server:
+    """A server that answers about so many requests a second in time."""
+    capacity = tuple(most * np.exp(sd * np.linspace(-2, 2, 101)))
+    known = {
+        "count": 1, "kind": "gpu", "weights": "bf16", "engine": "vllm", "tested": True, "fits": True,
+        "memory": {"weights": 16 * GB, "workspace": 2 * GB, "cache": 26 * GB}, "available": 48 * GB,
+        "max_requests": 150, "max_context": 131_072, "capacity": capacity, "one_user": (40.0, 50.0, 60.0),
+        "first_token": 0.2,
+        "price": None if usd is None else Price(usd, usd / 2, 2 * usd, "median of 3 providers"),
+    }  # fmt: skip
+    return Server(device, **(known | more))
+
+
+def small(device: str) -> Server:
+    return server(
+        device, 0, 0.1, fits=False, capacity=(), memory={"weights": 141 * GB, "workspace": 2 * GB, "cache": -95 * GB}
+    )
+
+
+def answer(*servers: Server, load: Load = LOAD, **more: Any) -> Serving:
+    return decide("meta-llama/Llama-3.1-8B-Instruct", load, servers, 131_072, **more)
+
+
+def test_the_cheapest_that_surely_holds_the_targets_is_picked():
+    found = answer(server("H100 SXM", 40, 3.0), server("L40S", 8, 0.9), server("L4", 4.9, 0.5))
+    assert found.pick is not None and found.pick.server.device == "L40S"
+    assert found.pick.sure == 1.0 and found.pick.servers == 1
+
+
+def test_a_larger_load_takes_as_many_servers_as_surely_answer_it():
+    found = answer(server("L40S", 2, 0.9))
+    pick = found.pick
+    assert pick is not None and pick.servers == 3 and pick.sure is not None and pick.sure >= 0.8
+    assert pick.name == "3 × L40S" and pick.usd_per_hour == pytest.approx(2.7)
+
+
+def test_dollars_for_a_million_tokens_are_of_answers_at_this_load_and_at_the_most_in_time():
+    pick = answer(server("L40S", 10, 1.8, sd=0.0)).pick
+    assert pick is not None
+    assert pick.usd_million == pytest.approx(1.8 / (5 * 300 * 3600) * 1e6)
+    assert pick.usd_million_full == pytest.approx(pick.usd_million / 2)
+
+
+def test_without_a_load_the_cheapest_answers_one_user_and_the_load_is_named_at_which_another_takes_over():
+    found = answer(server("RTX 3090", 1.0, 0.2), server("H100 SXM", 60, 3.0), load=ONE_USER)
+    assert found.pick is not None and found.pick.server.device == "RTX 3090"
+    assert found.take_over is not None
+    rps, other = found.take_over
+    assert other.server.device == "H100 SXM" and 10 < rps < 25
+    assert other.usd_per_hour is not None and other.usd_per_hour <= 0.9 * 0.2 * np.ceil(rps / found.pick.server.safe)
+
+
+def test_an_api_is_dearer_from_the_load_at_which_its_tokens_cost_more_than_the_server():
+    api = answer(server("L40S", 8, 0.9, sd=0.0), api=(0.1, 0.3)).api
+    request = (1000 * 0.1 + 300 * 0.3) / 1e6
+    assert api is not None and api.cheaper_from == pytest.approx(0.9 / 3600 / request, rel=0.05)
+    assert api.usd_per_hour == pytest.approx(5 * request * 3600)
+    never = answer(server("L40S", 0.5, 9.0), api=(0.001, 0.001)).api
+    assert never is not None and never.cheaper_from is None
+
+
+def test_other_weights_are_named_where_they_cost_less():
+    cheap, dear = ([server("L4", 8, usd, weights="awq")] for usd in (0.5, 0.88))
+    found = answer(server("L40S", 8, 0.9), others=[cheap, dear])
+    assert [option.server.price.usd for option in found.other_formats if option.server.price] == [0.5]
+    assert any("With awq weights: L4, USD 0.50 an hour (--weights awq" in line for line in lines(found))
+
+
+def test_a_computer_to_buy_is_a_row_and_no_choice_beside_rented_ones():
+    mac = server("Apple M4 Max", 8, 0.1, kind="unified", price=Price(0.1, 0.1, 0.1, "a shop", bought_usd=3499.0))
+    found = answer(mac, server("L40S", 8, 0.9))
+    assert found.pick is not None and found.pick.server.device == "L40S"
+    assert "Apple M4 Max" in [option.server.device for option in shown(found)]
+    alone = answer(mac)
+    assert decision(alone).startswith("Buy an Apple M4 Max: USD 0.10 an hour over three years")
+
+
+def test_the_first_line_is_the_decision():
+    assert decision(answer(server("L40S", 8, 0.9, count=2))) == (
+        "Rent 2 × L40S: USD 0.90 an hour, USD 0.17 a million tokens at 5 requests a second; > 99 % sure to hold 1 s "
+        "and 50 ms."
+    )
+    assert "only 67 % sure" in decision(answer(server("L40S", 0.0, 0.9, capacity=(0.0, 6.0, 6.0))))
+    here = server("this machine", 8, 0.02, here=True)  # of which there is one
+    assert decision(answer(here)).startswith("Use this machine: 50 tokens a second, USD 0.02 an hour of electricity")
+
+
+def test_a_target_that_nothing_holds_names_the_nearest_and_what_to_ask_for():
+    slow = server("H200 SXM", 0, 3.0, capacity=(0.0,) * 9, one_user=(90.0, 100.0, 110.0))
+    found = answer(slow, small("T4"), load=replace(LOAD, tpot=0.005))
+    assert found.pick is None
+    line = nothing(found)
+    assert "nothing holds 1 s and 5 ms; nearest is H200 SXM" in line and "--tpot 12ms" in line and "\n" not in line
+    late = answer(server("H200 SXM", 0, 3.0, capacity=(0.0,) * 9, first_token=1.8))
+    assert "--ttft 2.2s" in nothing(late)
+
+
+def test_weights_that_fit_nothing_say_how_much_is_missing():
+    line = nothing(answer(small("T4")))
+    assert "bf16 weights of 141 GB fit none of these devices; the largest, T4, has 48 GB" in line
+    assert "--weights awq" in line
+
+
+def test_where_nothing_holds_smaller_weights_that_do_are_named():
+    found = answer(small("L40S"), others=[[server("L40S", 8, 0.9, weights="awq")]])
+    assert nothing(found).endswith(". With awq weights it is L40S, USD 0.90 an hour (--weights awq)")
+
+
+def test_the_table_has_a_row_for_each_device_and_says_what_it_leaves_out():
+    one, two = server("L40S", 8, 0.9), server("L40S", 20, 1.8, count=2)
+    found = answer(one, two, small("T4"), server("L4", 8, 0.6, capacity=(0.0,) * 9))
+    rows = cells(found)
+    assert [row[0] for _, row in rows] == ["L40S"] and [pick for pick, _ in rows] == [True]
+    assert rows[0][1][1:3] == ["16 + 26 of 48", "150"]
+    assert folded(found) == ["Too small: T4.", "Never in time: L4."]
+    assert [row[0] for _, row in cells(found, everything=True)] == ["L40S", "2 × L40S", "L4", "T4"]
+
+
+@pytest.mark.parametrize("width", [60, 100, 160])
+def test_the_text_fits_the_terminal(width):
+    devices = [server(f"device {number}", 8 + number, 0.9 + number) for number in range(15)]
+    lines_shown = text(answer(*devices, api=(0.1, 0.3), log=Log(1200, 2.0)), width)
+    assert max(map(len, lines_shown)) <= width
+    assert any("▶ device 0" in line for line in lines_shown)
+
+
+def test_a_row_of_another_format_says_so_and_notes_name_every_engine():
+    here = server("this machine", 0.3, 0.02, here=True, weights="q4_k_m", engine="llama.cpp", kind="cpu")
+    found = answer(server("L40S", 8, 0.9), here)
+    assert [row[0] for _, row in cells(found)] == ["L40S", "this machine, q4_k_m"]
+    assert any("vLLM and llama.cpp" in line for line in notes(found))
+
+
+def test_json_has_facts_words_and_no_draws():
+    plain = json.loads(as_json(answer(server("L40S", 8, 0.9), small("T4"))))
+    assert plain["pick"]["device"] == "L40S" and plain["pick"]["sure"] == 1.0
+    assert plain["pick"]["max_rps_low"] < plain["pick"]["max_rps"] < plain["pick"]["max_rps_high"]
+    assert plain["lines"][0].startswith("Rent an L40S") and len(plain["table"]) == 2
+    assert "capacity" not in plain["pick"]
+    assert as_dict(answer(small("T4")))["pick"] is None

@@ -1,0 +1,166 @@
+"""`ask --mode serve`: which machine answers so many requests a second of a language model in time."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import whichdevice as wd
+from whichdevice.__main__ import main
+from whichdevice.errors import StudyError
+
+LLAMA = "hf:meta-llama/Llama-3.1-8B-Instruct"
+FEW = ("--no-measuring", "--devices", "L40S,H100 SXM", "--gpus", "1,2")
+
+
+@pytest.fixture(autouse=True)
+def _no_other_prices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def asked(*options: str, model: str = LLAMA) -> int:
+    return main(["ask", model, "--mode", "serve", *options])
+
+
+def plain(capsys: pytest.CaptureFixture[str], *options: str, model: str = LLAMA) -> dict:
+    assert asked(*options, "--json", model=model) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def error(capsys: pytest.CaptureFixture[str], *options: str, model: str = LLAMA) -> str:
+    assert asked(*options, model=model) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_the_first_line_says_what_to_rent_what_it_costs_and_how_sure_it_holds_the_targets(capsys):
+    assert asked("--rps", "5", "--ttft", "1s", "--tpot", "50ms", *FEW) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Llama-3.1-8B-Instruct · bf16 · 1,000 tokens in, 300 out · first token ≤ 1 s")
+    assert lines[2].startswith("Rent ") and "a million tokens at 5 requests a second" in " ".join(lines[2:4])
+    assert "sure to hold 1 s and 50 ms." in " ".join(lines[2:4])
+    assert any("▶" in line for line in lines) and max(map(len, lines)) <= 100
+
+
+def test_smaller_weights_and_a_cache_of_8_bits_leave_room_for_more_requests(capsys):
+    rows = {}
+    for options in (("--weights", "bf16"), ("--weights", "fp8"), ("--weights", "fp8", "--cache-bits", "8")):
+        found = plain(capsys, "--rps", "1", *options, "--no-measuring", "--devices", "L40S", "--gpus", "1")
+        rows[options] = found["options"][0]
+    plain_rows = list(rows.values())
+    assert [row["weights"] for row in plain_rows] == ["bf16", "fp8", "fp8"]
+    weights = [row["memory"]["weights"] for row in plain_rows]
+    assert weights[0] > 1.7 * weights[1] == 1.7 * weights[2]
+    assert plain_rows[0]["max_requests"] < plain_rows[1]["max_requests"]
+    assert plain_rows[2]["max_requests"] == pytest.approx(2 * plain_rows[1]["max_requests"], rel=0.02)
+
+
+def test_seventy_billion_in_4_bits_fit_one_card_of_48_gb_and_deepseek_eight_h200(capsys):
+    one = plain(
+        capsys, "--weights", "awq", "--no-measuring", "--devices", "L40S", "--gpus", "1", "--tpot", "1s",
+        model="hf:meta-llama/Llama-3.1-70B-Instruct",
+    )  # fmt: skip
+    row = one["options"][0]
+    assert row["fits"] and row["memory"]["weights"] == pytest.approx(39.8e9, rel=0.02) and row["max_requests"] >= 1
+    eight = plain(
+        capsys, "--rps", "1", "--no-measuring", "--devices", "H200", "--gpus", "8", model="hf:deepseek-ai/DeepSeek-V3"
+    )["options"][0]
+    assert eight["fits"] and eight["weights"] == "fp8"
+    assert 8 * eight["memory"]["weights"] == pytest.approx(673e9, rel=0.01) and eight["max_context"] == 163_840
+
+
+def test_this_machine_is_a_row_in_4_bits_from_its_measured_memory_rate(capsys, monkeypatch):
+    monkeypatch.setattr("whichdevice.machine.memory_rate.read_rate", lambda: 40e9)
+    monkeypatch.setattr("whichdevice.machine.calibration.host_flops", lambda: 5e11)
+    monkeypatch.setattr("whichdevice.machine.facts.total_memory", lambda: 32 * 2**30)
+    found = plain(capsys, "--devices", "L40S", "--gpus", "1", "--tpot", "2s", "--ttft", "60s")
+    [here] = [row for row in found["options"] if row["here"]]
+    assert here["weights"] == "q4_k_m" and here["engine"] == "llama.cpp" and here["fits"]
+    assert 3 < here["one_user"][1] < 40e9 / 4.4e9
+    assert found["pick"]["here"] and found["lines"][0].startswith("Use this machine: ")
+
+
+def test_a_computer_with_shared_memory_is_forecast_with_llama_cpp(capsys):
+    found = plain(capsys, "--no-measuring", "--devices", "mac,DGX Spark", "--tpot", "1s", "--ttft", "60s")
+    assert {"Apple M4 Max", "DGX Spark"} <= {row["device"] for row in found["options"]}
+    assert {row["engine"] for row in found["options"]} == {"llama.cpp"}
+    assert {row["devices"] for row in found["options"]} == {1}
+
+
+def test_an_api_has_the_load_from_which_an_own_server_is_cheaper(capsys):
+    found = plain(capsys, "--rps", "5", "--api-usd", "0.5,1.5", *FEW)
+    assert found["api"]["usd_per_hour"] == pytest.approx(5 * 3600 * (1000 * 0.5 + 300 * 1.5) / 1e6)
+    assert found["api"]["cheaper_from"] > 0
+
+
+def test_a_log_is_the_load(capsys, tmp_path):
+    log = tmp_path / "log.csv"
+    rows = [f"{second / 2},{500 + 10 * (second % 7)},{100 + second % 5}" for second in range(60)]
+    log.write_text("\n".join(["arrival,prompt,answer", *rows]), encoding="utf-8")
+    found = plain(capsys, "--requests", str(log), *FEW)
+    assert found["load"]["rps"] == pytest.approx(2.0, rel=0.02) and found["log"]["requests"] == 60
+    assert found["load"]["prompt"] == pytest.approx(530, rel=0.01)
+    assert "--rps: --requests says it" in error(capsys, "--requests", str(log), "--rps", "3", *FEW)
+    log.write_text(log.read_text(encoding="utf-8") + "\n31,many,5\n", encoding="utf-8")
+    assert "--requests log.csv, line 62: prompt is 'many'" in error(capsys, "--requests", str(log), *FEW)
+
+
+def test_the_users_own_price_is_exact(capsys):
+    pick = plain(capsys, "--no-measuring", "--devices", "L40S", "--gpus", "1", "--price", "L40S=0.5")["options"][0]
+    assert pick["usd_per_hour"] == 0.5 and pick["price"]["low"] == pick["price"]["high"] == 0.5
+
+
+def test_the_longest_context_is_a_column_and_never_longer_than_the_models(capsys):
+    assert asked("--longest", "--tpot", "1s", *FEW) == 0
+    assert "131,072" in capsys.readouterr().out
+
+
+def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
+    page = tmp_path / "serve.html"
+    assert asked("--rps", "5", "--html", str(page), *FEW) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "a million tokens at 5 requests a second" in text and "<table" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--tpot", "0.1ms", *FEW), "nothing holds 2 s and 100 µs; nearest is .*: ask for .*--tpot"),
+        (("--prompt", "200000", *FEW), "takes 131,072 tokens, and a request has 200,300: ask for fewer"),
+        (("--weights", "fp3", *FEW), "--weights fp3: no such format; there are bf16, fp8"),
+        (("--ttft", "soon", *FEW), "--ttft soon: a time is needed, e.g. 50ms or 1s"),
+        (("--rps", "0", *FEW), "--rps 0: a number above 0 is needed"),
+        (("--api-usd", "1", *FEW), "--api-usd 1: two prices of a million tokens are needed"),
+        (("--epochs", "3", *FEW), "--epochs: is no part of serving; use --rps, --prompt, --answer"),
+        (("--spot", *FEW), "--spot: is no part of serving"),
+        (("--latency", "1s", *FEW), "--latency: is for models that predict"),
+        (("--gpus", "16", "--no-measuring"), "--gpus 16: a server is one machine; 1, 2, 4, 8 are possible"),
+        (("--no-measuring", "--devices", "L400S"), "unknown device 'L400S'"),
+        (("--no-measuring", "--devices", "T4", "--gpus", "1"), "bf16 weights of 16 GB fit none of these devices"),
+    ],
+)
+def test_what_cannot_be_answered_says_why_in_one_line(capsys, options, message):
+    assert re.search(message, error(capsys, *options))
+
+
+def test_options_of_serving_belong_to_serving(capsys):
+    assert main(["ask", "mnist_cnn", "--rps", "5", "--no-measuring"]) == 2
+    assert "--rps: belongs to --mode serve" in capsys.readouterr().err
+    assert "--prompt: is for language models; mnist_cnn takes --rps and --latency" in error(
+        capsys, "--prompt", "5", model="mnist_cnn"
+    )
+    assert "--epochs: is no part of serving" in error(capsys, "--epochs", "5", model="mnist_cnn")
+
+
+def test_python_has_the_same_answer():
+    answer = wd.serve(
+        "meta-llama/Llama-3.1-8B-Instruct", rps=5, ttft=1.0, tpot=0.05, devices=["L40S", "H100 SXM"], measure=False,
+        prices={"L40S": 0.5},
+    )  # fmt: skip
+    assert answer.best is not None and answer.best.device == "L40S" and answer.best.sure is not None
+    assert str(answer).splitlines()[2].startswith("Rent")
+    assert {"L40S", "H100 SXM"} == set(answer.to_frame().index) and "<iframe" in answer._repr_html_()
+    with pytest.raises(StudyError, match="no such format"):
+        wd.serve("meta-llama/Llama-3.1-8B-Instruct", weights="fp3", measure=False)

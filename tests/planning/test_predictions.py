@@ -1,0 +1,38 @@
+"""Which machine serves a model that predicts, from its steps at several batches."""
+
+from dataclasses import replace
+
+from answer.test_answer import FREE, SPOT, answer, device, here
+
+from whichdevice.answer.serving import Load, Serving
+from whichdevice.answer.serving_words import cells, head, lines, text
+from whichdevice.planning.predictions import serve_predictions
+
+LOAD = Load(200.0, 0, 1, 0.1, 0.1, "request")
+
+
+def served(load: Load = LOAD) -> Serving:
+    steps = {1: (0.004, 0.02), 64: (0.02, 0.9)}  # of a T4 and of this machine
+    answers = [
+        answer(device("T4", of_t4, 0.4), replace(here(), step_time=of_here), FREE, SPOT, mode="predict", batch=batch)
+        for batch, (of_t4, of_here) in steps.items()
+    ]
+    return serve_predictions("net", load, answers)
+
+
+def test_a_load_that_this_machine_answers_late_is_rented():
+    found = served()
+    assert found.pick is not None and found.pick.server.device == "T4" and (found.pick.sure or 0) > 0.9
+    assert lines(found)[0].startswith("Rent a T4: USD 0.40 an hour, USD 0.56 a million requests at 200 requests a")
+    assert served(replace(LOAD, rps=5.0)).pick == served(replace(LOAD, rps=5.0)).here
+
+
+def test_machines_that_are_free_or_may_be_taken_away_serve_nobody():
+    assert [option.server.device for option in served().options if not option.server.here] == ["T4"]
+
+
+def test_the_table_is_of_requests():
+    found = served()
+    assert head(found)[1] == "GB" and head(found)[4] == "alone"
+    assert [row[4] for _, row in cells(found)] == ["4 ms", "20 ms"]
+    assert max(map(len, text(found, 100))) <= 100 and not any("token" in line for line in text(found, 100))
