@@ -167,6 +167,8 @@ class Stack:
             endless = next(loop for loop, count in zip(loops, turns, strict=True) if count is None)
             named = named_count(self.scopes) if "epoch" in _header(endless.node) else None
             return Loops(named, batches=steps, unknown=None if named else _no_end(endless))
+        if epochs and isinstance(last.node.body[-1], ast.Break):  # it takes one batch
+            return Loops(1, epochs)
         if isinstance(last.node, ast.For) and not _counts(last.node.iter):
             return Loops(epochs, batches=steps)
         if steps is None:
