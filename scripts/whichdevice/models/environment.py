@@ -71,4 +71,5 @@ def environment_in(scopes: Iterable[Mapping[str, Any]]) -> Environment | None:
 
 def is_environment(value: Any) -> bool:
     """Whether a value is an environment as Gym and Gymnasium have them."""
-    return all(inspect.getattr_static(value, name, None) is not None for name in ("step", "reset", "action_space"))
+    names = ("step", "reset", "action_space")
+    return not isinstance(value, type) and all(inspect.getattr_static(value, name, None) is not None for name in names)
