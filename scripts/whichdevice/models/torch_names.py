@@ -108,6 +108,18 @@ class Whole(torch.nn.Module):
         return torch.nn.utils.clip_grad_norm_(self.parameters(), norm)
 
 
+class OneBatchNorm(torch.nn.BatchNorm2d):
+    """Stands for a batch normalisation over several GPUs: that of one."""
+
+    def __init__(self, *args: Any, process_group: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+    @staticmethod
+    def convert_sync_batchnorm(module: torch.nn.Module, *_: Any, **__: Any) -> torch.nn.Module:
+        """Return the module with its own normalisations."""
+        return module
+
+
 class Engine(Whole):
     """Stands for DeepSpeed's: the module, its loss's gradients, and a step of the optimiser after so many batches."""
 
@@ -183,6 +195,7 @@ class Names:
             for name in WRAPPERS:
                 if hasattr(owner, name):
                     self._put(owner, name, Whole)
+        self._put(torch.nn, "SyncBatchNorm", OneBatchNorm)
         if torch.distributed.is_available():
             join = torch.distributed.init_process_group
             self._put(torch.distributed, "init_process_group", partial(self._join, join))

@@ -10,7 +10,9 @@ def train(rank, world_size):
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "12355"
     torch.distributed.init_process_group("nccl", rank=rank, world_size=world_size)
     torch.cuda.set_device(rank)
-    net = DistributedDataParallel(torch.nn.Linear(8, 2).to(rank), device_ids=[rank])
+    net = torch.nn.Sequential(torch.nn.Linear(8, 2), torch.nn.BatchNorm1d(2)).to(rank)
+    net = torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)
+    net = DistributedDataParallel(net, device_ids=[rank])
     optimizer, scaler = torch.optim.SGD(net.parameters(), lr=0.1), torch.amp.GradScaler("cuda")
     data = torch.utils.data.TensorDataset(torch.zeros(640, 8), torch.zeros(640, dtype=torch.long))
     sampler = torch.utils.data.DistributedSampler(data, num_replicas=world_size, rank=rank)
