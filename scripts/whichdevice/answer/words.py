@@ -115,7 +115,7 @@ SENTENCES = {
     "written": ", {rate} with {workers} as written",
     "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best} for {more}.",
     "no_worker": "no worker process",
-    "collecting": "Your environment decides: {share} of the time on {device} is collecting, and no device changes that.",
+    "collecting": "Your environment decides: {share} of the time on {device} is collecting; no device changes that.",
     "odd": "Is it so long? {source} trains on {amount}: name your own with --examples and --epochs, or --steps.",
     "nothing": "No device is left for {workload}: {reasons}.",
     "why": "{devices}: {why}",

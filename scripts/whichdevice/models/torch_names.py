@@ -42,6 +42,7 @@ ANSWERS: Mapping[str, Any] = {
     )),
 }  # fmt: skip
 TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32}  # by method of a module
+KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 ALONE = ("all_reduce", "reduce", "broadcast", "barrier", "monitored_barrier")  # change nothing in one process
 WRAPPERS = ("DistributedDataParallel", "DataParallel")
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
@@ -186,6 +187,10 @@ class Names:
             for name in ("Event", "Stream", "device", "current_stream", "default_stream"):
                 self._put(torch.cuda, name, Moment)
             self._put(torch.cuda, "stream", lambda stream: nullcontext(stream))
+            for kind in KINDS:
+                self._put(torch.cuda, f"{kind}Tensor", getattr(torch, f"{kind}Tensor"))
+            default = torch.set_default_device
+            self._put(torch, "set_default_device", lambda device: default(*on_cpu((device,), {})[0]))
         for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
             self._put(torch.nn.Module, name, partialmethod(moved, getattr(torch.nn.Module, name)))
         self._put(torch, "compile", self._compile)
