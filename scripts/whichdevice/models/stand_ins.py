@@ -78,7 +78,7 @@ class StandIns(MetaPathFinder, Loader):
 
     def __exit__(self, *error: object) -> None:
         sys.meta_path.remove(self)
-        for name in [name for name, module in sys.modules.items() if getattr(module, "__loader__", None) is self]:
+        for name in [name for name, module in sys.modules.items() if getattr(module, "__dict__", {}).get("__loader__") is self]:
             del sys.modules[name]
 
     def find_spec(

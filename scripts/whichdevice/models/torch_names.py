@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from whichdevice.models.stand_ins import Silent
 from whichdevice.models.torch_fakes import is_fake, replace_tensors
 
 MEMORY = 80 * 2**30  # bytes of the GPU that a script sees
@@ -47,6 +48,7 @@ ALONE = ("all_reduce", "reduce", "broadcast", "barrier", "monitored_barrier")  #
 WRAPPERS = ("DistributedDataParallel", "DataParallel")
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
+LOGGERS = ("TensorBoardLogger", "WandbLogger", "CometLogger", "MLFlowLogger", "NeptuneLogger", "CSVLogger")
 ALONE_IN_LIGHTNING = {"accelerator": "cpu", "devices": 1, "num_nodes": 1, "strategy": "auto", "precision": "32-true"}
 
 
@@ -316,6 +318,10 @@ class Names:
         for name in TRAINERS[lightning.__name__]:
             trainer = getattr(lightning, name)
             self._put(trainer, "__init__", self._alone(trainer.__init__))
+        loggers = getattr(getattr(lightning, "pytorch", lightning), "loggers", None)
+        for name in LOGGERS:
+            if hasattr(loggers, name):
+                self._put(loggers, name, silent_logger(loggers.Logger))
 
     def leave(self) -> None:
         """Leave the group of processes that the script made."""
@@ -345,6 +351,27 @@ class Names:
             init(trainer, *args, **{**given, **known, "accelerator": "cpu"})
 
         return alone
+
+
+def silent_logger(logger: Any) -> type:
+    """Return a kind of Lightning's logger that writes and sends nothing, and needs no package."""
+
+    class Nothing(logger):  # type: ignore[misc]
+        name = version = ""
+        experiment = Silent()
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            super().__init__()
+
+        def log_metrics(self, *_: Any, **__: Any) -> None:
+            pass
+
+        log_hyperparams = log_metrics
+
+        def __getattr__(self, _: str) -> Silent:
+            return Silent()
+
+    return Nothing
 
 
 def moved(module: torch.nn.Module, move: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.nn.Module:
