@@ -163,17 +163,16 @@ class Watching(Watcher):
 
         A script that collects frames of an environment goes on until it does so again.
         """
+        optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
+        stopped = Stopped(stack, optimizers, self._tape.calls, self._tape.losses)
         if self._environment is not None:
-            first = next(iter(self._trials.values()))
             if self._environment.stepped() or time.monotonic() - self._began > COLLECT_SECONDS:
-                self._stop(first)
+                self._stop(next(iter(self._trials.values())))
         elif (environment := environment_in(stack.scopes)) is not None:
-            self._environment, self._began = environment, time.monotonic()
-            optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
-            self._trials = {stack.line: Stopped(stack, optimizers, self._tape.calls, self._tape.losses)}
+            self._environment, self._began, self._trials = environment, time.monotonic(), {stack.line: stopped}
+            if stack.loops == Loops() and named_count(stack.scopes):  # a library collects, for so many epochs
+                self._stop(stopped)
         elif stack.line not in self._trials:
-            optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
-            stopped = Stopped(stack, optimizers, self._tape.calls, self._tape.losses)
             if not (stack.loops.epochs == 1 and stack.loops.steps and stack.loops.steps <= MAX_TRIAL_STEPS):
                 self._stop(stopped)
             self._trials[stack.line] = stopped
