@@ -254,9 +254,9 @@ class Names:
 
     def stand_in(self, package: str) -> Mapping[str, Any]:
         """Return names of DeepSpeed, Apex and Horovod that train in one process."""
-        same, nothing = partial(_first), partial(_answer, None)
+        same, nothing = _first, partial(_answer, None)
         kinds = {name: getattr(torch.optim, name) for name in ("Adam", "AdamW", "SGD")}
-        return {
+        packages: dict[str, dict[str, Any]] = {
             "deepspeed": {
                 "initialize": self._engine, "init_distributed": nothing, "add_config_arguments": _with_deepspeed,
             },
@@ -274,7 +274,8 @@ class Names:
                 "local_rank": partial(_answer, 0), "DistributedOptimizer": same, "allreduce": same,
                 "allreduce_": same, "broadcast_parameters": nothing, "broadcast_optimizer_state": nothing,
             },
-        }.get(package, {})  # fmt: skip
+        }  # fmt: skip
+        return packages.get(package, {})
 
     def replace_deepspeed(self, package: Any) -> None:
         """Replace DeepSpeed's engine, which needs GPUs."""
