@@ -145,7 +145,7 @@ class Stack:
             Loop(node, {**part.module, **part.variables}, part.line)
             for part in self._own
             for node in _around(trees[part.code.co_filename], part.line)
-            if not _steps_each(node, part.variables)
+            if not (_steps_each(node, part.variables) or _starts_processes(node, part.line))
         ]
 
     @cached_property
@@ -199,6 +199,12 @@ def _steps_each(node: ast.For | ast.While, variables: Mapping[str, Any]) -> bool
         return False
     names = (part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
     return any(hasattr(variables.get(name), "param_groups") for name in names)
+
+
+def _starts_processes(node: ast.For | ast.While, line: int) -> bool:
+    """Whether a loop starts a process for each GPU, by `process.start()` in this line of it."""
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call) and part.lineno == line)
+    return any(isinstance(function, ast.Attribute) and function.attr == "start" for function in calls)
 
 
 def _no_end(loop: Loop) -> str:
