@@ -43,6 +43,7 @@ ANSWERS: Mapping[str, Any] = {
     )),
 }  # fmt: skip
 TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32}  # by method of a module
+GENERATOR = torch.Generator
 KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 ALONE = ("all_reduce", "reduce", "broadcast", "barrier", "monitored_barrier")  # change nothing in one process
 WRAPPERS = ("DistributedDataParallel", "DataParallel")
@@ -123,6 +124,19 @@ class OneBatchNorm(torch.nn.BatchNorm2d):
         return module
 
 
+class _OfGenerators(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, GENERATOR)
+
+
+class OnHost(metaclass=_OfGenerators):
+    """Stands for PyTorch's generator of random numbers, of whichever device."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        """Return one of the CPU."""
+        return GENERATOR()
+
+
 class Engine(Whole):
     """Stands for DeepSpeed's: the module, its loss's gradients, and a step of the optimiser after so many batches."""
 
@@ -191,6 +205,9 @@ class Names:
             self._put(torch.cuda, "stream", lambda stream: nullcontext(stream))
             for kind in KINDS:
                 self._put(torch.cuda, f"{kind}Tensor", getattr(torch, f"{kind}Tensor"))
+            self._put(torch, "Generator", OnHost)
+            for name in ("range_push", "range_pop", "mark"):
+                self._put(torch.cuda.nvtx, name, partial(_answer, 0))
             default = torch.set_default_device
             self._put(torch, "set_default_device", lambda device: default(*on_cpu((device,), {})[0]))
         for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
