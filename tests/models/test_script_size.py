@@ -53,6 +53,7 @@ CASES = {
     "for epoch in range(3):\n    for x in DataLoader(data, batch_size=3):\n        step()": Loops(3, batches=2),
     "class Process:\n    def start(self):\n        for epoch in range(3):\n            for x in data:\n"
     "                step()\nfor rank in range(8):\n    Process().start()": Loops(3, batches=4),
+    "for epoch in range(3):\n    x = next(iter(data))\n    while x is not None:\n        step()": Loops(3),
     # What cannot be read is not guessed.
     "while True:\n    step()": Loops(unknown=NO_END.format(line=2)),
     "for x in cycle(data):\n    step()": Loops(unknown=NO_END.format(line=2)),

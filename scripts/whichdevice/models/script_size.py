@@ -171,6 +171,8 @@ class Stack:
             return Loops(1, epochs)
         if isinstance(last.node, ast.For) and not _counts(last.node.iter):
             return Loops(epochs, batches=steps)
+        if steps is None and epochs and len(loops) > 1 and _header(last.node).endswith("is not None"):
+            return Loops(epochs)  # until a loader gives no batch
         if steps is None:
             return Loops(unknown=_no_end(last))
         if len(loops) == 1 and _header(last.node).startswith("epoch"):
