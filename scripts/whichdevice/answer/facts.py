@@ -26,6 +26,8 @@ MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price
 MAX_DAYS = 365  # of a deadline that is worth a sentence
 MAX_CHANGES = 4
+MOST = 0.5  # of the time, from which on an environment decides
+ODD_SECONDS, ODD_USD = 365 * DAY, 1e5  # of a training, beyond which its size may be misread
 NOTICEABLE = 0.02  # move of a forecast that is worth a line
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
@@ -269,6 +271,21 @@ def lived(answer: Answer) -> Lived | None:
     return Lived(row.card, times, times / half, times * half)
 
 
+def collecting(answer: Answer) -> float | None:
+    """Return the share of the pick's time in which a script collects frames; None where it is not most of it."""
+    pick, work = answer.pick, answer.work
+    if pick is None or not pick.seconds or not work.between:
+        return None
+    share = answer.amount.units / work.units_per_step * work.between / pick.seconds
+    return share if share >= MOST else None
+
+
+def is_odd(answer: Answer) -> bool:
+    """Return whether a script alone says how long its training is, and that is very long or dear."""
+    pick = answer.pick
+    return bool(answer.work.source and pick and ((pick.seconds or 0) > ODD_SECONDS or (pick.usd or 0) > ODD_USD))
+
+
 def untested(answer: Answer) -> list[str]:
     """Return the cards whose kind or model no published times tested."""
     return [row.card for row in answer.work.rows if row.step_time and not row.known and row.price.kind != "free"]
@@ -364,6 +381,8 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
         "lived_step": step and asdict(step),
+        "collecting": collecting(answer),
+        "odd": is_odd(answer),
         "step_notes": step_notes(answer),
         "spot_offer": named(cheaper(answer, Reason.SPOT)),
         "port_offer": named(cheaper(answer, Reason.PORT)),

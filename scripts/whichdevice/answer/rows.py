@@ -185,6 +185,8 @@ class Work:
     written_workers: int = 0  # ... which are these
     remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
+    between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
+    source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length

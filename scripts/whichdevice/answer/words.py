@@ -116,6 +116,8 @@ SENTENCES = {
     "written": ", {rate} with {workers} as written",
     "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best} for {more}.",
     "no_worker": "no worker process",
+    "collecting": "Your environment decides: {share} of the time on {device} is collecting; no device changes that.",
+    "odd": "Is it so long? {source} trains on {amount}: name your own with --examples and --epochs, or --steps.",
     "nothing": "No device is left for {workload}: {reasons}.",
     "why": "{devices}: {why}",
     "no_fits": "does not fit",
@@ -312,7 +314,8 @@ def lines(answer: Answer) -> list[str]:
     """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    above = [decision(answer), _why(answer), *_price_turn(answer), *_either(answer)]
+    odd = [say("odd", source=answer.work.source, amount=amount_words(answer))] if facts.is_odd(answer) else []
+    above = [decision(answer), *odd, _why(answer), *_price_turn(answer), *_either(answer)]
     above += [*_fastest(answer), *_with_more_time(answer)]
     above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
     above += [*_avoid(answer), *_size(answer)]
@@ -630,6 +633,8 @@ def _with_more_time(answer: Answer) -> list[str]:
 def waiting(answer: Answer) -> str:
     """Return how long the pick, or else the fastest device, waits for the pipeline; empty where it hardly does."""
     work, limit = answer.work, facts.pipeline(answer)
+    if answer.pick is not None and (share := facts.collecting(answer)) is not None:
+        return say("collecting", share=chance(share), device=answer.pick.row.card)
     if limit is None:
         return ""
     rate = say("rate_of", number=two(limit.rate), unit=work.unit)
