@@ -70,6 +70,18 @@ def test_every_gpu_and_tpu_has_a_record(tmp_path, working_folder):
     assert row.device_time > forecast_of(records[1]).device_time > 0
     assert row.optimizer == 2 * row.gradients
 
+@pytest.mark.parametrize(
+    ("forward", "reason"),
+    [
+        ("x = x.double().float()", "float64 has no TPU form; cast the model and its data to float32"),
+        ("torch.linalg.eigvals(x[:, :8])", "linalg_eig has no TPU form"),
+    ],
+)
+def test_what_has_no_tpu_form_is_named_and_runs_on_a_gpu(tmp_path, working_folder, forward, reason):
+    with pytest.raises(StudyError, match=reason):
+        record_of(request(tmp_path, "TPU v5e", forward=forward))
+    assert record_of(request(tmp_path, "T4", forward=forward))[0] == "ok"
+
 
 def test_several_gpus_divide_the_batch_and_add_up_gradients(tmp_path):
     one, two = (record_of(request(tmp_path, "A100 SXM 40GB", devices=count)) for count in (1, 2))
