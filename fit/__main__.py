@@ -64,8 +64,8 @@ def main() -> None:
     tpu.main()
     serving.main()
     energy.main()
-    left_out = {"models": found["models"], "model, chip and author": new}
-    decided = decisions(left_out, test_set.as_forecasts(test_set.scored()))
+    tested = test_set.as_forecasts(test_set.scored())
+    decided = decisions({"models": found["models"], "model, chip and author": new}, tested)
     write(decided, RECORD)
     write_page(found, card, decided)
     test_set.main()
