@@ -33,7 +33,7 @@ from whichdevice.workloads.base import Options
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
-MAX_PASS = 4096  # examples
+MAX_PASS = 2**16  # examples; a batch that is larger is no batch
 COMPILE = "torch.compile"
 COMPILE_SD, FORMAT_SD, SAME_SD = 0.15, 0.1, 0.02  # of the logarithm of a change's factor, at least; assumed
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
