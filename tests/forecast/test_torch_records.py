@@ -235,7 +235,8 @@ def test_the_named_batch_is_as_fast_as_any_that_fits(tmp_path):
     asked = request(tmp_path, width=1024, batch_size=8, largest_batch=True)
     traced, target = Traced(asked), find_target("T4")
     _, _, facts, work = traced.record(asked, target)
-    assert [one.batch for one in facts.passes[:5]] == [1, 2, 4, 8, 16] and facts.pass_batch == 8
+    sizes = [one.batch for one in facts.passes if not one.checkpointing]
+    assert sizes[:5] == [1, 2, 4, 8, 16] and facts.pass_batch == 8
     assert next(one.time for one in facts.passes if one.batch == 8) == pytest.approx(1)
     least = min(one.time for one in facts.passes)
     named = min((one for one in facts.passes if one.time <= 1.02 * least), key=lambda one: one.batch)

@@ -554,7 +554,7 @@ def sessions(working: np.ndarray, row: Row, away: Interruptions) -> np.ndarray:
 
 
 def _beyond(working: np.ndarray, rows: Sequence[Row], wants: Wants) -> np.ndarray:
-    """Return in which draws a session ends before the work does: as bad as to be late, where there is paid choice."""
+    """Return in which draws a session ends before the work does: as bad as being late, unless all has to be free."""
     whole = np.array([math.inf if wants.only_free else (row.session_hours or math.inf) * HOUR for row in rows])
     return np.asarray(working > whole[:, None])
 

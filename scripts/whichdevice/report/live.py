@@ -124,9 +124,9 @@ def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     for row in rows:
         if row.step_time:
             software = _software(row)
-            parts |= dict.fromkeys([("shared", software), ("own", software, row.chip), ("price", row.market)])
+            named: list[tuple[str, ...]] = [("shared", software), ("own", software, row.chip), ("price", row.market)]
+            parts |= dict.fromkeys(named + [("taken",)] * row.spot)
             parts |= {("host", software): None} if row.host_time else {}
-            parts |= {("taken",): None} if row.spot else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
 

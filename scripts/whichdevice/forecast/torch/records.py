@@ -33,7 +33,7 @@ from whichdevice.workloads.base import Options
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
-MAX_PASS = 4096  # examples
+MAX_PASS = 2**16  # examples; a batch that is larger is no batch
 COMPILE = "torch.compile"
 COMPILE_SD, FORMAT_SD, SAME_SD = 0.15, 0.1, 0.02  # of the logarithm of a change's factor, at least; assumed
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
@@ -186,27 +186,37 @@ class Traced:
 
 
     def _passes(self, request: ProgramRequest, target: Target, work: Work) -> list[Pass]:
-        """Return what passes of 1, 2, 4 and more examples take, until none fits; then with checkpointing."""
+        """Return what passes of 1, 2, 4 and more examples take, until none fits; then with checkpointing.
+
+        The largest of each is found by halves, to an eighth.
+        """
         asked, available = request.batch_size // target.devices, target.available(RESERVE) * (1 - SPREAD)
         one = self._seconds(request, target, work) / asked
-        like, passes, size = self._first, [], 1
+        passes: list[Pass] = []
+
+        def fits(size: int, ways: tuple[str, ...]) -> bool | None:
+            """Whether a pass fits, which is then kept; None where it cannot be traced."""
+            try:
+                trace = self.plan.trace(size, ways, self._first)
+            except Exception:  # one example is too few for a batch norm, other numbers do not fit its shapes
+                return None
+            if need(trace) > available:
+                return False
+            taken = self._seconds(request, target, work_of(target, trace, request.precision, self._compiled)) / size
+            passes.append(Pass(batch=size, checkpointing=bool(ways), memory_needed=need(trace), time=taken / one))
+            return True
+
+        size = 1
         for ways in ((), (LIGHT,)):
-            size = max(1, size)
             while size <= MAX_PASS:
-                try:
-                    trace = self.plan.trace(size, ways, like)
-                except Exception:  # one example is too few for a batch norm, too many of others do not fit its shapes
-                    if size > asked:
-                        break
-                    size *= 2
-                    continue
-                if need(trace) > available:
+                known = fits(size, ways)
+                if known is False or (known is None and size >= asked):
                     break
-                taken = self._seconds(request, target, work_of(target, trace, request.precision, self._compiled)) / size
-                passes.append(
-                    Pass(batch=size, checkpointing=bool(ways), memory_needed=need(trace), time=taken / one)
-                )
                 size *= 2
+            low, high = size // 2, size
+            while size <= MAX_PASS and high - low > size // 8:
+                middle = (low + high) // 2
+                low, high = (middle, high) if fits(middle, ways) else (low, middle)
         return passes
 
     def _faster(self, request: ProgramRequest, target: Target, way: Way, work: Work) -> list[Change]:
