@@ -65,7 +65,7 @@ class Lived:
     steps: int
     loader: str
     views: int  # of an image, each made by the loader
-    each_step: str
+    reads: str  # losses by the host: each step, seldom or unknown
     includes: str
     notes: str
 
