@@ -10,6 +10,7 @@ import json
 import math
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from whichdevice.forecast.joint import read_scorecard
 
@@ -31,9 +32,10 @@ def results_parts() -> dict[str, str]:
     ]
     return {
         "trust": _trust(sessions),
-        "trust-short": "\n".join(_decided()[:2]),
+        "trust-short": "\n".join(_decided()),
         "forecast-errors": _forecast_errors(),
         "tpu-errors": _tpu_errors(),
+        "gpu-or-tpu": _gpu_or_tpu(),
         "answers": _answers(),
         "machines": _table(["machine", "processor", "cores", "memory", "software"], machines),
         "simulation": _table(
@@ -76,16 +78,24 @@ def _trust(sessions: list[Row]) -> str:
 def _decided() -> list[str]:
     """Three sentences on picks by forecasts alone, from decisions.json, which `make forecasts` writes."""
     card = json.loads((FOLDER / "decisions.json").read_text(encoding="utf-8"))
-    time, cost = card["time"], card["cost"]
+    models, strangers = card["models"], card["model, chip and author"]["random markets"]
+    markets, trained = models["random markets"], models["random markets, trainings"]
+    off = [models[f"prices off by 20 %, {words}"]["words"]["sure"][1] for words in ("known", "not known")]
+
+    def scored(its: dict[str, Any], rule: str = "product") -> str:
+        return f"{_share(its['right'][rule])} ({_share(its['regret'][rule])})"
+
     return [
-        f"- A GPU picked by forecasts alone is within 3 % of the fastest in {_share(time['right_without_tosses'])} of "
-        f"{time['comparisons']} published comparisons, and at worst {_share(time['regret_worst'])} slower. "
-        f"{time['sets']} sets of devices have equal weight. The fit had not seen the model; it had seen the GPUs.",
-        f"- It is within 3 % of the cheapest in {_share(cost['right'])} of {cost['comparisons']} comparisons of "
-        f"devices with a price ({cost['sets']} sets); at worst {_share(cost['regret_worst'])} dearer.",
-        "- A pick is called sure where its chance to be within 5 % of the best is 90 % or more. "
-        f"{_share(time['sure'])} of picks by time and {_share(cost['sure'])} by cost are sure; of these, "
-        f"{_share(time['sure_right'])} and {_share(cost['sure_right'])} were within 5 %.",
+        f"- At random prices, a GPU picked by forecasts is within 3 % of the cheapest in {scored(markets)} of "
+        f"{markets['comparisons']:,} published comparisons; in brackets what it costs too much on average. By peak a "
+        f"dollar that is {scored(markets, 'peak')}, by bandwidth a dollar {scored(markets, 'bandwidth')}, by one "
+        f"fitted speed a card {scored(markets, 'speed')}.",
+        "- The fit had not seen the model; it had seen the GPUs. Where it has seen neither model, chip nor author: "
+        f"{scored(strangers)}. In the {trained['comparisons']} comparisons of trainings: {scored(trained)}.",
+        "- A pick is called sure where its chance to be within 5 % of the best is 90 % or more: "
+        f"{_share(markets['words']['sure'][0])} of picks at random prices, of which "
+        f"{_share(markets['words']['sure'][1])} are. Where prices are off by 20 % it is {_share(off[0])} with their "
+        f"spread, {_share(off[1])} without.",
     ]
 
 
@@ -107,9 +117,15 @@ def _forecast_errors() -> str:
 def _tpu_errors() -> str:
     """How far a TPU's first estimates were off, from the scorecard."""
     card = read_scorecard()
-    models = "published training of language models (MaxText)"
+    models, steps = (
+        "published training of language models (MaxText)",
+        "published steps of other models (MLPerf and others)",
+    )
     tests = (
         ("forecast of the TPU compiler's program, a step left out (v5e, v6e)", "xla of a GPU on TPU", "a program"),
+        (f"{steps}, a model left out", "xla of a GPU on TPU", "models"),
+        (f"{steps}, a chip left out", "xla of a GPU on TPU", "a chip"),
+        (f"{steps}, a source left out", "xla of a GPU on TPU", "a source"),
         (f"{models}, a model left out", "PyTorch on TPU", "models"),
         (f"{models}, a chip left out", "PyTorch on TPU", "a chip"),
     )
@@ -119,6 +135,20 @@ def _tpu_errors() -> str:
         for name, each in figures
     ]
     return _table(["tested on", "rows", "median error", "8 of 10 within", "inside of the interval"], rows)
+
+
+def _gpu_or_tpu() -> str:
+    """One paragraph on decisions between GPUs and TPUs, from kinds.json, which `make forecasts` writes."""
+    time, cost = (
+        json.loads((FOLDER / "kinds.json").read_text(encoding="utf-8"))["sets"][by] for by in ("time", "cost")
+    )
+    return (
+        f"**GPU or TPU**: in {time['comparisons']} published comparisons that have both (MLPerf, users' tables) the "
+        f"pick is within 5 % of the fastest in {_share(time['right'])} and of the cheapest in {_share(cost['right'])}. "
+        f"The highest peak is right in {_share(time['naive_right'])}, the highest peak for a dollar in "
+        f"{_share(cost['naive_right'])}. The worst pick is {100 * time['regret_worst']:.0f} % slower or "
+        f"{100 * cost['regret_worst']:.0f} % dearer. [Every miss](../reference/forecast-validation.md)."
+    )
 
 
 def _share(value: float) -> str:

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from fit import energy, language_models, tpu
-from fit.decisions import RECORD, decisions
+from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
     DIGESTS,
@@ -60,7 +60,7 @@ def main() -> None:
     write(card, SCORECARD)
     tpu.main()
     energy.main()
-    decided = decisions(found["models"])
+    decided = decisions({"models": found["models"], "model, chip and author": strangers(published, whole)})
     write(decided, RECORD)
     write_page(found, card, decided)
 
@@ -96,7 +96,7 @@ def _compiled(line: dict[str, str], options: dict[str, Any]) -> Work:
 def _program(line: dict[str, str], options: dict[str, Any]) -> CompiledProgram:
     name = line["model"]
     return compile_program(
-        str(DATA.with_name(name)) if name.endswith(".py") else name,
+        str(DATA.parent / name) if name.endswith(".py") else name,
         line["device"],
         line["precision"],
         int(line["batch"]),

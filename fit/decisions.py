@@ -1,74 +1,114 @@
-"""Whether one would have picked the right device: every published comparison of three devices or more, decided anew.
+"""Whether one would have picked the right device: every published comparison of two devices or more, decided anew.
 
-Each model was left out of the fit for its forecasts. `decide` picks by time and by cost as it does for a user, from the
-same joint draws and the prices of the sheet; published times say what each device takes. A comparison has one source,
-model, mode, number format and software. Devices have the same batch, or each its largest, then per example. All
-comparisons of one source and set of devices weigh as one.
+The forecasts had their model left out of the fit. A comparison has one source, model, mode, number format and software;
+its devices have the same batch, or each its largest, then per example. The pick has the least expected time or cost, by
+the same joint draws as a user's. Published times say what it loses. Next to it are rules that need no forecast.
+
+Today's prices make some comparisons trivial, so there are random markets, too: the price of a card is what its fitted
+speed is worth, times a random factor, as wide as providers' prices of a card in the sheet are. All authors have the
+same weight, of an author all sets of devices, in a set all comparisons.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fit.validation import SURE, Forecasts
-from whichdevice.answer.decide import NEAR, Amount, By, Wants, decide
-from whichdevice.answer.rows import FORECAST, Work
-from whichdevice.answer.rows import Row as Device
+from fit.fitting import Fitted, Published, Row
+from fit.validation import SURE, Forecasts, folds, left_out
+from whichdevice.answer.decide import DRAWS, LIKELY, NEAR
 from whichdevice.config.hardware import hardware_rows
+from whichdevice.forecast import joint
 
 RECORD = Path(__file__).parents[1] / "docs" / "results" / "decisions.json"
-FEW = 3  # devices that a comparison has at least
-HOURS = 1000.0  # that the work takes on the fastest device: minutes and cents play no part
+FEW = 2  # devices that a comparison has at least
 RIGHT = 0.03  # a pick is right where it is worse than the best by so much at most
-# One silicon, published times 3 and 6 % apart: either is right.
-TWINS = ({"RTX 5090", "RTX 6000 Pro Max-Q"}, {"V100 SXM2", "V100 SXM2 32GB"})
 CONTRADICTS = 1.5  # a row so far (a factor) from what its neighbours say of it contradicts them
+TIER = 1.5  # devices whose times differ by less are of one tier
+MARKETS, SEED = 40, 1
+PRICE_ERRORS = (0.2, 0.3)  # log spreads of what a price is off by
+FOLDS, FEWER_FOLDS = 8, 4  # groups of models, each left out of the fitted speed of a card; of all there is
+Prices = Mapping[str, float]  # a number by device: USD an hour, or a speed
+HOLD = 1e-3  # rows: what a speed is held by to the bandwidth
 BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+RULES = ("product", "peak", "bandwidth", "speed")  # by which a device is picked; all but the product need no forecast
 
 
 @dataclass(frozen=True)
 class Case:
-    """Published times of one question on several devices: places among the forecasts."""
+    """Published times of one question on several devices."""
 
     name: str
-    group: tuple[str, ...]  # source and devices
-    places: tuple[int, ...]
+    source: str
+    devices: tuple[str, ...]
+    mode: str
+    true: np.ndarray  # [devices]: seconds an example
+    draws: np.ndarray  # [devices, draws]: the forecast's
+    rates: Mapping[str, np.ndarray]  # by rule, what it takes for the speed of a device
+    places: tuple[int, ...]  # among the forecasts
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """What weighs as one in its source."""
+        return (self.source, *sorted(self.devices))
+
+    def of(self, places: Sequence[int]) -> "Case":
+        """The comparison of some of its devices."""
+        chosen = list(places)
+        return replace(
+            self,
+            devices=tuple(self.devices[place] for place in chosen), true=self.true[chosen], draws=self.draws[chosen],
+            rates={rule: rate[chosen] for rule, rate in self.rates.items()},
+            places=tuple(self.places[place] for place in chosen),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Pick:
-    """One decision: what it lost against the best, how sure it was, and of each device chance and truth."""
+class Markets:
+    """Some markets: what an hour of a device costs, what the decision takes it for, how far off (log) that may be."""
 
-    name: str
-    group: tuple[str, ...]
-    device: str
-    best: str
-    regret: float  # share of the best time or cost
-    sure: float
-    chances: tuple[tuple[float, bool], ...]  # that nothing is better by 5 %, and whether nothing was
+    devices: tuple[str, ...]
+    true: np.ndarray  # [markets, devices]: USD
+    known: np.ndarray  # [markets, devices]: USD
+    spread: np.ndarray  # [devices]
+
+    def of(self, devices: Sequence[str]) -> "Markets":
+        """The prices of some devices."""
+        chosen = [self.devices.index(device) for device in devices]
+        return Markets(tuple(devices), self.true[:, chosen], self.known[:, chosen], self.spread[chosen])
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The decisions of one comparison: what each rule's pick loses against the best, how sure the product is of its."""
+
+    case: Case
+    picks: np.ndarray  # [markets]: places among the devices, by the product
+    best: np.ndarray  # [markets]
+    regrets: Mapping[str, np.ndarray]  # [markets] by rule, share of the best time or cost
+    chances: np.ndarray  # [markets, devices]: that nothing is better by 5 %
+    true: np.ndarray  # [markets, devices]: whether nothing was
 
     @property
-    def toss(self) -> bool:
-        """Return whether it is right only since pick and best are near twins."""
-        return self.regret > RIGHT and {self.device, self.best} in TWINS
-
-    @property
-    def right(self) -> bool:
-        """Return whether one loses next to nothing."""
-        return self.toss or self.regret <= RIGHT
+    def sure(self) -> np.ndarray:
+        """The chance of the picked device [markets]."""
+        return np.asarray(np.take_along_axis(self.chances, self.picks[:, None], 1)[:, 0])
 
 
 def cases(found: Forecasts) -> list[Case]:
     """Every comparison: at each batch of enough devices, and at each device's largest where that has more devices."""
+    speeds = fitted_speeds(found)
     questions: dict[tuple[str, str, str], dict[float, dict[str, int]]] = {}
     for place, row in enumerate(found.rows):
         batches = questions.setdefault((row.source_group, row.software, row.question), {})
         batches.setdefault(row.batch, {})[row.device] = place  # the last: of newest software
-    cases = []
+    every = []
     for (source, software, question), batches in questions.items():
         largest = {device: place for batch in sorted(batches) for device, place in batches[batch].items()}
         sets = {f"batch {batch:g}": places for batch, places in batches.items()}
@@ -76,81 +116,166 @@ def cases(found: Forecasts) -> list[Case]:
             sets["an example"] = largest
         for words, places in sets.items():
             if len(places) >= FEW:
-                name = f"{source}, {software}: {question}, {words}"
-                cases.append(Case(name, (source, *sorted(places)), tuple(places.values())))
-    return cases
+                every.append(_case(found, f"{source}, {software}: {question}, {words}", tuple(places.values()), speeds))
+    return every
 
 
-def picks(found: Forecasts, every: Sequence[Case], by: By) -> list[Pick]:
-    """The decision of every comparison; by cost among the devices that have a price, where they are enough."""
-    markets = {name: row.market() for name, row in hardware_rows().items()}
-    made, seen = [], set[tuple[int, ...]]()
-    for case in every:
-        priced = [(place, markets[found.rows[place].device]) for place in case.places]
-        known = [(place, market.usd_per_hour if market else None) for place, market in priced if market or by == "time"]
-        if len(known) < FEW:
-            continue
-        places, prices = map(list, zip(*known, strict=True))
-        if tuple(sorted(places)) in seen:  # two comparisons that differ by a device without a price
-            continue
-        seen.add(tuple(sorted(places)))
-        true = np.array([found.rows[place].seconds / found.rows[place].batch for place in places])
-        forecast = true / np.exp(found.logs[places])
-        devices = tuple(
-            Device(
-                found.rows[place].device, "gpu", FORECAST, found.rows[place].software,
-                step_time=seconds, device_time=seconds, log_sd_shared=found.sd_shared[place],
-                log_sd_own=found.sd_own[place], chip=found.rows[place].chip, usd_per_hour=price, rented=True,
-            )
-            for place, seconds, price in zip(places, map(float, forecast), prices, strict=True)
-        )  # fmt: skip
-        work = Work(case.name, "", "train", 1, None, "example", 1.0, None, None, devices)
-        amount = Amount(HOURS * 3600 / float(forecast.min()), "", True)
-        answer = decide(work, Wants(by=by, deadline=float("inf")), amount)
-        assert answer.pick is not None
-        cost = true * np.array(prices, dtype=float) if by == "cost" else true
-        over = dict(zip([each.device for each in devices], cost / cost.min() - 1, strict=True))
-        chances = tuple((each.sure or 0.0, bool(over[each.device] <= NEAR)) for each in answer.options)
-        best, name = min(over, key=over.__getitem__), answer.pick.device
-        group = (case.group[0], *sorted(over))
-        made.append(Pick(case.name, group, name, best, float(over[name]), answer.pick.sure or 0.0, chances))
-    return made
+def _case(found: Forecasts, name: str, places: tuple[int, ...], speeds: Sequence[Prices]) -> Case:
+    rows = [found.rows[place] for place in places]
+    true = np.array([row.seconds / row.batch for row in rows])
+    forecast = true / np.exp(found.logs[list(places)])
+    parts = [
+        {"device_time": seconds, "software": row.software, "chip": row.chip,
+         "log_sd_shared": found.sd_shared[place], "log_sd_own": found.sd_own[place]}
+        for row, place, seconds in zip(rows, places, forecast, strict=True)
+    ]  # fmt: skip
+    heaviest = max(rows[0].work.items, key=lambda item: item.operations)
+    precision = heaviest.precision or "float32"
+    known = speeds[int(folds(found.rows, FOLDS)(rows[0]))]
+    rates = {
+        "peak": np.array([row.peaks.operations[precision] for row in rows]),
+        "bandwidth": np.array([row.peaks.bandwidth for row in rows]),
+        "speed": np.array([known.get(row.device, math.nan) for row in rows]),
+    }
+    devices = tuple(row.device for row in rows)
+    return Case(name, author_of(rows[0]), devices, rows[0].mode, true, joint.draws(parts, DRAWS), rates, places)
 
 
-def figures(made: Sequence[Pick]) -> dict[str, Any]:
-    """Shares and regrets, weighted; `calibration` has bins of chances: mean chance, share of truth, number."""
-    groups = [each.group for each in made]
-    weight = np.array([1 / groups.count(each) for each in groups])
-    regret, sure = np.array([each.regret for each in made]), np.array([each.sure >= SURE for each in made])
-    order = np.argsort(regret)
-    upto = np.cumsum(weight[order]) / weight.sum()
-    chances = np.array([chance for each in made for chance in each.chances])
-    weights = np.repeat(weight, [len(each.chances) for each in made])
-    inside = np.digitize(chances[:, 0], BINS[1:-1])
-    bins = [inside == number for number in range(len(BINS) - 1)]
+def author_of(row: Row) -> str:
+    """Who published it: `dle_tf2_bert` and `dle_tf1_rn50` are of one author."""
+    return row.source_group.partition("_")[0]
 
-    def share(values: Any, of: np.ndarray = weight) -> float:
-        return round(float(np.average(values, weights=of)), 3) if of.any() else 0.0
 
+def fitted_speeds(found: Forecasts) -> list[Prices]:
+    """One speed a card by least squares of the logarithms, without each group of models in turn; last of all rows."""
+    group, bandwidth = folds(found.rows, FOLDS), {row.device: row.peaks.bandwidth for row in found.rows}
+    left_out = [*map(str, range(FOLDS)), "none of them"]
+    return [_speeds([row for row in found.rows if group(row) != left], bandwidth) for left in left_out]
+
+
+def _speeds(rows: Sequence[Row], bandwidth: Prices) -> Prices:
+    """Speeds of cards; what no question compares is told apart by bandwidth."""
+    devices, names = sorted(bandwidth), sorted({_question(row) for row in rows})
+    of_device = np.array([devices.index(row.device) for row in rows])
+    number = {name: place for place, name in enumerate(names)}
+    of_question = np.array([number[_question(row)] for row in rows])
+    logs = -np.log([row.seconds / row.batch for row in rows])
+    count = np.zeros((len(names), len(devices)))
+    np.add.at(count, (of_question, of_device), 1.0)
+    # The mean of a question is eliminated: what is left is how its devices differ from each other.
+    square = np.diag(count.sum(axis=0)) - count.T @ (count / count.sum(axis=1, keepdims=True))
+    right = np.bincount(of_device, logs, len(devices)) - count.T @ (np.bincount(of_question, logs) / count.sum(axis=1))
+    guess = np.log([bandwidth[device] for device in devices])
+    speeds = np.linalg.solve(square + HOLD * np.eye(len(devices)), right + HOLD * (guess - guess.mean()))
+    return {device: float(np.exp(speed)) for device, speed in zip(devices, speeds, strict=True)}
+
+
+def _question(row: Row) -> str:
+    return f"{row.source_group}, {row.software}: {row.question}"
+
+
+def decided(case: Case, markets: Markets) -> Decided:
+    """The decision between a comparison's devices in each market."""
+    prices = markets.of(case.devices)
+    cost = case.true * prices.true
+    over = cost / cost.min(axis=1, keepdims=True) - 1
+    noise = [
+        spread * joint.normal(DRAWS, 0, "price", device)
+        for spread, device in zip(prices.spread, case.devices, strict=True)
+    ]
+    draws = prices.known[:, :, None] * (case.draws * np.exp(noise))
+    chances = (draws <= draws.min(axis=1, keepdims=True) * (1 + NEAR)).mean(axis=2)
+    guesses = {rule: prices.known / rate for rule, rate in case.rates.items()} | {"product": draws.mean(axis=2)}
+    picks = {rule: np.argmin(guess, axis=1) for rule, guess in guesses.items()}
+    regrets = {rule: np.take_along_axis(over, pick[:, None], 1)[:, 0] for rule, pick in picks.items()}
+    return Decided(case, picks["product"], np.argmin(cost, axis=1), regrets, chances, over <= NEAR)
+
+
+def no_prices(devices: Sequence[str]) -> Markets:
+    """One market in which all cost the same: time decides."""
+    return Markets(tuple(devices), np.ones((1, len(devices))), np.ones((1, len(devices))), np.zeros(len(devices)))
+
+
+def todays_prices(devices: Sequence[str]) -> Markets:
+    """The market of the price sheet, taken for exact."""
+    known = {device: market.usd_per_hour for device, market in _sheet(devices).items()}
+    prices = np.array([list(known.values())])
+    return Markets(tuple(known), prices, prices, np.zeros(len(known)))
+
+
+def random_markets(speeds: Mapping[str, float], error: float = 0.0, aware: bool = True) -> Markets:
+    """MARKETS in which a card costs what its speed is worth, times a random factor; all cards have a price.
+
+    The decision sees prices that are off by `error` (log), more so for cards whose offers differ more; `aware` says
+    whether it knows by how much.
+    """
+    devices, random = tuple(sorted(speeds)), np.random.default_rng(SEED)
+    sheet = {device: math.hypot(its.log_sd_own, its.log_sd_shared) for device, its in _sheet(devices).items()}
+    usual = math.sqrt(float(np.mean(np.square(list(sheet.values())))))
+    spread = error * np.array([sheet.get(device, usual) for device in devices]) / usual
+    logs = np.log([speeds[device] for device in devices]) + usual * random.standard_normal((MARKETS, len(devices)))
+    seen = logs + spread * random.standard_normal(logs.shape)
+    return Markets(devices, np.exp(logs), np.exp(seen), spread if aware else np.zeros(len(devices)))
+
+
+def _sheet(devices: Sequence[str]) -> dict[str, Any]:
+    rows = hardware_rows()
+    return {device: market for device in devices if (market := rows[device].market())}
+
+
+def weights(made: Sequence[Decided]) -> np.ndarray:
+    """What each comparison counts: each source one, in it each set of devices, in it each comparison the same."""
+    groups = [each.case.group for each in made]
+    number, of_source = Counter(groups), Counter(group[0] for group in set(groups))
+    return np.array([1 / number[group] / of_source[group[0]] for group in groups])
+
+
+def figures(made: Sequence[Decided], by_source: bool = True) -> dict[str, Any]:
+    """Shares and regrets by rule, weighted; the product's calibration: stated chance, share of truth, devices."""
+    of_case = weights(made) if by_source else np.ones(len(made))
+    markets = len(made[0].picks)
+    weight = np.repeat(of_case, markets) / of_case.sum() / markets
+    regrets = {rule: np.concatenate([each.regrets[rule] for each in made]) for rule in RULES}
+    sure = np.concatenate([each.sure for each in made])
+    chances, true = (np.concatenate([getattr(each, name).ravel() for each in made]) for name in ("chances", "true"))
+    of_chance = np.concatenate(
+        [np.full(each.chances.size, its / each.chances.shape[1]) for each, its in zip(made, of_case, strict=True)]
+    )
+    inside = np.digitize(chances, BINS[1:-1])
+    bins = [inside == number for number in range(len(BINS) - 1) if (inside == number).any()]
+    mean = {rule: float(regret @ weight) for rule, regret in regrets.items()}
+    order = np.argsort(regrets["product"])
+    upto = np.searchsorted(np.cumsum(weight[order]), 0.9)
+    near = regrets["product"] <= NEAR
+    words = {"sure": sure >= SURE, "probably": (sure >= LIKELY) & (sure < SURE), "one of several": sure < LIKELY}
     return {
         "comparisons": len(made),
-        "questions": len({each.name.rpartition(", ")[0] for each in made}),
-        "sets": len(set(groups)),
-        "right": share([each.right for each in made]),
-        "right_without_tosses": share(regret <= RIGHT),
-        "right_unweighted": share([each.right for each in made], np.ones(len(made))),
-        "tosses": sum(each.toss for each in made),
-        "regret_mean": round(float(np.average(regret, weights=weight)), 4),
-        "regret_90": round(float(regret[order][np.searchsorted(upto, 0.9)]), 3),
-        "regret_worst": round(float(regret.max()), 3),
-        "sure": share(sure),
-        "sure_right": share(regret[sure] <= NEAR, weight[sure]),
+        "sources": len({each.case.source for each in made}),
+        "sets": len({each.case.group for each in made}),
+        "right": {rule: _share(regret <= RIGHT, weight) for rule, regret in regrets.items()},
+        "regret": {rule: round(its, 4) for rule, its in mean.items()},
+        "skill": {rule: round(1 - mean["product"] / mean[rule], 3) for rule in RULES[1:] if mean[rule]},
+        "regret_90": round(float(regrets["product"][order][min(upto, len(order) - 1)]), 3),
+        "regret_worst": round(float(regrets["product"].max()), 3),
+        "words": {name: [_share(its, weight), _share(near[its], weight[its])] for name, its in words.items()},
         "calibration": [
-            [share(chances[its, 0], weights[its]), share(chances[its, 1], weights[its]), int(its.sum())]
-            for its in bins
-            if its.any()
+            [_share(chances[its], of_chance[its]), _share(true[its], of_chance[its]), int(its.sum())] for its in bins
         ],
-    }  # fmt: skip
+    }
+
+
+def _share(values: Any, of: np.ndarray) -> float:
+    return round(float(np.average(values, weights=of)), 3) if of.any() else 0.0
+
+
+def pairs_of_one_tier(every: Sequence[Case]) -> list[Case]:
+    """Each two devices of a comparison whose times differ by less than TIER."""
+    return [
+        case.of(two)
+        for case in every
+        for two in combinations(range(len(case.devices)), 2)
+        if abs(math.log(case.true[two[0]] / case.true[two[1]])) < math.log(TIER)
+    ]
 
 
 def contradictions(found: Forecasts, every: Sequence[Case]) -> list[str]:
@@ -160,21 +285,64 @@ def contradictions(found: Forecasts, every: Sequence[Case]) -> list[str]:
         logs = found.logs[list(case.places)]
         for number, place in enumerate(case.places):
             off = float(np.exp(logs[number] - np.median(np.delete(logs, number))))
-            if max(off, 1 / off) > CONTRADICTS:
+            if len(logs) > 2 and max(off, 1 / off) > CONTRADICTS:
                 row = found.rows[place]
-                names[place] = f"{row.device}, {case.name.partition(', ')[2]} ({case.group[0]}): {off:.2f} × as long"
+                names[place] = f"{row.device}, {case.name.partition(', ')[2]} ({case.source}): {off:.2f} × as long"
     return sorted(names.values())
 
 
-def decisions(found: Forecasts) -> dict[str, Any]:
-    """The scorecard of decisions, by time and by cost, with the worst picks and the rows that contradict others."""
-    every, card = cases(found), dict[str, Any]()
-    for by in ("time", "cost"):
-        made = picks(found, every, by)
-        worst = sorted((each for each in made if each.regret > 2 * NEAR), key=lambda each: -each.regret)
-        named = [f"{p.name}: {p.device}, best {p.best}, {100 * p.regret:.0f} % worse" for p in worst]
-        card[by] = figures(made) | {"worst": named[:10]}
-    return card | {"contradict": contradictions(found, every)}
+def decisions(found: Mapping[str, Forecasts]) -> dict[str, Any]:
+    """The scorecard of decisions by what was left out of the fit, and the rows that contradict others."""
+    card: dict[str, Any] = {left: scored(forecasts) for left, forecasts in found.items()}
+    models = found["models"]
+    return card | {"contradict": contradictions(models, cases(models))}
+
+
+def strangers(published: Published, whole: Fitted) -> Forecasts:
+    """Forecasts of rows without any row of the same model, chip or author in the fit."""
+    group = folds(published.rows, FEWER_FOLDS)
+    return left_out(published, lambda row: (group(row), row.chip, author_of(row)), whole)
+
+
+def scored(found: Forecasts) -> dict[str, Any]:
+    """Figures of the comparisons by time, at today's prices and in random markets; of some kinds; at wrong prices."""
+    every, speeds = cases(found), fitted_speeds(found)[-1]
+    today, free, markets = todays_prices(tuple(speeds)), no_prices(tuple(speeds)), random_markets(speeds)
+    trained = [case for case in every if case.mode == "train"]
+    by_time, at_random = ([decided(case, market) for case in every] for market in (free, markets))
+    card = {
+        "time": figures(by_time) | {"worst": _worst(by_time)},
+        "time, trainings": figures([each for each in by_time if each.case.mode == "train"]),
+        "time, two of one tier": figures([decided(case, free) for case in pairs_of_one_tier(every)]),
+        "today's prices": figures([decided(case, today) for case in _priced(every, today.devices)]),
+        "random markets": figures(at_random),
+        "random markets, trainings": figures([decided(case, markets) for case in trained]),
+        "random markets, two of one tier": figures([decided(case, markets) for case in pairs_of_one_tier(every)]),
+        "random markets, all comparisons weigh the same": figures(at_random, by_source=False),
+    }
+    for error in PRICE_ERRORS:
+        for aware in (True, False):
+            wrong = random_markets(speeds, error, aware)
+            name = f"prices off by {100 * error:.0f} %, {'known' if aware else 'not known'}"
+            card[name] = figures([decided(case, wrong) for case in every])
+    return card
+
+
+def _priced(every: Sequence[Case], known: Sequence[str]) -> list[Case]:
+    """The comparisons of the devices that have a price."""
+    chosen = [[place for place, device in enumerate(case.devices) if device in known] for case in every]
+    return [case.of(places) for case, places in zip(every, chosen, strict=True) if len(places) >= FEW]
+
+
+def _worst(made: Sequence[Decided], number: int = 10) -> list[str]:
+    """The picks that lose most in the first market, in words."""
+    lost = sorted(made, key=lambda its: -float(its.regrets["product"][0]))[:number]
+    return [
+        f"{its.case.name}: {its.case.devices[its.picks[0]]}, best {its.case.devices[its.best[0]]}, "
+        f"{100 * its.regrets['product'][0]:.0f} % worse"
+        for its in lost
+        if its.regrets["product"][0] > 2 * NEAR
+    ]
 
 
 def read_decisions() -> dict[str, Any]:

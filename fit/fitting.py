@@ -7,8 +7,10 @@ fits the residuals' parts, validation.py tests the fit.
 
 import csv
 import gzip
+import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,11 +24,13 @@ from fit.residuals import TURNS, Columns, fit
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
 from whichdevice.forecast.time_model import (
-    PER_WATT,
+    DENSE,
+    DENSITY,
+    LOW_POWER,
+    MEASURED,
     PRECISIONS,
     Peaks,
     at_peaks,
-    density,
     family_of,
     like,
     pace_of,
@@ -35,7 +39,7 @@ from whichdevice.forecast.time_model import (
     software_of,
     unseen_pace,
 )
-from whichdevice.forecast.work import Item, Software, Work
+from whichdevice.forecast.work import LAST, Item, Software, Work
 
 DATA = Path(__file__).with_name("data")  # published times and traced work
 PUBLISHED = DATA / "published.csv"
@@ -45,6 +49,9 @@ SHEET = "sheet"  # the factor of what has none
 ROBUST = 0.2  # log residual from which on a row counts less than its square
 PULL = 0.1  # of the prior: so many log units of misfit for one of its spreads
 LOW_POWER_CLOCK = 1.5  # how much longer operations take on a card of low power
+LOW_POWER_SD = 0.2  # of the log of that
+DENSITY_SLOPE, DENSITY_SD = 0.2, 0.15  # log of the clock of matrix units by the log of operations a watt
+CLOCK_SPREAD = 0.15  # of chips of one class (log)
 CLASS_HOLD = 0.35  # of chips that a class starts from: clocks spread by 0.07 within a class and 0.12 between classes
 
 CONVOLUTIONS = ("", "pointwise ", "thin ", "depthwise ", "grouped ")
@@ -56,9 +63,21 @@ EAGER: Mapping[str, tuple[float, float]] = {
     "attention half": (3.0, 0.5),
     **{f"bytes of {kind}": (0.8, 0.7) for kind in ("product", "attention")},
     **{f"{kind}convolution {precision}": (1.2, 0.5) for kind in CONVOLUTIONS for precision in PRECISIONS},
+    # Published steps mix both, and a network of 3 x 3 filters alone is no faster than its peak allows.
+    **dict.fromkeys(("convolution float32", "pointwise convolution float32"), (1.05, 0.12)),
     **{f"{kind}convolution backward half": (1.2, 0.5) for kind in CONVOLUTIONS},
     **{f"bytes of {kind}convolution{back}": (0.8, 0.7) for kind in CONVOLUTIONS for back in ("", " backward")},
     "collective": (0.35, 0.7),  # most of it hides behind the work
+}
+# Where PyTorch runs operation by operation on images with channels last.
+LAYOUT: Mapping[str, tuple[float, float]] = {
+    f"{LAST}norm": (1.2, 0.3),
+    f"{LAST}batch norm": (1.6, 0.5),
+    **{f"{LAST}{kind}convolution half": (1.1, 0.5) for kind in CONVOLUTIONS},
+    **{f"{LAST}{kind}convolution backward half": (1.1, 0.5) for kind in CONVOLUTIONS},
+    **{f"bytes of {LAST}{kind}convolution{back}": (0.8, 0.7) for kind in CONVOLUTIONS for back in ("", " backward")},
+    f"{LAST}grouped convolution backward half": (5.0, 1.0),
+    f"bytes of {LAST}grouped convolution backward": (2.0, 1.0),
 }
 # Where a fit starts, and how far (log) it is held there; with few rows of a class left, that is what remains.
 PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
@@ -85,16 +104,36 @@ PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
         "transfer": (0.7, 0.5),
         "grouped convolution": (1.9, 0.0),  # a GPU's
     },
-    "eager": EAGER,
+    "xla of a GPU on TPU": {
+        "product": (1.05, 0.15),
+        "convolution": (1.1, 0.3),
+        "grouped convolution": (1.9, 0.3),
+        "recurrent": (1.1, 0.3),
+        "bytes of product": (0.5, 0.5),
+        "bytes of convolution": (0.5, 0.5),
+        "bytes of recurrent": (0.3, 0.7),
+        "memory": (0.5, 0.5),
+        "gather and scatter": (0.1, 1.0),
+        "launch": (5e-6, 0.5),
+        "launch of recurrent": (1.5e-6, 0.5),
+        "collective": (0.5, 0.7),
+    },
+    "eager": {**EAGER, **LAYOUT},
     "torch.compile": EAGER,
 }
 # Steps that took less than so many seconds a kernel may wait for the host: they are no evidence for the device.
-HOST_BOUND = {"xla": 45e-6, "eager": 70e-6, "torch.compile": 15e-6, "xla on TPU": 0.0}
+HOST_BOUND = {"xla": 45e-6, "eager": 70e-6, "torch.compile": 15e-6, "xla on TPU": 0.0, "xla of a GPU on TPU": 0.0}
 HOST_SHARE = 0.6  # of such a step, up to which the device may take: then the host took the rest
-HOST_STEP = {"xla": 5e-4, "eager": 2e-4, "torch.compile": 3e-4, "xla on TPU": 1e-3}  # seconds a step besides
+HOST_STEP = {
+    "xla": 5e-4,
+    "eager": 2e-4,
+    "torch.compile": 3e-4,
+    "xla on TPU": 1e-3,
+    "xla of a GPU on TPU": 1e-3,
+}  # seconds a step besides
 # Seconds a kernel where none are fitted. Published small steps of XLA are of TensorFlow 1.15 and 2, which took 15 to 30
 # µs a kernel; forecasts are for JAX, which launches a program in one call.
-HOST_PRIOR = {"xla": 5e-6, "eager": 1e-5, "torch.compile": 6e-6, "xla on TPU": 0.0}
+HOST_PRIOR = {"xla": 5e-6, "eager": 1e-5, "torch.compile": 6e-6, "xla on TPU": 0.0, "xla of a GPU on TPU": 0.0}
 HOST_SD = 0.5  # log spread of the host's time between machines; not fitted to less
 
 
@@ -132,6 +171,11 @@ class Row:
         """Return whether the host may have taken longer than the device."""
         return self.seconds < HOST_BOUND[self.software] * self.work.kernels
 
+    @property
+    def author(self) -> str:
+        """Who measured it: several sources may be one's."""
+        return self.source_group.partition("_")[0]
+
     @cached_property
     def at_peaks(self) -> Mapping[str, float]:
         """Seconds at the sheet's peaks by class."""
@@ -156,12 +200,24 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
             rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
     document = read_traces(traces)
     for source, _, number, software, device, batch, milliseconds, *bandwidth in document["rows"]:
-        _, model, size, mode, precision, traced, works, *_ = document["questions"][number]
+        _, model, size, mode, precision, traced, works, _, *layout = document["questions"][number]
         work = _scaled(works[software], software, batch / traced)
-        question = f"{model} {size} {mode} {precision}"
+        question = " ".join(map(str, (model, size, mode, precision, *layout)))
         peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
         rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
     return rows
+
+
+def is_blind(row: Row) -> bool:
+    """Whether a row is one that no fit sees and no choice was made by: of a quarter of the families of timm's names.
+
+    A family has the letters that a name begins with, behind what says whose weights it has: `resnet` of
+    `tv_resnet50`. It is blind where the first byte of its SHA-256 is a multiple of four.
+    """
+    if row.source_group != "timm":
+        return False
+    family = re.match("[a-z]*", re.sub("^(tf|tv|legacy|timm|gluon|ssl|swsl|ig)_", "", row.model))
+    return hashlib.sha256(family.group().encode() if family else b"").digest()[0] % 4 == 0
 
 
 def read_traces(path: Path = TRACES) -> dict[str, Any]:
@@ -193,18 +249,22 @@ class Design:
     measured: np.ndarray  # [rows]: log seconds
     sources: np.ndarray  # [rows]: numbers
     classes: np.ndarray  # [names]: the class of chips of a clock, "" for other factors
-    density: np.ndarray  # [names]: of a clock of matrix units, operations per watt of the chip's largest form; else 0
+    power: np.ndarray  # [names]: how much the chip of a clock lacks power, in its largest form; else 0
+    density: np.ndarray  # [names]: of a clock of matrix units, log of its largest form's operations a watt; else 0
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Design":
         """The rows of one software."""
         prior = PRIOR[rows[0].software]
         classes = {
-            pace_of(row.chip, name): pace_of(row.peaks.chip_class, name)
+            pace: pace_of(row.peaks.class_of(pace), name)
             for row in rows
             for name in row.at_peaks
-            if pace_of("", name)
+            if (pace := pace_of(row.chip, name))
         }
+        largest: dict[str, Peaks] = {}  # form of each chip, by its power
+        for row in sorted(rows, key=lambda row: -row.peaks.low_power):
+            largest |= {pace: row.peaks for name in row.at_peaks if (pace := pace_of(row.chip, name))}
         names = [SHEET, *prior, *sorted(classes)]
         places = {name: place for place, name in enumerate(names)}
         known = dict.fromkeys(prior, 1.0)
@@ -222,7 +282,8 @@ class Design:
             np.log([row.seconds for row in rows]),
             np.array([sources.index(row.source_group) for row in rows]),
             np.array([classes.get(name, "") for name in names]),
-            np.array([_density(name, rows) for name in names]),
+            np.array([largest[name].low_power if "clock of" in name else 0.0 for name in names]),
+            np.array([math.log(largest[name].density / DENSE) if name.startswith("matrix") else 0.0 for name in names]),
         )
 
     def seconds(self, factors: np.ndarray) -> np.ndarray:
@@ -232,11 +293,6 @@ class Design:
     def paces(self, chosen: np.ndarray) -> np.ndarray:
         """Return whether the chosen rows have work at each of the names' clocks and bandwidths [names]."""
         return (self.classes != "") & np.isin(np.arange(len(self.names)), self.pace[chosen][self.at_peaks[chosen] > 0])
-
-
-def _density(pace: str, rows: Sequence[Row]) -> float:
-    forms = [row.peaks for row in rows if pace == pace_of(row.chip, "half")]
-    return density(max(forms, key=lambda each: each.watts or 0.0)) if forms else 0.0
 
 
 def fit_factors(
@@ -256,12 +312,15 @@ def fit_factors(
     its = replace(design, **columns)
     weight = np.bincount(its.sources).astype(float)[its.sources] ** -0.5
     centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
-    spread = np.array([prior[name][1] if name in prior else pace_sd(name) for name in names])
+    classes = list(map(str, design.classes))
+    spreads = map(pace_sd, names, classes)
+    spread = np.array([prior[name][1] if name in prior else sd for name, sd in zip(names, spreads, strict=True)])
     spread[names.index(SHEET)] = 0.0
-    centre[low_power(design.classes)] = math.log(LOW_POWER_CLOCK)
+    measured = np.char.endswith(design.classes, MEASURED)
+    centre += design.power * ~measured * math.log(LOW_POWER_CLOCK) + design.density * DENSITY_SLOPE
     for place, name in enumerate(names):
         if name in clocks:
-            centre[place], spread[place] = math.log(clocks[name]), pace_sd(name) / 2
+            centre[place], spread[place] = math.log(clocks[name]), pace_sd(name, classes[place]) / 2
     hold = PULL**2 / np.maximum(spread, 1e-6) ** 2
     logs = centre.copy() if start is None else np.log(start)
     used = its.at_peaks > 0
@@ -279,34 +338,42 @@ def fit_factors(
         if np.abs(step).max() < 1e-4:
             break
     timed = design.paces(chosen)
-    known = class_clocks(design, np.exp(logs), timed) | {PER_WATT: per_watt(design, np.exp(logs), timed)}
+    known = class_clocks(design, np.exp(logs), timed)
     for place in map(int, np.flatnonzero((design.classes != "") & ~timed & ~np.isin(names, list(clocks)))):
-        of_class = known.get(str(design.classes[place]))
-        logs[place] = math.log(unseen_pace(names[place], of_class, float(design.density[place]), known))
+        of_class, power, density = classes[place], float(design.power[place]), DENSE * math.exp(design.density[place])
+        logs[place] = math.log(unseen_pace(names[place], of_class, power, density, known))
     return np.asarray(np.exp(logs))
 
 
-def per_watt(design: Design, factors: np.ndarray, timed: np.ndarray) -> float:
-    """The most operations of matrix units per second and watt that a chip with published times keeps up."""
-    its = timed & (design.density > 0)
-    return float((design.density[its] / factors[its]).max()) if its.any() else math.inf
-
-
 def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray) -> dict[str, float]:
-    """The clock of a chip without published times, by its class: the mean of the class, held to what it starts from."""
-    found = {}
-    for name in sorted(set(design.classes) - {""}):
-        its = (design.classes == name) & timed
-        start = math.log(LOW_POWER_CLOCK) if name.endswith("clock of low power") else 0.0
-        if not its.any() and not start:
+    """The clocks and bandwidths of chips without published times: of each class, and how much low power takes.
+
+    Least squares of the timed chips' logs: classes are held to zero, low power and density to what they start from.
+    """
+    found: dict[str, float] = {}
+    kinds = np.array([str(name).partition(" of ")[0] for name in design.classes])
+    for kind in sorted(set(kinds) - {""}):
+        its = timed & (kinds == kind)
+        names = sorted(set(design.classes[its]))
+        if not names:
             continue
-        found[str(name)] = math.exp((float(np.log(factors[its]).sum()) + CLASS_HOLD * start) / (its.sum() + CLASS_HOLD))
+        measured = f"{kind} of {MEASURED}"
+        of_class = (design.classes[its, None] == np.array(names)).astype(float)
+        weak = design.power[its] * (design.classes[its] != measured)
+        columns = np.column_stack([of_class, weak, design.density[its]])
+        start = np.array([0.0] * len(names) + [math.log(LOW_POWER_CLOCK), DENSITY_SLOPE])
+        hold = np.full(len(start), CLASS_HOLD)
+        hold[-2:] = (CLOCK_SPREAD / LOW_POWER_SD) ** 2, (CLOCK_SPREAD / DENSITY_SD) ** 2
+        square = columns.T @ columns + np.diag(hold)
+        logs = np.linalg.solve(square, columns.T @ np.log(factors[its]) + hold * start)
+        factors_of = dict(zip([*map(str, names), LOW_POWER, DENSITY], map(float, np.exp(logs)), strict=True))
+        low, dense = factors_of.pop(LOW_POWER), factors_of.pop(DENSITY)
+        found |= factors_of
+        if "clock" in kind:
+            found[f"{kind} of {LOW_POWER}"] = low
+        if kind.startswith("matrix"):
+            found[f"{kind} of {DENSITY}"] = dense
     return found
-
-
-def low_power(classes: np.ndarray) -> np.ndarray:
-    """Return for some classes of clocks whether they are of cards of low power."""
-    return np.char.endswith(classes, "clock of low power")
 
 
 @dataclass(frozen=True)
@@ -323,6 +390,7 @@ class Published:
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = tuple(rows)
         self.software = np.array([row.software for row in rows])
+        self.blind = np.array([is_blind(row) for row in rows])
         self.device_bound = ~np.array([row.host_bound for row in rows])
         self.places = {each: np.flatnonzero(self.software == each) for each in sorted(set(self.software))}
         self.designs = {each: Design.of([row for row in rows if row.software == each]) for each in self.places}
@@ -340,7 +408,8 @@ class Published:
 
         Factors and residuals take turns, so that a family that takes longer than its work says bends no factor.
         """
-        chosen = self.device_bound if chosen is None else chosen & self.device_bound
+        seen = self.device_bound & ~self.blind
+        chosen = seen if chosen is None else chosen & seen
         turns, variances = (TURNS, None) if start is None else (2, start.residuals["variances"])
         factors = self._factors(chosen, start.factors if start else {}, np.zeros(len(self.rows)))
         first = self._residuals(factors, chosen, turns if start is None else 1, variances)
@@ -386,13 +455,21 @@ class Published:
         return found
 
     def unclocked(self, chosen: np.ndarray, factors: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The share of a step's time in operations whose clock none of the chosen rows has [rows]."""
+        """The log spread of a step's time by clocks and bandwidths that none of the chosen rows has [rows]."""
         found = np.zeros(len(self.rows))
+        timed = set()  # by any software
+        for software, design in self.designs.items():
+            timed |= set(np.array(design.names)[design.paces(chosen[self.places[software]])])
         for software, values in factors.items():
             design, parts = self.designs[software], self.designs[software].seconds(values)
-            clock = np.char.find(design.names, "clock of") >= 0
-            unknown = (clock & ~design.paces(chosen[self.places[software]]))[design.pace]
-            found[self.places[software]] = (parts * unknown).sum(axis=1) / parts.sum(axis=1)
+            spreads = [
+                pace_sd(name, str(of)) if of and name not in timed else 0.0
+                for name, of in zip(design.names, design.classes, strict=True)
+            ]
+            squares = np.zeros(len(parts))
+            for place in np.flatnonzero(spreads):
+                squares += (spreads[place] * (parts * (design.pace == place)).sum(axis=1) / parts.sum(axis=1)) ** 2
+            found[self.places[software]] = np.sqrt(squares)
         return found
 
 
@@ -431,7 +508,6 @@ def constants_of(published: Published, found: Fitted, widths: Mapping[str, Mappi
             its = {name: value for name, value in zip(design.names, found.factors[software], strict=True)}
             every = np.ones(len(design.names), dtype=bool)
             its |= class_clocks(design, found.factors[software], every)
-            clocks.setdefault(PER_WATT, per_watt(design, found.factors[software], every))
             for name, value in its.items():
                 if name.partition(" of ")[0] in ("clock", "matrix clock", "bandwidth"):
                     clocks.setdefault(name, float(f"{value:.4g}"))

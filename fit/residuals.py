@@ -56,6 +56,9 @@ class Columns:
         self.design = csr_array((np.ones(len(columns)), columns, starts), (len(rows), len(place)))
         asked = sorted(set(zip(software, question, strict=True)))
         number = {each: place for place, each in enumerate(asked)}
+        self.source = np.unique(
+            np.array([f"{of} {one}" for of, one in zip(software, source, strict=True)]), return_inverse=True
+        )[1]
         self.question = np.array([number[each] for each in zip(software, question, strict=True)])
         order = {each: place for place, each in enumerate(self.softwares)}
         self.software = np.array([order[each] for each in software])
@@ -68,7 +71,8 @@ def fit(
     """Find offsets and variances from the chosen rows' logs of time over forecast [rows].
 
     Returns {"variances": {part: variance}} and for each software what `residual` takes. A part of OF_SOFTWARE has the
-    name `part|software` among the variances. `start` are variances of an earlier fit.
+    name `part|software` among the variances. `start` are variances of an earlier fit. n rows of a source weigh as much
+    as √n in what rows and questions spread.
     """
     variances = dict(start or {})
     for part, sd in START.items():
@@ -91,6 +95,8 @@ def fit(
     sums = (csr_array((np.ones(len(member)), (member, rows)), (len(of_question), len(member))) @ design).toarray()
     total = np.bincount(member, logs, minlength=len(of_question))
     asked = size > 0
+    weight = np.bincount(columns.source[chosen])[columns.source[chosen]] ** -0.5
+    of_asked = np.bincount(member, weight, minlength=len(of_question)) / np.maximum(size, 1.0)
     for _ in range(turns):
         noise = np.array([variances[f"rest|{each}"] for each in columns.softwares])
         wide = np.array([variances[f"question|{each}"] for each in columns.softwares])
@@ -107,16 +113,21 @@ def fit(
         left = logs - design @ effects - offset[member]
         alone = (design * (design @ covariance - (2 * pull[:, None] * through)[member])).sum(axis=1)
         left_spread = alone + pulled[member] + within[member]
-        squares: dict[str, list[float]] = {}
+        found: dict[str, list[float]] = {}
         for key, value in zip(keys, effects**2 + np.diag(covariance), strict=True):
-            squares.setdefault(key, []).append(value)
+            found.setdefault(key, []).append(value)
+        squares = {key: (float(np.mean(values)), len(values)) for key, values in found.items()}
         for number, software in enumerate(columns.softwares):
-            squares[f"question|{software}"] = list((offset**2 + spread)[(of_question == number) & asked])
-            squares[f"rest|{software}"] = list((left**2 + left_spread)[of_row == number])
-        for key, values in squares.items():
+            its, own_rows = (of_question == number) & asked, of_row == number
+            if its.any():
+                mean = np.average((offset**2 + spread)[its], weights=of_asked[its])
+                squares[f"question|{software}"] = float(mean), int(its.sum())
+                mean = np.average((left**2 + left_spread)[own_rows], weights=weight[own_rows])
+                squares[f"rest|{software}"] = float(mean), int(own_rows.sum())
+        for key, (mean, number) in squares.items():
             if key != "centre":
                 first = START[key.split("|")[0]] ** 2
-                variances[key] = (sum(values) + PRIOR_LEVELS * first) / (len(values) + PRIOR_LEVELS)
+                variances[key] = (number * mean + PRIOR_LEVELS * first) / (number + PRIOR_LEVELS)
     names = [name for name, its in zip(columns.names, seen, strict=True) if its]
     return {"variances": variances} | {
         software: _of_software(software, names, effects, covariance, variances, columns.chips)

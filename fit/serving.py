@@ -19,9 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from scipy.optimize import least_squares
+
 from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.forecast.serving.server import CLASSES, CONSTANTS, MEMORY, Server, model_shape, paces
-from whichdevice.models.served import ServedModel, WEIGHT_FORMATS, served_model
+from whichdevice.forecast.serving.queue import FIRST, Engines, Requests, simulate
+from whichdevice.forecast.serving.server import CONSTANTS, Server, model_shape, paces
+from whichdevice.models.served import WEIGHT_FORMATS, served_model
 
 DATA = Path(__file__).parent / "data"
 PUBLISHED, DECODE = DATA / "serving_published.csv", DATA / "serving_decode.csv"
@@ -79,6 +82,7 @@ class Row:
     first: float | None  # seconds to the first token
     rate: float | None  # tokens a second of all answers
     old: bool  # vLLM before version 0.13
+    watts: float | None = None  # of one GPU
 
     @property
     def model(self) -> str:
@@ -170,9 +174,27 @@ def published_rows() -> list[Row]:
                 prompt or PROMPTS[line["task"]], answer, float(line["tpot_ms"] or 0) / 1e3,
                 float(line["ttft_ms"]) / 1e3 if line["ttft_ms"] else None,
                 float(line["tokens_s"]) if line["tokens_s"] else None, old,
+                float(line["watts"]) if line["watts"] else None,
             )
         )  # fmt: skip
     return rows
+
+
+def waits_for_host(rows: Sequence[Row]) -> np.ndarray:
+    """Return which rows are of GPUs that wait for their host [rows]: they draw far less power than at a smaller batch."""
+    most: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        if row.watts:
+            most[row.kind_of_server].append((row.requests, row.watts))
+    waits = np.zeros(len(rows), dtype=bool)
+    for place, row in enumerate(rows):
+        if row.watts:
+            smaller = max(watts for requests, watts in most[row.kind_of_server] if requests <= row.requests + 0.5)
+            waits[place] = row.watts < IDLE * smaller
+    return waits
+
+
+IDLE = 0.8  # of the power at a smaller batch
 
 
 MAX_GPUS = 8  # of one machine
@@ -333,6 +355,73 @@ def left_out(
     return missed
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """Rows of one kind of engine with their fit, and by what was left out the log of measured over forecast seconds."""
+
+    rows: Sequence[Row]
+    design: Design
+    logs: np.ndarray
+    known: Offsets
+    missed: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], groups: Mapping[str, Callable[[Row], object]]) -> "Fitted":
+        """Return the fit, with each group left out in turn."""
+        design, every = Design.of(rows), np.ones(len(rows), dtype=bool)
+        logs = design.fit(every)
+        known = offsets(rows, design.measured - design.forecast(logs))
+        missed = {name: left_out(rows, design, logs, group, every) for name, group in groups.items()}
+        return cls(rows, design, logs, known, missed)
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """The factors by name."""
+        return {name: math.exp(log) for name, log in zip(self.design.names, self.logs, strict=True)}
+
+    def chosen(self, which: Callable[[Row], bool]) -> np.ndarray:
+        """Return whether rows are such ones."""
+        return np.array([which(row) for row in self.rows])
+
+    def constants(self, first: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+        """Return what the package reads; `first` is what a first token takes, by engine."""
+        dense = self.chosen(lambda row: row.dense)
+        kinds = {"dense": dense, "experts": ~dense}
+        rest = {kind: spread_of(self.missed["server"][its]) for kind, its in kinds.items()}
+        more = {kind: _beside(self.missed["model"][its], rest[kind]) for kind, its in kinds.items()}
+        whole = spread_of(self.missed["server"])
+        factors = {name: factor for name, factor in self.factors.items() if not name.startswith("old ")}
+        return {
+            "factors": factors,
+            "first token": dict(first),
+            "models": dict(sorted(self.known.models.items())),
+            "chips": {name: self.known.chips[name] for name in sorted(self.known.chips) if name in hardware_rows()},
+            "generations": sorted({row.server.generation for row in self.rows}),
+            "engines": sorted({row.server.engine for row in self.rows}),
+            "sd": {
+                "rest": rest,
+                "unseen model": more,
+                "unseen chip": _beside(self.missed["system"], whole),
+                "unseen generation": _beside(self.missed["generation"], whole),
+            },
+        }
+
+
+def _beside(missed: np.ndarray, rest: float) -> float:
+    """Return the spread that a group which was left out has beside the rest."""
+    return math.sqrt(max(spread_of(missed) ** 2 - rest**2, LEAST_SD**2))
+
+
+LEAST_SD = 0.03
+GROUPS: Mapping[str, Callable[[Row], object]] = {
+    "model": lambda row: row.model,
+    "system": lambda row: row.system,
+    "source": lambda row: row.source,
+    "generation": lambda row: row.server.generation,
+    "server": lambda row: (row.model, row.system, row.server.count, row.server.weights.name, row.server.engine),
+}
+
+
 def score(missed: np.ndarray) -> dict[str, float]:
     """Return how far forecasts are off."""
     errors = np.abs(missed[np.isfinite(missed)])
@@ -348,7 +437,138 @@ def spread_of(missed: np.ndarray) -> float:
     return float(np.quantile(np.abs(missed), HELD)) / Z80
 
 
+def held(rows: Sequence[Row], missed: np.ndarray, group: Callable[[Row], object]) -> np.ndarray:
+    """Return which rows an 80 % interval holds that is as wide as the other groups' errors say."""
+    kinds = np.array([row.dense for row in rows])
+    names = np.array([str(group(row)) for row in rows])
+    inside = np.zeros(len(rows), dtype=bool)
+    for name in set(names):
+        for dense in (True, False):
+            its, others = (names == name) & (kinds == dense), (names != name) & (kinds == dense)
+            if its.any():
+                sd = spread_of(missed[others] if others.any() else missed[names != name])
+                inside[its] = np.abs(missed[its]) <= Z80 * sd
+    return inside
+
+
+# The time to the first token
+
+
+@dataclass(frozen=True)
+class FirstTokens:
+    """Published times to the first token at loads below LOW of full, and what a simulated queue says of them."""
+
+    rows: Sequence[Row]
+    simulated: np.ndarray  # seconds from arrival to the first token, on average
+    reading: np.ndarray  # seconds of the prompt alone
+    token: np.ndarray  # seconds from token to token
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], constants: Mapping[str, Any]) -> "FirstTokens":
+        """Simulate each server with as many requests under way as its source had."""
+        some = [row for row in rows if row.kind == "server" and row.first and row.requests <= MOST_REQUESTS]
+        alike: dict[tuple[float, float, int], list[Row]] = defaultdict(list)
+        for row in some:
+            alike[row.prompt, row.answer, math.ceil(math.log2(row.requests + 1))].append(row)
+        kept: list[Row] = []
+        columns: list[tuple[float, float, float]] = []
+        for (prompt, answer, doublings), its in alike.items():
+            number = min(MOST_SIMULATED, 10 * 2**doublings)
+            spread = np.random.default_rng(0).uniform(0.8 / RANGE, 1 / RANGE, (2, number))
+            requests = Requests(prompt * spread[0], answer * spread[1], np.zeros(number))
+            servers = [replace(row.server, constants=constants) for row in its]
+            engines = Engines.of(servers, requests.tokens)
+            full = engines.full_rate(requests)
+            times = simulate(engines, np.ones(len(its)), requests, np.array([row.requests for row in its]))
+            for place, (row, server) in enumerate(zip(its, servers, strict=True)):
+                rate = row.requests / ((row.first or 0.0) + row.answer * row.seconds)
+                if rate <= LOW * full[place]:
+                    kept.append(row)
+                    alone = float(server.seconds(0.0, 0.0, prompt, prompt**2 / 2))
+                    columns.append((times.mean_ttft[place], alone, float(times.tpot["p50"][place])))
+        simulated, reading, token = np.array(columns).T
+        return cls(kept, simulated, reading, token)
+
+    @property
+    def measured(self) -> np.ndarray:
+        """Seconds to the first token."""
+        return np.array([row.first or math.nan for row in self.rows])
+
+    def fit(self, chosen: np.ndarray) -> np.ndarray:
+        """Return logs of seconds, times its reading and tokens after it, from the chosen rows."""
+        start = np.log([0.02, 1.0, 1.0])
+
+        def misses(logs: np.ndarray) -> np.ndarray:
+            return np.concatenate([(self.forecast(logs) - np.log(self.measured))[chosen], 0.1 * (logs - start)])
+
+        return np.asarray(least_squares(misses, start, loss="soft_l1", f_scale=0.2).x)
+
+    def forecast(self, logs: np.ndarray) -> np.ndarray:
+        """Return log seconds to the first token [rows]."""
+        seconds, reading, tokens = np.exp(logs)
+        return np.asarray(np.log(seconds + reading * self.simulated + tokens * self.token))
+
+    def evaluated(self) -> tuple[np.ndarray, dict[str, dict[str, float]]]:
+        """Return log of measured over forecast, each model left out, and the constants by engine and source."""
+        kinds = np.array([f"{row.server.engine}, {row.source}" for row in self.rows])
+        models = np.array([row.model for row in self.rows])
+        missed, found = np.full(len(self.rows), np.nan), {}
+        for kind in sorted(set(kinds)):
+            found[kind] = dict(zip(FIRST, map(float, np.exp(self.fit(kinds == kind))), strict=True))
+            for model in sorted(set(models[kinds == kind])):
+                its, others = (kinds == kind) & (models == model), (kinds == kind) & (models != model)
+                logs = self.fit(others if others.any() else kinds == kind)
+                missed[its] = np.log(self.measured[its]) - self.forecast(logs)[its]
+        return missed, found
+
+
+LOW, MOST_REQUESTS, MOST_SIMULATED = 0.75, 512, 1000
+# Whose stream has each token as it is written; InferenceX has some engines send several tokens together.
+STREAMS = {"vllm": "vllm, InferenceX", "sglang": "sglang, NVIDIA", "trtllm": "trtllm, NVIDIA"}
+
+
+def main() -> None:
+    """Fit, write constants and the page."""
+    from fit.serving_page import write_page
+
+    every = published_rows()
+    waits = waits_for_host(every)
+    rows = [row for row, wait in zip(every, waits, strict=True) if row.kind in ("server", "batch") and not wait]
+    servers = Fitted.of(rows, GROUPS)
+    alone = [row for row in decode_rows() if row.kind == "decode" or row.server.count == 1]
+    single = Fitted.of(alone, GROUPS)
+    nothing = {"seconds": 0.0, "reading": 1.0, "tokens": 1.0}
+    constants = {"servers": servers.constants({"other": {"seconds": 0.0, "reading": 1.0, "tokens": 0.0}})}
+    factors = constants["servers"]["factors"]
+    factors |= {name: times * factors[f"{name.rpartition(' of ')[0]} of Hopper"] for name, times in KERNELS.items()}
+    first = FirstTokens.of(rows, constants)
+    missed, found = first.evaluated()
+    by_engine = {engine: found[kind] for engine, kind in STREAMS.items()} | {"other": found[STREAMS["vllm"]]}
+    constants["servers"]["first token"] = by_engine
+    constants["llama.cpp"] = single.constants({"other": nothing})
+    write_json(constants, CONSTANTS)
+    write_page(servers, single, first, missed, every, waits)
+
+
+# Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator over
+# those of an H100 and H200 (medians of large products, and of products with at most 16 rows).
+KERNELS = {
+    "half products of Ampere": 0.92,
+    "bandwidth of Ampere": 1.11,
+    "half products of Ada": 1.33,
+    "fp8 products of Ada": 1.25,
+    "bandwidth of Ada": 0.98,
+    "half products of Blackwell RTX": 0.97,
+    "fp8 products of Blackwell RTX": 0.82,
+    "bandwidth of Blackwell RTX": 0.86,
+}
+
+
 def write_json(document: Mapping[str, Any], path: Path) -> None:
     """Write constants, rounded."""
     rounded = json.loads(json.dumps(document), parse_float=lambda text: float(f"{float(text):.5g}"))
     path.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

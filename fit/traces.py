@@ -24,23 +24,24 @@ def main() -> None:
 
     document, wanted = read_traces(), set(sys.argv[1:])
     for question in document["questions"]:
-        library, model, size, mode, precision, batch, *_ = question
+        library, model, size, mode, precision, batch, _, _, *layout = question
         if library == LIBRARY and (not wanted or model in wanted):
             set_fast_norm(mode == "predict")  # as timm's tables of inference were made
-            trace = trace_step(step(model, size, mode, precision), batch)
+            trace = trace_step(step(model, size, mode, precision, *layout), batch)
             question[6] = {"eager": sums(trace.work), "torch.compile": sums(trace.fused)}
             question[7] = [_short(trace.memory[part]) for part in ("weights", "optimizer", "gradients", "peak")]
             print(model, size, mode, flush=True)
     write(document)
 
 
-def step(model: str, size: int, mode: str, precision: str) -> Step:
+def step(model: str, size: int, mode: str, precision: str, layout: str = "") -> Step:
     """A step of timm's benchmark: cross entropy and SGD with momentum, or the forward pass."""
     import timm
 
+    axes = torch.channels_last if layout else torch.contiguous_format
     return Step(
-        build=lambda: timm.create_model(model),
-        batch=lambda n: (torch.zeros(n, 3, size, size), torch.zeros(n, dtype=torch.long)),
+        build=lambda: timm.create_model(model).to(memory_format=axes),
+        batch=lambda n: (torch.zeros(n, 3, size, size).to(memory_format=axes), torch.zeros(n, dtype=torch.long)),
         loss=lambda module, batch: (
             torch.nn.functional.cross_entropy(module(batch[0]), batch[1]) if mode == "train" else module(batch[0])
         ),

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from fit.fitting import Fitted, Published, Row, host_times
 from whichdevice.forecast.joint import INTERVAL, Card, interval, residual
-from whichdevice.forecast.time_model import CLOCK_SD, LAUNCH_SD
+from whichdevice.forecast.time_model import LAUNCH_SD
 
 SURE = 0.9  # chance from which on a comparison counts as decided
 
@@ -64,23 +64,25 @@ class Forecasts:
 
 
 def left_out(
-    published: Published, group: Callable[[Row], str], whole: Fitted, wanted: np.ndarray | None = None
+    published: Published, group: Callable[[Row], str | tuple[str, ...]], whole: Fitted, wanted: np.ndarray | None = None
 ) -> Forecasts:
     """Leave out each group in turn, fit to the rest, forecast what was left out. `whole` is the fit to all rows.
 
+    A group of several names (a model, a chip) is fitted without the rows that have any of them.
     `wanted` rows [rows, of bool] are forecast; None: those that the device binds.
     """
-    groups = np.array([group(row) for row in published.rows])
-    wanted = published.device_bound if wanted is None else wanted
+    groups = np.array([group(row) for row in published.rows]).reshape(len(published.rows), -1)
+    wanted = published.device_bound & ~published.blind if wanted is None else wanted
     logs, shared, own, host, host_sd = (np.full(len(groups), np.nan) for _ in range(5))
-    for each in sorted(set(groups[wanted])):
-        found = published.fit(groups != each, whole)
-        misses, unclocked = published.logs(found.factors), published.unclocked(groups != each, found.factors)
-        hosts = host_times(published, misses, groups != each)
-        for place in map(int, np.flatnonzero((groups == each) & ~np.isnan(misses) & wanted)):
+    for each in np.unique(groups[wanted], axis=0):
+        rest = (groups != each).all(axis=1)
+        found = published.fit(rest, whole)
+        misses, unclocked = published.logs(found.factors), published.unclocked(rest, found.factors)
+        hosts = host_times(published, misses, rest)
+        for place in map(int, np.flatnonzero((groups == each).all(axis=1) & ~np.isnan(misses) & wanted)):
             row = published.rows[place]
             part = residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
-            logs[place], own[place] = misses[place] - part.offset, math.hypot(part.sd_own, CLOCK_SD * unclocked[place])
+            logs[place], own[place] = misses[place] - part.offset, math.hypot(part.sd_own, unclocked[place])
             launch = found.factors[row.software][published.designs[row.software].names.index("launch")]
             launches = row.at_peaks["launch"] * launch * math.exp(misses[place]) / row.seconds
             shared[place] = math.hypot(part.sd_shared, LAUNCH_SD * launches)

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from needs import PROJECT, require
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # on a loaded machine more threads wait for each other
@@ -20,6 +21,10 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # Keras has one backend in a process. In that of the tests it is JAX, which a plan takes too and which starts fastest;
 # what needs another backend runs in a process of its own.
 os.environ.setdefault("KERAS_BACKEND", "jax")
+
+# How fast a machine makes examples decides no test.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 LONGEST = (
     "workflow/test_study.py",

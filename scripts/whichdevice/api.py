@@ -317,7 +317,7 @@ def serve(
         "here_usd": None, "price": [f"{device}={usd:g}" for device, usd in prices.items()],
         "model": model,
     }  # fmt: skip
-    unused = dict.fromkeys(serving.OTHER_MODES)
+    unused = serving.OF_TRAINING | serving.OF_A_STEP
     return Served(ask_serving(serving.serving_question(Namespace(**options, **unused))))
 
 

@@ -118,6 +118,11 @@ def test_weights_that_fit_nothing_say_how_much_is_missing():
     assert "--weights awq" in line
 
 
+def test_where_nothing_holds_smaller_weights_that_do_are_named():
+    found = answer(small("L40S"), others=[[server("L40S", 8, 0.9, weights="awq")]])
+    assert nothing(found).endswith(". With awq weights it is L40S, USD 0.90 an hour (--weights awq)")
+
+
 def test_the_table_has_a_row_for_each_device_and_says_what_it_leaves_out():
     one, two = server("L40S", 8, 0.9), server("L40S", 20, 1.8, count=2)
     found = answer(one, two, small("T4"), server("L4", 8, 0.6, capacity=(0.0,) * 9))

@@ -134,6 +134,8 @@ def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
         (("--rps", "0", *FEW), "--rps 0: a number above 0 is needed"),
         (("--api-usd", "1", *FEW), "--api-usd 1: two prices of a million tokens are needed"),
         (("--epochs", "3", *FEW), "--epochs: is no part of serving; use --rps, --prompt, --answer"),
+        (("--spot", *FEW), "--spot: is no part of serving"),
+        (("--latency", "1s", *FEW), "--latency: is for models that predict"),
         (("--gpus", "16", "--no-measuring"), "--gpus 16: a server is one machine; 1, 2, 4, 8 are possible"),
         (("--no-measuring", "--devices", "L400S"), "unknown device 'L400S'"),
         (("--no-measuring", "--devices", "T4", "--gpus", "1"), "bf16 weights of 16 GB fit none of these devices"),
@@ -146,8 +148,10 @@ def test_what_cannot_be_answered_says_why_in_one_line(capsys, options, message):
 def test_options_of_serving_belong_to_serving(capsys):
     assert main(["ask", "mnist_cnn", "--rps", "5", "--no-measuring"]) == 2
     assert "--rps: belongs to --mode serve" in capsys.readouterr().err
-    assert "--mode serve is for language models of Hugging Face" in error(capsys, model="mnist_cnn")
-    assert "writes no text word by word" in error(capsys, model="hf:google-bert/bert-base-uncased")
+    assert "--prompt: is for language models; mnist_cnn takes --rps and --latency" in error(
+        capsys, "--prompt", "5", model="mnist_cnn"
+    )
+    assert "--epochs: is no part of serving" in error(capsys, "--epochs", "5", model="mnist_cnn")
 
 
 def test_python_has_the_same_answer():

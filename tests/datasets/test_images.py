@@ -24,13 +24,13 @@ SHAPES = arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
 
 
 @given(arrays.arrays(np.uint8, SHAPES))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_was_written_is_read(array: np.ndarray) -> None:
     np.testing.assert_array_equal(parse_idx(idx(array)), array)
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=255), st.binary(max_size=50))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_header_that_lies_about_its_size_is_refused(shape: list[int], content: bytes) -> None:
     data = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + content
     if prod(shape) != len(content):

@@ -14,7 +14,8 @@ from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.torch.memory import Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced
-from whichdevice.forecast.xla.compile import compile_programs
+from whichdevice.forecast.torch.trace import trace_step
+from whichdevice.forecast.xla.compile import compile_programs, provisional
 from whichdevice.measuring.events import RefusedError, built_within
 from whichdevice.models.loading import Model
 from whichdevice.planning.one_model import OneModel, Question
@@ -176,3 +177,42 @@ def test_a_small_model_stays_here_or_takes_what_is_free(name, seconds_here, most
     assert all(option.row.step_time >= option.row.host_time for option in others)
     step = record_of(ProgramRequest(device="T4", workload="w", module=str(path), precision="float32", batch_size=64))[3]
     assert 10 < step.sent < most_kernels
+
+
+def deep(folder, blocks):
+    """A request for the same net with so many blocks."""
+    asked = request(folder, width=512)
+    path = Path(asked.module)
+    path.write_text(path.read_text(encoding="utf-8").replace("range(4)", f"range({blocks})"), encoding="utf-8")
+    return asked
+
+
+def test_a_deep_model_has_a_first_answer_by_a_few_of_its_blocks(tmp_path):
+    asked, target, drafts = deep(tmp_path, 24), find_target("T4"), []
+    traced = Traced(asked, lambda question: drafts.append(question.draft(asked, target)))
+    [(status, _, facts, work)] = drafts
+    whole = traced.record(asked, target)
+    assert status == whole[0] == "ok" and facts.memory_needed == pytest.approx(whole[2].memory_needed, rel=0.01)
+    assert work.operations == pytest.approx(whole[3].operations, rel=1e-6)
+
+
+def test_changes_of_a_deep_model_are_those_of_all_of_its_blocks(tmp_path):
+    plan = Traced(deep(tmp_path, 24)).plan
+    light = plan.trace(8, ("gradient checkpointing",))
+    assert need(light) == pytest.approx(need(trace_step(checkpointed(plan.step), 8)), rel=0.01)
+
+
+def test_a_model_of_few_or_different_blocks_has_no_draft(tmp_path):
+    asked = deep(tmp_path, 24)
+    path = Path(asked.module)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("nn.Tanh()) for _ in", "nn.Tanh() if _ else nn.ReLU()) for _ in"), encoding="utf-8")
+    assert Traced(asked).plan.shallow is None
+    assert Traced(request(tmp_path)).plan.shallow is None
+
+
+def test_a_trace_lends_a_tpu_nothing(tmp_path):
+    on_gpu = compile_programs([request(tmp_path)])
+    asked = on_gpu[0].asked
+    assert provisional(asked.model_copy(update={"device": "L4"}), on_gpu) is not None
+    assert provisional(asked.model_copy(update={"device": "TPU v5e"}), on_gpu) is None

@@ -227,7 +227,7 @@ class Sequences(nn.Module):
         return self.layers(series)[0]
 
 
-def test_channels_last_has_the_same_operations_and_a_note():
+def test_channels_last_has_the_same_operations_and_kinds_of_its_own():
     def traced(order):
         net = lambda: nn.Sequential(nn.Conv2d(32, 64, 3), nn.BatchNorm2d(64), nn.ReLU()).to(memory_format=order)  # noqa: E731
         step = step_of(net, (32, 16, 16))
@@ -236,7 +236,14 @@ def test_channels_last_has_the_same_operations_and_a_note():
     first, last = traced(torch.contiguous_format), traced(torch.channels_last)
     assert last.work.operations == first.work.operations
     assert last.work.bytes == pytest.approx(first.work.bytes, rel=0.1)
-    assert first.notes == () and "channels last" in last.notes[0]
+    assert last.images and last.work.has_channels_last and not first.work.has_channels_last
+    assert first.work.in_other_layout() == last.work and last.work.in_other_layout() == first.work
+    assert last.fused == first.fused
+
+
+def test_a_norm_by_the_root_mean_square_is_one_kernel_as_on_a_gpu():
+    rms, layer = (trace_step(step_of(lambda norm=norm: norm(64), (8, 64)), 4) for norm in (nn.RMSNorm, nn.LayerNorm))
+    assert rms.work.kernels == layer.work.kernels and "norm" in {item.kind for item in rms.work.items}
 
 
 @pytest.mark.parametrize(("layer", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])

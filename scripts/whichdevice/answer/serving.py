@@ -152,7 +152,7 @@ class Serving:
     rival: Option | None = None  # another device for about the same money
     take_over: tuple[float, Option] | None = None  # from which load on another device is cheaper
     api: Api | None = None
-    other_formats: tuple[Option, ...] = ()  # the best choices with other weights, where they cost less
+    other_formats: tuple[Option, ...] = ()  # the best choices with other weights, where they cost less than the pick
     log: Log | None = None
     without: tuple[str, ...] = ()  # devices on which the engine lacks this format of weights
 
@@ -192,11 +192,11 @@ def decide(
     options = [option_of(server, load) for server in servers]
     choices = _choices(options)
     answer = Serving(model, load, longest, _ordered(options, choices), log=log, without=without)
+    best = [one for rows in others for one in _choices([option_of(server, load) for server in rows])[:1]]
     if not choices:
-        return replace(answer, nearest=_nearest(options))
+        return replace(answer, nearest=_nearest(options), other_formats=tuple(best))
     pick = choices[0]
-    others_now = (_choices([option_of(server, load) for server in rows])[:1] for rows in others)
-    cheaper = [one for found in others_now for one in found if _usd(one) <= CHEAPER * _usd(pick)]
+    cheaper = [one for one in best if _usd(one) <= CHEAPER * _usd(pick)]
     rival = next((one for one in choices if one.server.device != pick.server.device), None)
     return replace(
         answer, pick=pick, rival=rival if rival and _usd(rival) <= SAME * _usd(pick) else None,

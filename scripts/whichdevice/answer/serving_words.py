@@ -34,6 +34,7 @@ SENTENCES = {
     "each": "Each server",
     "rival": "About as cheap: {name}, USD {usd} an hour, {sure}.",
     "take_over": "From {rps} requests a second on {name} is cheaper: USD {usd} an hour.",
+    "instead": ". With {weights} weights it is {name}, USD {usd} an hour (--weights {weights})",
     "format": "With {weights} weights: {name}, USD {usd} an hour (--weights {weights}; answers change a little).",
     "api_now": "That API costs USD {usd} an hour at this load; ",
     "api_from": "an own server is cheaper from {rps} requests a second on.",
@@ -125,6 +126,13 @@ def decision(answer: Serving) -> str:
 
 def nothing(answer: Serving) -> str:
     """Return the one line of an answer without a pick: what comes nearest, and what to change."""
+    return _nothing(answer) + "".join(
+        say("instead", weights=option.server.weights, name=option.name, usd=_usd(option.usd_per_hour))
+        for option in answer.other_formats[:1]
+    )
+
+
+def _nothing(answer: Serving) -> str:
     near, load = answer.nearest, answer.load
     if near is not None and load.unit == "request":
         alone = near.server.first_token

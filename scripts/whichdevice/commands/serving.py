@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
     from whichdevice.answer.serving import Load, Serving
+    from whichdevice.planning.request_log import RequestLog
     from whichdevice.planning.serving import ServingQuestion
 
 PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
@@ -19,7 +21,12 @@ CACHE_BITS = (16, 8)
 TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|min)?")
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 MAX_SECONDS, MAX_TOKENS, MAX_RPS, MAX_USD = 3600.0, 10_000_000, 1e6, 1e6
-OTHER_MODES = ("examples", "epochs", "steps", "tokens", "batch", "sequence_length", "precision", "budget")
+# Options of other modes with their defaults: those of a training, and those of a step, which predictions have.
+OF_TRAINING = {
+    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "budget", "only")),
+    "spot": False, "hour_usd": 0.0, "largest": False, "here": False,
+}  # fmt: skip
+OF_A_STEP = {"sequence_length": None, "precision": None, "backend": None, "exact": False, "option": [], "again": False}
 OWN = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests", "longest")
 
 
@@ -43,9 +50,7 @@ def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
 
 def refuse_serving_options(args: argparse.Namespace) -> None:
     """Raise StudyError on an option of serving in another mode."""
-    for name in (*OWN, "latency"):
-        if getattr(args, name) not in (None, False):
-            raise StudyError(f"--{name.replace('_', '-')}: belongs to --mode serve")
+    _refuse(args, dict.fromkeys((*OWN, "latency")) | {"longest": False}, "belongs to --mode serve")
 
 
 def serving_question(args: argparse.Namespace) -> "ServingQuestion":
@@ -58,16 +63,14 @@ def serving_question(args: argparse.Namespace) -> "ServingQuestion":
 
     if args.latency is not None:
         raise StudyError("--latency: is for models that predict; a language model has --ttft and --tpot")
-    for name in OTHER_MODES:
-        if getattr(args, name) is not None:
-            raise StudyError(f"--{name.replace('_', '-')}: is no part of serving; use --rps, --prompt, --answer")
+    _refuse(args, OF_TRAINING | OF_A_STEP, "is no part of serving; use --rps, --prompt, --answer")
     log = None if args.requests is None else read_requests(args.requests)
     counts = COUNTS if args.gpus in (None, "auto") else gpu_counts(args.gpus)
     if max(counts) > max(COUNTS):
         raise StudyError(f"--gpus {args.gpus}: a server is one machine; {', '.join(map(str, COUNTS))} are possible")
     return ServingQuestion(
         model=served_model(full_name(args.model)),
-        load=load_of(args, log and (log.rps, log.prompts, log.answers)),
+        load=load_of(args, log),
         devices=None if args.devices is None else tuple(filter(None, map(str.strip, args.devices.split(",")))),
         counts=counts,
         weights=None if args.weights is None else weight_format(args.weights),
@@ -80,6 +83,13 @@ def serving_question(args: argparse.Namespace) -> "ServingQuestion":
         here=not args.no_measuring,
         here_usd=usd("--here-usd", args.here_usd),
     )
+
+
+def _refuse(args: argparse.Namespace, defaults: Mapping[str, object], why: str) -> None:
+    """Raise StudyError on an option that is given and means nothing here."""
+    for name, default in defaults.items():
+        if getattr(args, name) != default:
+            raise StudyError(f"--{name.replace('_', '-')}: {why}")
 
 
 def _language_model(text: str) -> str | None:
@@ -103,9 +113,9 @@ def _predictions(args: argparse.Namespace) -> "Serving":
     from whichdevice.commands.ask import answered, question_of
     from whichdevice.planning.predictions import BATCHES, serve_predictions
 
-    for name in OWN:
-        if getattr(args, name) not in (None, False) and name != "rps":
-            raise StudyError(f"--{name.replace('_', '-')}: is for language models; {args.model} takes --rps, --latency")
+    own = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
+    _refuse(args, own, f"is for language models; {args.model} takes --rps and --latency")
+    _refuse(args, OF_TRAINING, "is no part of serving; use --rps and --latency")
     seconds = seconds_of("--latency", args.latency or LATENCY)
     if args.rps is not None and not 0 < args.rps < MAX_RPS:
         raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
@@ -114,7 +124,7 @@ def _predictions(args: argparse.Namespace) -> "Serving":
     return serve_predictions(str(question.model), Load(args.rps, 0, 1, seconds, seconds, "request"), answers)
 
 
-def load_of(args: argparse.Namespace, log: "tuple[float, tuple[int, ...], tuple[int, ...]] | None") -> "Load":
+def load_of(args: argparse.Namespace, log: "RequestLog | None") -> "Load":
     """Return the load of a command line, or of a log with its mean lengths."""
     from whichdevice.answer.serving import Load
 
@@ -122,7 +132,9 @@ def load_of(args: argparse.Namespace, log: "tuple[float, tuple[int, ...], tuple[
         for name in ("rps", "prompt", "answer"):
             if getattr(args, name) is not None:
                 raise StudyError(f"--{name}: --requests says it; leave one of the two out")
-    rps, prompts, answers = log or (args.rps, (args.prompt or PROMPT,), (args.answer or ANSWER,))
+    rps = args.rps if log is None else log.rps
+    prompts: Sequence[int] = (args.prompt or PROMPT,) if log is None else log.prompts
+    answers: Sequence[int] = (args.answer or ANSWER,) if log is None else log.answers
     if rps is not None and not 0 < rps < MAX_RPS:
         raise StudyError(f"--rps {rps:g}: a number above 0 is needed")
     for name in ("prompt", "answer"):

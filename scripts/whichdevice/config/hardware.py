@@ -7,6 +7,7 @@ of it. A row has its offers and, where people buy it, its card.
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -17,6 +18,7 @@ from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.files import CONFIG
 
 HARDWARE = CONFIG / "hardware.csv"
+MEASURED = CONFIG / "measured_rates.csv"
 CUDA_COLUMNS = ("compute_capability", "sms", "clock_ghz", "mem_bytes", "l2_bytes", "mem_bw_gbs", "fp32_tflops")
 Software = Literal["xla", "eager", "torch.compile"]
 
@@ -119,6 +121,27 @@ def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str
         name: row.model_copy(update={"offers": tuple(offers[name]), "card": cards.get(name)})
         for name, row in rows.items()
     }
+
+
+class MeasuredRate(BaseModel):
+    """A line of config/measured_rates.csv: how fast large products of matrices or copies of memory were on a device.
+
+    `value` and `of_sheet`, the sheet's figure, are TFLOP/s in 16 bits (`matrix`) or GB/s (`memory`).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    device: str
+    rate: Literal["matrix", "memory"]
+    value: Amount
+    of_sheet: Amount
+    source: str
+
+
+@cache
+def measured_rates(path: Path = MEASURED) -> tuple[MeasuredRate, ...]:
+    """What others measured; raises StudyError where the sheet cannot be read."""
+    return tuple(rate for _, rate in _read(path, MeasuredRate))
 
 
 def _of_known_devices(sheet: Path, kind: type[_Priced], rows: dict[str, HardwareRow], path: Path) -> Iterator[_Priced]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from whichdevice.config.model import Study
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import Target, devices_in, find_target, software_of, targets_in
-from whichdevice.forecast.xla.compile import KEPT, Found, compile_code_hash, compile_programs
+from whichdevice.forecast.xla.compile import KEPT, Draft, Found, compile_code_hash, compile_programs
 from whichdevice.measuring.request import content_key
 from whichdevice.records.products import GENERATING, CompiledRecord, Mode, ProgramRequest, read_compiled, write_compiled
 from whichdevice.study_cells import model_of, own_sizes
@@ -104,10 +104,12 @@ def compile_study(
     again: bool = False,
     on_record: Found = lambda *_: None,
     waits: bool = True,
+    on_draft: Draft | None = None,
 ) -> list[CompiledRecord]:
     """Compile the study's programs with these records, and write each as soon as it is known.
 
-    `on_record` is called for each that was compiled. A record that says how the program compiled stays; with `again`
+    `on_record` is called for each that was compiled, `on_draft` with a first one
+    that is not written. A record that says how the program compiled stays; with `again`
     it is made anew as well. Where it `waits`, it does so for a measurement. Raises StudyError on a path
     of no program of the study.
     """
@@ -126,7 +128,7 @@ def compile_study(
 
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
-    return compile_programs([requests[path] for path in missing], log, write, waits)
+    return compile_programs([requests[path] for path in missing], log, write, waits, on_draft)
 
 
 def _compiled(path: Path) -> bool:

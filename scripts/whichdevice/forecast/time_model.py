@@ -21,11 +21,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whichdevice.config.hardware import HardwareRow
+from whichdevice.config.hardware import HardwareRow, measured_rates
 from whichdevice.config.tpus import CHIPS
 from whichdevice.errors import StudyError
 from whichdevice.forecast.joint import interval, residual
-from whichdevice.forecast.work import Platform, Work
+from whichdevice.forecast.work import LAST, Platform, Work
 
 CONSTANTS = Path(__file__).with_name("constants.json")
 SMALL_NOTE = "the host decides: a small step takes as long as the host needs to send it off"
@@ -34,6 +34,7 @@ LAUNCH_SD = 0.6  # of one launch: 2 µs within a CUDA graph, 20 from a busy host
 UNFITTED_SD = 0.5  # of classes of work without published times: a factor of another class
 CLOCK_SD = 0.2  # of the clock that a chip without published times holds, as the share of operations
 BANDWIDTH_SD = 0.1  # of the share of its bandwidth that a chip reaches
+MEASURED_SD = 0.08  # of both, where somebody measured large products or copies on the chip
 TOGETHER_SD = 0.3  # of collectives
 LAUNCH = 4e-6  # seconds in which a host launches a kernel by CUDA: a CPU, where a host's time is measured, has none
 MEASURED_HOST_SD = 0.4  # of the host's time on another machine than the one that measured it
@@ -52,7 +53,8 @@ UNTESTED_SD: Mapping[str, float] = {
     "hundreds of tiny kernels": 0.8,
 }
 BY_HOST = ("values read by the host", "hundreds of tiny kernels")  # the host's time is as uncertain
-LOW_POWER = 150.0  # watts; at and below, GPUs do not hold their clock under load
+FULL_POWER, LEAST_POWER = 250.0, 70.0  # watts; from the one down to the other GPUs hold less and less of their clock
+MEASURED = "measured"  # the class of chips whose rate somebody measured
 # GeForce and cards of rented machines exchange gradients through the host's memory, which all of them share: VGG16 on
 # two and eight RTX 3090 trains 1.88 and 1.43 times as fast as on one, so 10.5 GB/s over PCIe 4, while the backward pass
 # goes on.
@@ -61,7 +63,11 @@ BRIDGE = 0.33  # of one card's PCIe rate, for all cards together
 HIDDEN = 0.65  # of the step's other time, the backward pass, beside which gradients are exchanged
 THROUGH_HOST = re.compile(r"(RTX \d{4}\b(?! (Ada|Pro))|GTX|Titan|T4|L4|P4|A2|A16)")
 CONFLICTING_POWER = 1000.0  # watts of a GPU whose sources conflict: 1,000 or 1,400 for the B300
-PER_WATT = "matrix operations per watt"  # at a chip's clock under load: the most that published times show
+LOW_POWER = "low power"
+MATRIX, MEMORY = "matrix", "memory"  # rates that are measured
+RATES = {"matrix clock": MATRIX, "bandwidth": MEMORY}  # what measures a pace
+DENSITY = "density"  # matrix units with more operations a watt hold less of their clock: a factor for each e-fold
+DENSE = 0.6e12  # operations per second and watt that this is told from
 CARD_FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
 SAME_SILICON = {"H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200"}
 
@@ -75,7 +81,11 @@ OTHER_NETWORK = 12.5e9
 
 @dataclass(frozen=True)
 class Peaks:
-    """The rates of one device by its sheet, per second: operations by precision, bytes of memory and of a link."""
+    """The rates of one device per second: operations by precision, bytes of memory and of a link.
+
+    They are the sheet's; where somebody measured products of matrices or copies on the device, or on another form of
+    its chip, the share of the sheet's that was reached. `measured` names these rates.
+    """
 
     device: str
     platform: Platform
@@ -83,9 +93,10 @@ class Peaks:
     bandwidth: float
     link: float
     clock: float | None = None
-    low_power: bool = False
-    watts: float | None = None
+    low_power: float = 0.0  # 1 for a card of LEAST_POWER, 0 from FULL_POWER
+    density: float = 0.0  # operations of matrix units per second and watt, by the sheet; 0 where no power is known
     vendor: str = "NVIDIA"
+    measured: tuple[str, ...] = ()
 
     @property
     def through_host(self) -> bool:
@@ -109,9 +120,11 @@ class Peaks:
             return "TPU"
         if self.vendor == "AMD":
             return "AMD"
-        if self.low_power:
-            return "low power"
         return "desktop" if self.device.startswith(("RTX", "GTX", "Titan")) else "data centre"
+
+    def class_of(self, pace: str) -> str:
+        """The class of chips that a pace starts from: those whose same rate was measured, or the chip's."""
+        return MEASURED if RATES.get(pace.partition(" of ")[0]) in self.measured else self.chip_class
 
     @classmethod
     def of(cls, row: HardwareRow) -> "Peaks":
@@ -136,11 +149,36 @@ class Peaks:
             tpu = CHIPS[row.device]
             share = {name: value / tpu.devices for name, value in operations.items()}
             return cls(row.device, "tpu", share, bandwidth / tpu.devices, tpu.link, tpu.clock)
-        link = (row.link_gbs or 32.0) * 1e9
-        low_power = (row.power_w is not None and 0 < row.power_w <= LOW_POWER) or "Max-Q" in row.device
-        vendor = "AMD" if (row.compute_capability or "").startswith("gfx") else "NVIDIA"
+        shares = measured_shares(row)
+        if MATRIX in shares:
+            of_matrix = [name for name in ("half", "tf32") if operations[name] > operations["float32"]]
+            operations |= {name: operations[name] * shares[MATRIX] for name in of_matrix}
         watts = row.power_w or CONFLICTING_POWER
-        return cls(row.device, "gpu", operations, bandwidth, link, None, low_power, watts, vendor)
+        low_power = math.log(FULL_POWER / watts) / math.log(FULL_POWER / LEAST_POWER)
+        return cls(
+            row.device,
+            "gpu",
+            operations,
+            bandwidth * shares.get(MEMORY, 1.0),
+            (row.link_gbs or 32.0) * 1e9,
+            low_power=1.0 if "Max-Q" in row.device else min(1.0, max(0.0, low_power)),
+            density=(row.half_dense_tflops or row.fp32_tflops or 0.0) * 1e12 / watts,
+            vendor="AMD" if (row.compute_capability or "").startswith("gfx") else "NVIDIA",
+            measured=tuple(shares),
+        )
+
+
+def measured_shares(row: HardwareRow) -> dict[str, float]:
+    """Return the share of the sheet's rates that somebody measured: on the device, or on other forms of its chip."""
+    found = {}
+    for rate, sheet in ((MATRIX, "half_dense_tflops"), (MEMORY, "mem_bw_gbs")):
+        logs: dict[bool, list[float]] = {True: [], False: []}  # whether of the device itself
+        for one in measured_rates():
+            if one.rate == rate and chip_of(one.device) == chip_of(row.device):
+                logs[one.device == row.device].append(math.log(one.value / one.of_sheet))
+        if (known := logs[True] or logs[False]) and getattr(row, sheet):
+            found[rate] = math.exp(sum(known) / len(known))
+    return found
 
 
 def chip_of(device: str) -> str:
@@ -207,9 +245,12 @@ def forecast_step(
         "untested": math.hypot(*(UNTESTED_SD[kind] for kind in work.untested)),
     }
     shared, sd_own = math.hypot(residuals.sd_shared, *doubts.values()), residuals.sd_own
-    clocks = {name: pace_of(peaks.chip, name) for name in parts}
-    unknown = [name for name, clock in clocks.items() if "clock" in clock and clock not in fitted["fitted"]]
-    sd_own = math.hypot(sd_own, CLOCK_SD * share(unknown.__contains__))
+    unknown: dict[str, list[str]] = defaultdict(list)  # classes of work by a pace that no published times have
+    for name in parts:
+        if (pace := pace_of(peaks.chip, name)) and pace not in fitted["factors"]:
+            unknown[pace].append(name)
+    spreads = [pace_sd(pace, peaks.class_of(pace)) * share(names.__contains__) for pace, names in unknown.items()]
+    sd_own = math.hypot(sd_own, *spreads)
     its_host = (FED, FED_SD) if device.device in FED_DEVICES else host or typical_host(work, fitted)
     its_host = its_host[0], math.hypot(its_host[1], *(UNTESTED_SD[kind] for kind in work.untested if kind in BY_HOST))
     low, step, high = interval(middle, math.hypot(shared, sd_own), *its_host)
@@ -268,16 +309,17 @@ def typical_host(work: Work, fitted: Mapping[str, Any]) -> tuple[float, float]:
     return host["step"] + host["kernel"] * work.sent, host["log_sd"]
 
 
+HYBRID = 0.15  # of the operations, from which on convolutions are more than the patches of an image
 FEW_KERNELS = 10  # a single operation rather than a model
 
 
 def family_of(work: Work, mode: str) -> str:
     """The family of models that a step belongs to, by what forecasts go wrong with: read from its work.
 
-    XLA's convolutional networks in training are a family of their own: their batch norm is not known from other memory.
+    Networks of images in training are families of their own: their batch norm is not known from other memory.
     """
     family = _family_of(work)
-    apart = work.software == "xla" and work.platform == "gpu" and "convolutions" in family
+    apart = work.platform == "gpu" and any(name in family for name in ("convolutions", "patches"))
     return f"{family} in training" if apart and mode == "train" else family
 
 
@@ -287,7 +329,7 @@ def _family_of(work: Work) -> str:
     operations: dict[str, float] = defaultdict(float)
     nbytes: dict[str, float] = defaultdict(float)
     for item in work.items:
-        kind = item.kind.removesuffix(" backward")
+        kind = item.kind.removesuffix(" backward").removeprefix(LAST)
         operations[kind] += item.operations * item.count
         nbytes[kind] += item.bytes * item.count
     total = sum(operations.values())
@@ -296,6 +338,8 @@ def _family_of(work: Work) -> str:
     if nbytes["gather and scatter"] > 0.3 * sum(nbytes.values()):
         return "embeddings"
     convolved = sum(value for kind, value in operations.items() if kind.endswith("convolution"))
+    if convolved and operations["attention"]:
+        return "convolutions and attention" if convolved > HYBRID * total else "attention on patches"
     if nbytes["depthwise convolution"]:
         return "depthwise and products" if operations["product"] > 0.5 * total else "depthwise convolutions"
     if work.grouped:
@@ -337,8 +381,9 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
     """
     parts = {}
     for name, seconds in at_peaks(work, peaks).items():
-        pace, of_class = (pace_of(chip, name) for chip in (peaks.chip, peaks.chip_class))
-        known = factors[pace] if pace in factors else unseen_pace(pace, factors.get(of_class), density(peaks), factors)
+        pace = pace_of(peaks.chip, name)
+        of_class = pace_of(peaks.class_of(pace), name)
+        known = factors.get(pace) or unseen_pace(pace, of_class, peaks.low_power, peaks.density, factors)
         parts[name] = seconds * known * factors[like(name, factors)]
     if peaks.through_host and "collective" in parts:
         others = sum(parts.values()) - parts["collective"]
@@ -346,21 +391,19 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
     return parts
 
 
-def density(peaks: Peaks) -> float:
-    """Operations of matrix units per second and watt, by the sheet; 0 where no power is known."""
-    return peaks.operations["half"] / peaks.watts if peaks.watts else 0.0
+def unseen_pace(pace: str, of_class: str, low_power: float, density: float, factors: Mapping[str, float]) -> float:
+    """The factor of a chip without published times: that of its class, and what low power and dense units take.
 
-
-def unseen_pace(pace: str, of_class: float | None, density: float, factors: Mapping[str, float]) -> float:
-    """The factor of a chip without published times: that of its class.
-
-    Matrix units that are denser than any chip kept busy (`factors` has that per watt) do not hold their clock: their
-    factor is half way between the class's and what their power allows; the latter where the class has none.
+    Low power counts in part between LEAST_POWER and FULL_POWER, and not where the rate was measured.
     """
-    if not pace.startswith("matrix") or PER_WATT not in factors:
-        return of_class or 1.0
-    by_power = max(of_class or 1.0, density / factors[PER_WATT])
-    return math.sqrt(of_class * by_power) if of_class else by_power
+    kind = pace.partition(" of ")[0]
+    weak = 0.0 if of_class.endswith(MEASURED) else low_power
+    dense = math.log(density / DENSE) if density else 0.0
+    return (
+        factors.get(of_class, 1.0)
+        * factors.get(f"{kind} of {LOW_POWER}", 1.0) ** weak
+        * factors.get(f"{kind} of {DENSITY}", 1.0) ** dense
+    )
 
 
 def pace_of(chip: str, name: str) -> str:
@@ -371,13 +414,15 @@ def pace_of(chip: str, name: str) -> str:
     """
     if name.startswith("launch") or name in ("collective", "transfer"):
         return ""
-    if name.startswith("bytes of ") or name in MOVING:
+    if name.startswith("bytes of ") or name.removeprefix(LAST) in MOVING:
         return f"bandwidth of {chip}"
     return f"matrix clock of {chip}" if name.endswith(("half", "tf32")) else f"clock of {chip}"
 
 
-def pace_sd(pace: str) -> float:
-    """The log spread of such a factor between chips."""
+def pace_sd(pace: str, of_class: str = "") -> float:
+    """The log spread of such a factor between chips of a class."""
+    if of_class.endswith(MEASURED):
+        return MEASURED_SD
     return BANDWIDTH_SD if pace.startswith("bandwidth") else CLOCK_SD
 
 
@@ -388,6 +433,10 @@ def like(name: str, factors: Mapping[str, float]) -> str:
     forward = kind.removesuffix(" backward")
     base = "convolution" if forward.endswith("convolution") else "product"
     wanted = [name, f"{forward} {precision}", forward, *(f"{forward} {other}" for other in PRECISIONS)]
+    if LAST in name:
+        plain = name.replace(LAST, "")
+        wanted += [plain, *([plain.replace(" backward", "")] if traffic else [])]
+        return next((candidate for candidate in wanted if candidate in factors), None) or like(plain, factors)
     wanted += [] if traffic or forward in MOVING else [f"{base} {precision}", base]
     return next((candidate for candidate in map(str.strip, wanted) if candidate in factors), "memory")
 

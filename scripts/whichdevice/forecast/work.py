@@ -9,7 +9,7 @@ Programs of XLA's compilers (xla/) and traced PyTorch steps (torch/) end in a Wo
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from whichdevice.errors import StudyError
 
@@ -39,6 +39,19 @@ Kind = Literal[
     "norm",
     "batch norm",  # in training, with statistics of the batch
     "optimizer",
+    # The same on images whose channels are the last axis in memory, where PyTorch runs operation by operation.
+    "channels-last convolution",
+    "channels-last pointwise convolution",
+    "channels-last thin convolution",
+    "channels-last depthwise convolution",
+    "channels-last grouped convolution",
+    "channels-last convolution backward",
+    "channels-last pointwise convolution backward",
+    "channels-last thin convolution backward",
+    "channels-last depthwise convolution backward",
+    "channels-last grouped convolution backward",
+    "channels-last norm",
+    "channels-last batch norm",
 ]
 Precision = Literal["", "float32", "tf32", "half"]
 # Steps of which no published times were tested.
@@ -46,6 +59,8 @@ Untested = Literal[
     "3-D convolutions", "instance norm at batch 1", "values read by the host", "hundreds of tiny kernels"
 ]  # fmt: skip
 
+LAST = "channels-last "
+OF_LAYOUT = tuple(kind.removeprefix(LAST) for kind in get_args(Kind) if kind.startswith(LAST))
 PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution")
 
 
@@ -75,6 +90,12 @@ class Item:
     count: float
     cycles: float | None = None
     devices: int = 1
+
+
+def in_layout(kind: Kind, last: bool) -> Kind:
+    """The kind on images whose channels are the last axis in memory, or the first."""
+    plain = kind.removeprefix(LAST)
+    return f"{LAST}{plain}" if last else plain  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -121,6 +142,20 @@ class Work:
     def grouped(self) -> bool:
         """Whether some of its convolutions have groups, as depthwise ones have."""
         return any(item.kind.startswith(("grouped", "depthwise")) for item in self.items)
+
+    @property
+    def has_channels_last(self) -> bool:
+        """Whether some of its images have channels as their last axis in memory."""
+        return any(item.kind.startswith(LAST) for item in self.items)
+
+    def in_other_layout(self) -> "Work":
+        """The same work on images in the other layout."""
+        last = not self.has_channels_last
+        items = (
+            replace(item, kind=in_layout(item.kind, last)) if item.kind.removeprefix(LAST) in OF_LAYOUT else item
+            for item in self.items
+        )
+        return replace(self, items=tuple(items))
 
     def deepened(self, deeper: "Work", layers: float) -> "Work":
         """The work of `layers` equal layers, from the work of one layer (`self`) and of two (`deeper`).

@@ -151,7 +151,17 @@ class OneModel:
                     line.above(lambda: show(drafts))
                     shown = time.monotonic()
 
-            compile_study(self.study, paths, None, on_record=found, waits=self.question.measuring)
+            def draft(record: CompiledRecord) -> None:
+                nonlocal shown
+                if show is not None and not known:
+                    drafts = list(_drafts(requests, paths, [record], Path(folder)))
+                    line.above(lambda: show(drafts))
+                    shown = time.monotonic()
+
+            compile_study(
+                self.study, paths, None, on_record=found, waits=self.question.measuring,
+                on_draft=None if show is None else draft,
+            )  # fmt: skip
         self.left.forecasts.pieces = self.left.forecasts.done
         return paths
 

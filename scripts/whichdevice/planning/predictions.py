@@ -4,6 +4,7 @@ The steps are those of `--mode predict` at several batches: measured here, forec
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,15 +38,15 @@ def _server(rows: Mapping[int, Row], load: Load) -> Server:
         low, high = row.usd_per_hour_low, row.usd_per_hour_high
         price = Price(row.usd_per_hour, low or 0.0, high or 0.0, row.price.source)
     steps = {batch: one.step_time for batch, one in rows.items() if one.step_time and one.fits is not False}
-    known = {
-        "device": row.card, "count": 1, "kind": row.kind, "weights": "", "engine": row.software, "tested": row.known,
-        "memory": needed, "available": row.memory_available or 0.0, "price": price, "here": row.is_here,
-    }  # fmt: skip
+    known = Server(
+        row.card, 1, row.kind, "", row.software, row.known, False, needed, row.memory_available or 0.0, price=price,
+        here=row.is_here,
+    )  # fmt: skip
     if not steps:
-        return Server(**known, fits=False)
+        return known
     last = rows[max(steps)]
     slow = draws([last], DRAWS)[0] / (last.step_time or 1.0)
     most = capacity(steps, load.ttft, np.asarray(slow))
-    return Server(
-        **known, fits=True, max_requests=max(steps), capacity=tuple(map(float, most)), first_token=steps[min(steps)]
+    return replace(
+        known, fits=True, max_requests=max(steps), capacity=tuple(map(float, most)), first_token=steps[min(steps)]
     )

@@ -77,7 +77,7 @@ def ask_serving(question: ServingQuestion) -> Serving:
         tried = [[(row, kept) for row in rented if _runs(question, row, kept)] for kept in smaller]
         others = [_forecast(question, some) for some in tried]
     without = tuple(row.device for row, kept in wanted if not _runs(question, row, kept))
-    log = question.log and Log(len(question.log.arrivals), question.log.seconds / 3600)
+    log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
     return decide(
         question.model.name, question.load, servers, question.model.longest, question.api, others, log, without
     )

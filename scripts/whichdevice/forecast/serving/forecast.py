@@ -20,7 +20,7 @@ import numpy as np
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.forecast.joint import INTERVAL, normal
 from whichdevice.forecast.serving.queue import PERCENTILES, Array, Engines, Requests, Times, simulate
-from whichdevice.forecast.serving.server import Server, read_constants
+from whichdevice.forecast.serving.server import Server, model_shape
 from whichdevice.models.served import ServedModel, WeightFormat
 
 REQUESTS = 240  # simulated at each rate
@@ -28,6 +28,7 @@ LOADS = np.array([0.01, 0.05, 0.15, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.95, 1.02])
 DRAWS = 1000
 HELD = "p90"  # of the requests: a target holds for nine in ten
 TESTED, LIKE_OTHERS, UNTESTED = "published servers on this chip", "published servers on other chips", "its rates alone"
+SHARED, OWN = 0.7, 0.714  # of what is left for a known model on a known chip, what all its devices share
 FULL = 0.99  # of the rate at full load, up to which a queue stays short
 GGUF_ENGINE, ENGINE = "llama.cpp", "vllm"
 
@@ -163,19 +164,20 @@ def _curve(times: Times, row: int) -> dict[str, Any]:
 
 def source_of(server: Server) -> str:
     """Return what the constants of a server are known by."""
-    known = read_constants()
-    if server.engine not in known["engines"]:
-        return UNTESTED
-    return TESTED if server.row.device in known["chips"] else LIKE_OTHERS
+    if server.row.device in server.fitted["chips"]:
+        return TESTED
+    return LIKE_OTHERS if server.generation in server.fitted["generations"] else UNTESTED
 
 
 def slowness(server: Server, seed: int = 0, n: int = DRAWS) -> Array:
-    """Return draws of how many times longer than forecast a server takes: by its model, chip, engine and the rest."""
-    spread, source = read_constants()["sd"], source_of(server)
-    logs = spread["experts" if server.model.experts else "dense"] * normal(n, seed, "shared", "serving")
-    logs = logs + spread[f"chip, {source}"] * normal(n, seed, "own", "serving", server.row.device)
-    logs = logs + spread[f"engine, {source}"] * normal(n, seed, "engine", server.engine)
-    logs = logs + spread["rest"] * normal(n, seed, "rest", server.row.device, server.count, server.weights.name)
+    """Return draws of how many times longer than forecast a server takes: by its model, its chip and the rest."""
+    spread, kind = server.fitted["sd"], "experts" if server.model.experts else "dense"
+    rest = spread["rest"][kind]
+    model = 0.0 if model_shape(server.model) in server.fitted["models"] else spread["unseen model"][kind]
+    chip = {TESTED: 0.0, LIKE_OTHERS: spread["unseen chip"], UNTESTED: spread["unseen generation"]}[source_of(server)]
+    logs = math.hypot(model, rest * SHARED) * normal(n, seed, "shared", "serving", server.engine)
+    logs = logs + chip * normal(n, seed, "own", "serving", server.row.device)
+    logs = logs + rest * OWN * normal(n, seed, "rest", server.row.device, server.count, server.weights.name)
     return np.asarray(np.exp(logs))
 
 
@@ -186,7 +188,10 @@ def _forecast(
     prompt, answer = float(requests.prompts.mean()), float(requests.answers.mean())
     work = server.work(1.0, prompt + answer / 2)
     parts = {name: float(seconds) * server.factors[name] for name, seconds in work.items()}
-    first = server.before_first + float(server.seconds(0.0, 0.0, prompt, prompt**2 / 2))
+    token = sum(parts.values())
+    ahead = server.first_token
+    reading = float(server.seconds(0.0, 0.0, prompt, prompt**2 / 2))
+    first = ahead["seconds"] + ahead["reading"] * reading + ahead["tokens"] * token
     share = (LOADS[0] if load.rps is None else load.rps / full) * slow  # of the server's full load, in each draw
     times = {
         f"{kind} {name}": Range.of(np.where(share > FULL, np.inf, slow * np.exp(_between(share, curve[kind][name]))))
@@ -204,7 +209,7 @@ def _forecast(
         server.max_context,
         tuple(most * full / slow),
         Range.of(full / slow),
-        Range.of(1 / (sum(parts.values()) * slow)),
+        Range.of(1 / (token * slow)),
         first,
         times[f"ttft {HELD}"].middle,
         times[f"tpot {HELD}"].middle,

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from whichdevice.forecast.serving.server import Server
 
 Array = npt.NDArray[np.float64]
+FIRST = ("seconds", "reading", "tokens")
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
 WARM = 0.1  # share of requests at the beginning that are not counted
 BUNDLES = 48
@@ -77,7 +78,7 @@ class Engines:
     pair: Array  # [rows] seconds for a pair of tokens of a prompt
     limit: Array  # [rows] requests at once
     chunk: Array  # [rows] tokens of prompts in an iteration
-    overhead: Array  # [rows] seconds of a request before its first iteration
+    first: Array  # [rows, 3] what a first token takes: seconds, times its reading, tokens after it
 
     @classmethod
     def of(cls, servers: Sequence[Server], tokens: float) -> Engines:
@@ -97,7 +98,7 @@ class Engines:
             np.array(pair, dtype=float),
             np.array([max(1, server.max_requests(tokens)) for server in servers], dtype=float),
             np.array([server.chunk for server in servers], dtype=float),
-            np.array([server.before_first for server in servers], dtype=float),
+            np.array([[server.first_token[name] for name in FIRST] for server in servers], dtype=float),
         )
 
     def take(self, rows: npt.NDArray[np.int64]) -> Engines:
@@ -142,6 +143,7 @@ class Times:
     utilisation: Array  # share of the time with an iteration running
     throughput: Array  # requests a second that were answered
     batch: Array  # requests in flight, on average over the busy time
+    mean_ttft: Array
 
 
 def _of_table(table: Array, rows: npt.NDArray[np.int64], tokens: Array) -> Array:
@@ -230,15 +232,18 @@ def simulate(engines: Engines, rates: Array, requests: Requests, together: Array
     last = np.where(under_way, now[:, None], last)
     tokens = np.where(under_way, done[:, None], written) - begun
     tokens = np.where(tokens >= np.minimum(LEAST_TOKENS, requests.answers - 1), tokens, np.nan)
-    counted = slice(int(WARM * number), None)
-    ttft = (first - arrival + engines.overhead[:, None])[:, counted]
+    counted = slice(int(WARM * number) if together is None else 0, None)
     tpot = ((last - first) / np.maximum(tokens, 1.0))[:, counted]
+    ahead, reading, after = engines.first.T
+    more = ahead + after * np.nanmean(tpot, axis=1, where=np.isfinite(tpot))
+    ttft = (reading[:, None] * (first - arrival) + more[:, None])[:, counted]
     return Times(
         _percentiles(ttft),
         _percentiles(tpot),
         busy / np.maximum(now, 1e-12),
         number / np.maximum(now, 1e-12),
         batch_seconds / np.maximum(busy, 1e-12),
+        np.nanmean(ttft, axis=1),
     )
 
 

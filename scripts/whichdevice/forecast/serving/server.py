@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -117,6 +117,7 @@ class Server:
     engine: str = "vllm"
     whole_attention: bool = False  # each device keeps all of attention, for its part of the requests
     split_experts: bool = False  # each device keeps some experts whole, in place of a part of each
+    constants: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # None: the package's
 
     @property
     def parts(self) -> int:
@@ -224,12 +225,20 @@ class Server:
     @cached_property
     def factors(self) -> Mapping[str, float]:
         """How much longer each class of work takes than at the sheet's peaks; of counts, seconds."""
-        return factors_of(read_constants()["factors" if self.engine != "llama.cpp" else "factors of llama.cpp"], self)
+        fitted = self.fitted
+        known = fitted["models"].get(model_shape(self.model), 0.0) + fitted["chips"].get(self.row.device, 0.0)
+        factors = factors_of(fitted["factors"], self)
+        return {name: factor * math.exp(known) for name, factor in factors.items()}
 
-    @property
-    def before_first(self) -> float:
-        """Seconds of a request outside of iterations: it is taken apart into tokens and sent."""
-        return float(read_constants()["before first"].get(self.engine, 0.0))
+    @cached_property
+    def fitted(self) -> Mapping[str, Any]:
+        """The constants of its engine."""
+        return (self.constants or read_constants())["llama.cpp" if self.engine == "llama.cpp" else "servers"]
+
+    @cached_property
+    def first_token(self) -> Mapping[str, float]:
+        """What a first token takes: `seconds`, times the `reading` of its prompt, and `tokens` after it."""
+        return dict(self.fitted["first token"].get(self.engine) or self.fitted["first token"]["other"])
 
     def work(self, requests: Any, context: Any, prefill: Any = 0, pairs: Any = 0) -> dict[str, Any]:
         """Return seconds at the sheet's peaks by class of one iteration; `layers`, `step` and the like are counts.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
+from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import RESERVE, SPREAD, is_tight, need
 from whichdevice.forecast.torch.several import Way, way_that_fits
 from whichdevice.forecast.work import Item, Work
@@ -39,6 +40,19 @@ def work_of(target: Target, trace: Trace, precision: str, compiled: bool = False
     if precision == "mixed_float16" and gradients:
         work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
     return work
+
+
+def layout_note(target: Target, trace: Trace, work: Work, mode: str) -> str | None:
+    """Return what the other layout of images gives, where it was timed: operation by operation on NVIDIA's GPUs."""
+    if not trace.images or work.software != "eager" or target.row.compiler != "cuda":
+        return None
+    times = [forecast_step(each, target.row, mode, target.devices).seconds for each in (work.in_other_layout(), work)]
+    ratio = round(times[0] / times[1], 1)
+    if ratio == 1.0:
+        return None
+    layout, other = ("last", "first") if work.has_channels_last else ("first", "last")
+    how = "" if other == "first" else ": .to(memory_format=torch.channels_last) of model and images"
+    return f"images have channels {layout}; with channels {other} a step takes about {ratio:g} times as long{how}"
 
 
 def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileFacts:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what is read of a trace needs no PyTorch
 FRAGMENTATION = 1.09  # of the peak
 SPREAD = 0.04  # of the need: with one so near to the memory fragmentation decides
 RESERVE = 0.9e9  # bytes of a GPU: CUDA's context with its kernels, handles and workspaces
+SAME = 0.01  # of the need and the operations: by so much a step of few blocks may miss the whole one
 LIKE = 3  # children of one class from which on a container's are blocks to checkpoint
 EIGHT_BIT = 0.25  # of the bytes of an optimiser's state in float32
 
@@ -44,16 +45,54 @@ def is_tight(needed: float, available: float) -> bool:
 
 
 class Plan:
-    """The traces of a step, by its batch size and by what is changed, each made once: also for later, in `folder`."""
+    """The traces of a step, by its batch size and by what is changed, each made once: also for later, in `folder`.
+
+    Of many equal blocks that a file makes, changes are traced on a few, the rest by difference: where that gives the
+    step without changes.
+    """
 
     def __init__(self, step: Step, folder: Path | None = None) -> None:
         self.step, self._folder = step, folder
         self._traces: dict[tuple[int, tuple[str, ...]], Trace] = {}
+        self._few: dict[int, Trace | None] = {}
+
+    @cached_property
+    def shallow(self) -> Step | None:
+        """The step with few of its blocks; None where it has few, or no such step can be made."""
+        try:
+            return shallow(self.step)
+        except Exception:  # whatever a model's own code makes of it
+            return None
+
+    def draft(self, size: int) -> Trace | None:
+        """Return the step by a few of its blocks, for a first answer; None where it has no equal ones."""
+        if size not in self._few:
+            self._few[size] = None
+            if self.shallow is not None:
+                with suppress(Exception):
+                    self._few[size] = self._made(self.shallow, size)
+        return self._few[size]
+
+    def _made(self, step: Step, size: int) -> Trace:
+        from whichdevice.forecast.torch.trace import trace_step
+
+        return trace_step(step, size)
+
+    def _by_few(self, size: int) -> bool:
+        """Whether changes of this step are traced on few blocks."""
+        whole = self._traces.get((size, ()))
+        few = None if whole is None or self.shallow is None else self.draft(size)
+        if whole is None or few is None:
+            return False
+        pairs = [(need(few), need(whole)), (few.work.operations, whole.work.operations)]
+        return all(abs(one - other) <= SAME * other for one, other in pairs)
 
     def trace(self, size: int, ways: tuple[str, ...] = ()) -> Trace:
         """The step of so many examples with these of WAYS."""
         if (size, ways) not in self._traces:
-            step, ahead = self.step, tuple(way for way in ways if way not in AFTERWARDS)
+            ahead = tuple(way for way in ways if way not in AFTERWARDS)
+            by_few = ahead and self._by_few(size)
+            step = self.shallow if by_few and self.shallow is not None else self.step
             for way in ahead:
                 step = WAYS[way](step)
             trace = self._kept(step, size, ahead) if ahead == ways else self.trace(size, ahead)
@@ -63,13 +102,13 @@ class Plan:
         return self._traces[size, ways]
 
     def _kept(self, step: Step, size: int, ways: tuple[str, ...]) -> Trace:
-        from whichdevice.forecast.torch.trace import Trace, trace_step
+        from whichdevice.forecast.torch.trace import Trace
 
         path = None if self._folder is None else self._folder / f"{', '.join([str(size), *ways])}.json"
         if path is not None and path.is_file():
             with suppress(OSError, ValueError, KeyError, TypeError, StudyError):  # one that cannot be read is made anew
                 return Trace.from_dict(json.loads(path.read_text(encoding="utf-8")))
-        trace = trace_step(step, size)
+        trace = self._made(step, size)
         if path is not None:
             with suppress(OSError):  # a folder that cannot be written costs the next call its time
                 write_atomically(json.dumps(trace.digest()), path)
@@ -100,6 +139,39 @@ class Plan:
                 trace = self.trace(size, tuple(possible[-count:]))
                 reached = enough(trace)
                 yield tuple(possible[-count:]), trace
+
+
+def shallow(step: Step) -> Step | None:
+    """Return the step with as many of its equal blocks as are asked for; None where these are few, or not its only.
+
+    Raises StudyError where the same module comes each time: a script's.
+    """
+    from torch import nn
+
+    from whichdevice.forecast.torch.trace import FEW_LAYERS, built
+    from whichdevice.models.torch_fakes import Fakes
+
+    if step.layers is not None:
+        return None
+    whole = built(step, Fakes())
+    blocks = blocks_of(whole)
+    if len(blocks) <= 2 * FEW_LAYERS[1] or len({_sizes(block) for _, _, block in blocks}) > 1:
+        return None
+
+    def build(layers: int = len(blocks)) -> Any:
+        module = step.build()
+        owner = blocks_of(module)[0][0]
+        if module is whole or not isinstance(owner, nn.ModuleList | nn.Sequential) or len(owner) != len(blocks):
+            raise StudyError("the blocks of this model cannot be left out")
+        del owner[layers:]
+        return module
+
+    return replace(step, build=build, layers=len(blocks))
+
+
+def _sizes(block: Any) -> str:
+    """Return what a block is made of: its layers with their settings, and its weights' sizes."""
+    return f"{block} {[(name, tuple(parameter.shape)) for name, parameter in block.named_parameters()]}"
 
 
 def checkpointed(step: Step) -> Step:

@@ -2,6 +2,8 @@
 
 import re
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
+from whichdevice.forecast.torch.facts import facts_on, layout_note, outcome, way_on, work_of
 from whichdevice.forecast.torch.memory import RESERVE, Plan, need
 from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
@@ -48,7 +50,7 @@ class Traced:
     the loss's scale and checked.
     """
 
-    def __init__(self, request: ProgramRequest) -> None:
+    def __init__(self, request: ProgramRequest, on_draft: Callable[["Traced"], object] = lambda _: None) -> None:
         given = Options(
             request.batch_size, request.precision, 1.0, request.sequence_length, given=dict(request.options)
         )
@@ -73,6 +75,8 @@ class Traced:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             torch.compiler.set_stance("force_eager")  # a compiled module hides its kernels
+            with suppress(Exception):  # of which the whole step says more
+                on_draft(self)
             self.trace(1 if workload.tunable else request.batch_size)
         workload.check_options()
         path = workload.address.path
@@ -109,14 +113,29 @@ class Traced:
                 ) from error
             raise StudyError(f"{address.label}: a step cannot be traced: {error_line(error, address)}") from error
 
-    def record(self, request: ProgramRequest, target: Target) -> tuple[CompileStatus, str | None, CompileFacts, Work]:
+    def draft(
+        self, request: ProgramRequest, target: Target
+    ) -> tuple[CompileStatus, str | None, CompileFacts, Work] | None:
+        """Return the record by a few of the step's blocks, without what to change; None where it has no equal ones."""
+        if self.plan.shallow is None:
+            return None
+        whole, self.plan = self.plan, Plan(self.plan.shallow)
+        try:
+            return self.record(request.model_copy(update={"largest_batch": False}), target, changes=False)
+        finally:
+            self.plan = whole
+
+    def record(
+        self, request: ProgramRequest, target: Target, changes: bool = True
+    ) -> tuple[CompileStatus, str | None, CompileFacts, Work]:
         """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
         if target.kind == "tpu" and (reason := self._not_on_tpu()):
             raise StudyError(reason)
         way = self._way(request, target)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
         work = work_of(target, trace, request.precision, self._compiled)
-        notes = [*filter(None, [self.note]), *trace.notes, *COMPILED * self._compiled]
+        layout = layout_note(target, trace, work, request.mode)
+        notes = [*filter(None, [self.note, layout]), *trace.notes, *COMPILED * self._compiled]
         facts = facts_on(
             target,
             trace,
@@ -127,6 +146,8 @@ class Traced:
             notes=[tpu.PYTORCH] if target.kind == "tpu" else notes,
         )
         needed, available = need(trace), target.available(RESERVE)
+        if not changes:
+            return *outcome(facts), facts, work
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
         if (request.largest_batch or needed > available) and not self._workload.tunable:

@@ -28,7 +28,17 @@ from torch.utils.flop_counter import flop_registry
 
 from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.torch.recurrent import RECURRENT, recurrent
-from whichdevice.forecast.work import FUSED_RECURRENT, Item, Kind, Precision, Total, Untested, Work
+from whichdevice.forecast.work import (
+    FUSED_RECURRENT,
+    OF_LAYOUT,
+    Item,
+    Kind,
+    Precision,
+    Total,
+    Untested,
+    Work,
+    in_layout,
+)
 from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, replace_tensors
 from whichdevice.models.torch_names import on_cpu
 
@@ -37,7 +47,6 @@ MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
 WITHOUT_VALUES = "its shapes depend on values: traced as if all that it chooses from were chosen"
-CHANNELS_LAST = "channels last: its convolutions have the times of channels first, and may be faster on matrix units"
 LARGE = 4e9  # bytes of a module that is not built for real
 MAX_WITH_VALUES = 1e9  # bytes of a step, as far as it got without values, that runs for real
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
@@ -91,6 +100,7 @@ class Trace:
     parameters: int
     trained: int
     notes: tuple[str, ...] = ()
+    images: bool = False  # whether it convolves images, whose layout in memory matters
 
     def digest(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
@@ -128,22 +138,22 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     parameters = round(extended(first.parameters, second.parameters))
     trained = round(extended(first.trained, second.trained))
     work, fused = first.work.deepened(second.work, 1 + times), first.fused.deepened(second.fused, 1 + times)
-    return Trace(work, fused, memory, parameters, trained, first.notes)
+    return Trace(work, fused, memory, parameters, trained, first.notes, first.images)
 
 
 def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     fakes, kernels = Fakes(), Kernels(step.precision)
-    module = _built(step, fakes, *layers)
+    module = built(step, fakes, *layers)
     try:
         return _traced(step, module, size, accumulation, fakes.mode, kernels)
     except READS_VALUE:
         if sum(map(rounded, module.parameters())) > LARGE:
             raise
     if kernels.peak > MAX_WITH_VALUES:
-        module, kernels = _built(step, fakes, *layers), Kernels(step.precision)
+        module, kernels = built(step, fakes, *layers), Kernels(step.precision)
         trace, note = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes), WITHOUT_VALUES
     else:
-        module, kernels = _built(step, None, *layers), Kernels(step.precision)
+        module, kernels = built(step, None, *layers), Kernels(step.precision)
         trace, note = _traced(step, module, size, accumulation, nullcontext(), kernels), WITH_VALUES
     return untested(replace(trace, notes=(*trace.notes, note)), "values read by the host")
 
@@ -207,7 +217,8 @@ def _traced(
         kernels.untested.add("values read by the host")
     if is_tiny(works[0]):
         kernels.untested.add("hundreds of tiny kernels")
-    return untested(replace(trace, notes=tuple(sorted(kernels.notes))), *sorted(kernels.untested))
+    trace = replace(trace, notes=tuple(sorted(kernels.notes)), images=kernels.images)
+    return untested(trace, *sorted(kernels.untested))
 
 
 def is_tiny(work: Work) -> bool:
@@ -216,7 +227,7 @@ def is_tiny(work: Work) -> bool:
     return count >= MANY and work.bytes < TINY_BYTES * count and work.operations < TINY_OPERATIONS * count
 
 
-def _built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
+def built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
     """The module without values: of fake tensors; of the device `meta` and then fake, where it changes its own types.
 
     One whose constructor reads values is built for real, if what the first attempt made until then is small; any is
@@ -311,6 +322,8 @@ class AsOnGPU(TorchFunctionMode):
             return self._attention(function, *args, **kwargs)
         if name in ONE_IMAGE and len(args[0]) == 1 and not torch.is_autocast_enabled("cpu"):
             self._kernels.untested.add("instance norm at batch 1")
+        if name == "rms_norm":  # one kernel on a GPU, from PyTorch 2.9 on; layer norm moves as much
+            return torch.nn.functional.layer_norm(*args[:2], *args[2:3] or (kwargs.get("weight"),))
         if name in RECURRENT:
             return recurrent(self._kernels.product, *args, **kwargs)
         if name == "multi_head_attention_forward":
@@ -359,7 +372,7 @@ class Kernels(TorchDispatchMode):
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
         self._kind, self._found = kind, Counter[Any]()
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
-        self.fusion, self.notes, self.untested = Fusion(), set[str](), set[Untested]()
+        self.fusion, self.notes, self.untested, self.images = Fusion(), set[str](), set[Untested](), False
 
     def items(self) -> Iterator[Item]:
         """Kernels as items, equal ones once."""
@@ -390,16 +403,17 @@ class Kernels(TorchDispatchMode):
         kind, operations = self._kind or kind_of(name, args), 0.0
         if "convolution" in name:
             kind, operations = convolution_work(name, args, outputs)
+            self.images |= inputs[0].dim() == 4
             if inputs[0].dim() == 5:
                 self.untested.add("3-D convolutions")
-            if inputs[0].dim() == 4 and not inputs[0].is_contiguous() and last_channels(inputs[0]):
-                self.notes.add(CHANNELS_LAST)
         elif "scaled_dot_product" in name:
             kind, operations = attention_work(name, args)
         elif "grouped_mm" in name:
             kind, operations = "product", 2.0 * args[0].numel() * args[1].shape[-1]
         elif counted := flop_registry.get(function._overloadpacket):
             kind, operations = "product", counted(*args, **kwargs, out_val=result)
+        if kind in OF_LAYOUT and any(map(last_channels, inputs)):
+            kind = in_layout(kind, last=True)
         half = any(tensor.dtype in HALF for tensor in inputs or outputs)
         launches = -(-len(outputs) // LIST) if "_foreach" in name or "_fused" in name else 1
         nbytes = moved(name, inputs, outputs) // max(launches, 1)
@@ -436,7 +450,8 @@ class Kernels(TorchDispatchMode):
                 storage_of(tensor): float(tensor.numel() * tensor.element_size()) for tensor in [*inputs, *outputs]
             }
             reads, writes = ([storage_of(tensor) for tensor in some] for some in (inputs, outputs))
-            self.fusion.put(kind, full, float(operations), reads, writes, sizes or {0: float(nbytes)}, launches)
+            plain = in_layout(kind, last=False)
+            self.fusion.put(plain, full, float(operations), reads, writes, sizes or {0: float(nbytes)}, launches)
 
     def fixed(self, tensor: Any) -> bool:
         """Whether a tensor's values depend on no input and no weight."""
@@ -480,8 +495,9 @@ def rounded(tensor: Any) -> int:
 
 
 def last_channels(tensor: Any) -> bool:
-    """Whether channels are the last axis in memory."""
-    return bool(tensor.is_contiguous(memory_format=torch.channels_last))
+    """Whether the channels of images are their last axis in memory, and not in a place where both layouts agree."""
+    last = torch.channels_last
+    return bool(tensor.dim() == 4 and not tensor.is_contiguous() and tensor.is_contiguous(memory_format=last))
 
 
 def kind_of(name: str, args: Any) -> Kind:

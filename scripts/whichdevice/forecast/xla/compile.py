@@ -49,12 +49,16 @@ MARGIN = 0.3
 SAME_STEP = {"devices", "workload", "module", "batch_size", "mode", "sequence_length", "options"}
 ENDED = ("failed", "timed_out", "out_of_memory")  # without an answer, where another program may have one
 Found = Callable[[int, CompiledRecord], None]
+Draft = Callable[[CompiledRecord], object]
 
 
 def compile_programs(
-    requests: Sequence[ProgramRequest], log: Path | None = None, on_record: Found = lambda *_: None, waits: bool = True
-) -> list[CompiledRecord]:
+    requests: Sequence[ProgramRequest], log: Path | None = None, on_record: Found = lambda *_: None, waits: bool = True,
+    on_draft: Draft | None = None,
+) -> list[CompiledRecord]:  # fmt: skip
     """A record for each request, in their order; `on_record` is called for each as soon as it is known.
+
+    `on_draft` is called with a first one of a step of many equal layers, where it is there earlier.
 
     A GPU's is made of the program of another card of its architecture (`program_device`), unless its largest batch is
     asked for or that program misses its memory by little. Where its architecture's compile fails, another's program is
@@ -90,7 +94,9 @@ def compile_programs(
             elif record is not None or unshared:
                 know(number, record or program)
 
-        _compile({n: request if unshared else _shared(request) for n, request in rest.items()}, log, keep, waits)
+        drafts = None if on_draft is None else lambda record: on_draft(_with_host_time(record))
+        programs = {n: request if unshared else _shared(request) for n, request in rest.items()}
+        _compile(programs, log, keep, waits, drafts)
     for number, record in failed.items():
         same = [other for other in records.values() if _step(other.asked) == _step(record.asked)]
         other = _from_elsewhere(record, same)
@@ -182,10 +188,12 @@ def provisional(request: ProgramRequest, known: Iterable[CompiledRecord]) -> Com
     if request.exact:
         return None
     same = request.model_dump(include=SAME_STEP)
+    on_tpu = find_target(request.device, request.devices).kind == "tpu"  # a trace is no program: it has its own there
     usable = (
         borrowed(record, request)
         for record in known
         if record.work and record.asked.model_dump(include=SAME_STEP) == same
+        and not (on_tpu and record.facts is not None and record.facts.evidence == "traced")
     )
     return next((record for record in usable if record is not None), None)
 
@@ -219,7 +227,9 @@ def _step(asked: ProgramRequest) -> str:
     return asked.model_dump_json(exclude={"device", "workload", "timeout", "largest_batch"})
 
 
-def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: Found, waits: bool) -> None:
+def _compile(
+    requests: dict[int, ProgramRequest], log: Path | None, on_record: Found, waits: bool, on_draft: Draft | None
+) -> None:
     """Find the record of each request, each program once."""
     drafts = {number: _draft(request) for number, request in requests.items()}
     same: dict[Path, list[int]] = {}  # requests for one program, which may have several names
@@ -246,7 +256,7 @@ def _compile(requests: dict[int, ProgramRequest], log: Path | None, on_record: F
     ):
         for software in {software_of(draft.asked.module) for draft in drafts.values()}:
             host.rates(software)  # measured before processes compile beside it
-        _Pool({numbers[0]: drafts[numbers[0]] for numbers in same.values()}, Path(folder), log, found).run()
+        _Pool({numbers[0]: drafts[numbers[0]] for numbers in same.values()}, Path(folder), log, found, on_draft).run()
 
 
 def compile_code_hash(module: str) -> str:
@@ -314,10 +324,12 @@ def _without_compiler(draft: CompiledRecord) -> CompiledRecord | None:
 class _Pool:
     """Compiling processes that share a list of programs; one that dies is started again for the rest."""
 
-    def __init__(self, drafts: dict[int, CompiledRecord], folder: Path, log: Path | None, found: Found) -> None:
-        self._drafts, self._folder, self._log, self._found = drafts, folder, log, found
+    def __init__(
+        self, drafts: dict[int, CompiledRecord], folder: Path, log: Path | None, found: Found, on_draft: Draft | None
+    ) -> None:
+        self._drafts, self._folder, self._log, self._found, self._on_draft = drafts, folder, log, found, on_draft
         self._waiting = self._ordered()
-        self._done: queue.Queue[tuple[int, CompiledRecord] | BaseException | None] = queue.Queue()
+        self._done: queue.Queue[tuple[int, CompiledRecord] | CompiledRecord | BaseException | None] = queue.Queue()
         (folder / "claims").mkdir()
 
     def _ordered(self) -> list[int]:
@@ -347,6 +359,9 @@ class _Pool:
                 running -= 1
             elif isinstance(item, BaseException):
                 raise item
+            elif isinstance(item, CompiledRecord):
+                if self._on_draft is not None:
+                    self._on_draft(item)
             else:
                 self._found(*item)
 
@@ -374,6 +389,9 @@ class _Pool:
             elif message["event"] == "part":
                 began = True
                 number = int(message["place"])
+                if (draft := message["value"].get("draft")) is not None:
+                    self._done.put(self._record(number, draft))
+                    return
                 parts.setdefault(number, {}).update(message["value"])
                 if parts[number].get("done"):
                     self._done.put((number, self._record(number, parts.pop(number))))
@@ -385,7 +403,8 @@ class _Pool:
             for draft in self._drafts.values()
             if software_of(draft.asked.module) == "xla"
         }
-        job = json.dumps({"requests": asked, "claims": str(self._folder / "claims")})
+        claims, drafts = str(self._folder / "claims"), self._on_draft is not None
+        job = json.dumps({"requests": asked, "claims": claims, "drafts": drafts})
         variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(compilers)}
         variables["TMPDIR"] = str(self._folder)  # a process that is ended leaves its files there
         limit = sum(self._drafts[number].asked.timeout for number, _ in asked) + 60

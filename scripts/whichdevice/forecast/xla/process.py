@@ -40,11 +40,11 @@ from whichdevice.workloads.base import OperationWorkload, Options
 
 
 def main() -> int:
-    """Compile what the job file lists: {"requests": [[number, request], ...], "claims": folder}."""
+    """Compile what the job file lists: {"requests": [[number, request], ...], "claims": folder, "drafts": false}."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     emit = Emitter(os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8"))
     end_with_supervisor()
-    compiler = _Compiling(emit)
+    compiler = _Compiling(emit, job["drafts"])
     for number, request in job["requests"]:
         if _claim(Path(job["claims"]) / str(number)):
             compiler.one(str(number), ProgramRequest.model_validate(request))
@@ -63,8 +63,8 @@ def _claim(path: Path) -> bool:
 class _Compiling:
     """Compiles programs, and keeps what the next one may use again."""
 
-    def __init__(self, emit: Emitter) -> None:
-        self._emit = emit
+    def __init__(self, emit: Emitter, drafts: bool) -> None:
+        self._emit, self._drafts = emit, drafts
         self._key: str | None = None
         self._step: Any = None  # or the error that it ends with
         self._portable: tuple[Step, Portable | None] | None = None
@@ -139,7 +139,14 @@ class _Compiling:
         """A PyTorch model's step, traced."""
         from whichdevice.forecast.torch.records import Traced, one_trace
 
-        traced = self._once(one_trace(request), "", lambda: Traced(one_trace(request)))
+        def draft(traced: Traced) -> None:
+            """Send what a few of many equal layers show."""
+            if self._drafts and (known := traced.draft(request, target)) is not None:
+                status, reason, facts, work = known
+                found = {"status": status, "reason": reason, "facts": facts.model_dump(mode="json")}
+                self._emit.part(number, {"draft": found | {"work": work.digest()}})
+
+        traced = self._once(one_trace(request), "", lambda: Traced(one_trace(request), draft))
         status, reason, facts, work = traced.record(request, target)
         self._emit.part(number, {"facts": facts.model_dump(mode="json"), "work": work.digest()})
         return status, reason

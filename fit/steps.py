@@ -1,0 +1,193 @@
+"""Published training steps of whole systems, TPUs and GPUs, and the work of their programs: `python -m fit.steps`.
+
+fit/data/steps.csv has a row for each: MLPerf Training 0.5 to 0.7, DAWNBench, tables of JAX libraries; `batch` is of all
+devices together. fit/data/step_programs.json.gz has the work of XLA's program for a GPU, on one device, for a few
+batches; at another batch each kernel does so many times as much. Devices that train together exchange their gradients.
+"""
+
+import csv
+import gzip
+import json
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fit.fitting import DATA, Row
+from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.config.tpus import devices_of
+from whichdevice.forecast import tpu
+from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.time_model import Peaks
+from whichdevice.forecast.work import Item, Work
+from whichdevice.forecast.xla.hlo_operations import work_of as read
+from whichdevice.forecast.xla.hlo_text import parse_program
+from whichdevice.forecast.xla.programs import make_step, start
+from whichdevice.forecast.xla.recurrent import fused_work
+from whichdevice.forecast.xla.schedule import Portable, schedule_step
+
+STEPS, PROGRAMS = DATA / "steps.csv", DATA / "step_programs.json.gz"
+GRADIENT = 4  # bytes of a parameter's
+
+
+@dataclass(frozen=True)
+class Program:
+    """A step's program: a workload or file of fit/, how it is compiled, and at which batches."""
+
+    module: str
+    batches: tuple[int, ...]
+    length: int | None = None
+    precision: str = "mixed_bfloat16"
+    options: Mapping[str, Any] | None = None
+    layers: int = 0  # of the whole model, where one and two are compiled
+
+
+BASE = {"width": 768, "heads": 12, "feedforward": 3072, "head": "span"}
+MODELS: Mapping[str, Program] = {
+    "resnet": Program("resnet50", (32, 128)),
+    "resnet float32": Program("resnet50", (32,), precision="float32"),
+    "ssd": Program("compiled/ssd.py", (4, 16, 64)),
+    "gnmt": Program("compiled/gnmt.py", (16, 128), 32),
+    "transformer": Program("compiled/transformer.py", (2, 16), 256, layers=6),
+    "bert": Program("compiled/bert.py", (4, 32), 512, options={"masked": 76}, layers=24),
+    "bert base": Program("compiled/bert.py", (4,), 128, "float32", BASE, layers=12),
+    "mnist_cnn": Program("mnist_cnn", (32, 1024), precision="float32"),
+    "fashion_cnn": Program("fashion_cnn", (64, 512), precision="float32"),
+    "weather_gru": Program("weather_gru", (32, 256), precision="float32"),
+}
+# Sources whose times hold more than steps on the device: TPUs that are fed over a network; start, compilation and input
+# of a script of minutes. They say nothing of the chip, but which system to take.
+NOT_ALONE = ("colab", "hugging face")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One row of fit/data/steps.csv."""
+
+    source_group: str
+    question: str
+    program: str
+    products: str
+    device: str
+    chips: int
+    batch: float
+    seconds: float
+
+    @property
+    def devices(self) -> int:
+        """Devices that share the batch: two of an older TPU's chip."""
+        return self.chips * devices_of(self.device)
+
+    @property
+    def is_tpu(self) -> bool:
+        """Return whether it ran on TPUs."""
+        return self.device.startswith("TPU")
+
+    @property
+    def is_evidence(self) -> bool:
+        """Return whether it says how long a TPU takes."""
+        return self.is_tpu and self.source_group not in NOT_ALONE
+
+    @property
+    def work(self) -> Work:
+        """The work of one device."""
+        work = work_of(self.program, "tpu" if self.is_tpu else "gpu", self.batch / self.devices, self.devices)
+        if self.products:  # of float32 arrays, by default in bfloat16
+            work = replace(work, items=tuple(replace(item, precision="half") for item in work.items))
+        return tpu.of_program(work) if self.is_tpu else work
+
+    def row(self) -> Row:
+        """The row of a fit."""
+        question = f"{self.question}, {self.chips} chips" if self.chips > 1 else self.question
+        model, peaks = self.program.partition(" ")[0], Peaks.of(sheet()[self.device])
+        return Row(self.source_group, self.device, self.seconds, self.batch, model, question, "train", self.work, peaks)
+
+
+@cache
+def sheet() -> Mapping[str, HardwareRow]:
+    """The rows of the hardware sheet."""
+    return hardware_rows()
+
+
+def read_steps(path: Path = STEPS) -> list[Step]:
+    """Every published step."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Step(
+                line["source_group"], line["question"], line["program"], line["products"], line["device"],
+                int(line["chips"]), float(line["batch"]), float(line["step_ms"]) / 1e3,
+            )
+            for line in csv.DictReader(file)
+        ]  # fmt: skip
+
+
+def work_of(program: str, side: str, batch: float, devices: int) -> Work:
+    """The work of a step on one of so many devices, `batch` examples each: between two batches, a share of each."""
+    known = read_programs()[program]
+    works = {float(size): Work.from_dict(sides[side]) for size, sides in known["batches"].items()}
+    below, above = (
+        max((s for s in works if s <= batch), default=None),
+        min((s for s in works if s > batch), default=None),
+    )
+    if below and above:
+        work = works[below].deepened(works[above], 1 + (batch - below) / (above - below))
+    else:
+        work = _times(works[below or above or batch], batch / (below or above or batch))
+    if devices == 1:
+        return work
+    gradients = Item("collective", "", 0.0, GRADIENT * known["parameters"], 1, None, devices)
+    return replace(work, items=(*work.items, gradients))
+
+
+def _times(work: Work, times: float) -> Work:
+    items = (replace(item, operations=item.operations * times, bytes=item.bytes * times) for item in work.items)
+    return replace(work, items=tuple(items))
+
+
+@cache
+def read_programs(path: Path = PROGRAMS) -> dict[str, Any]:
+    """The committed work of the programs."""
+    return dict(json.loads(gzip.decompress(path.read_bytes())))
+
+
+def main() -> None:
+    """Compile what is missing for the card whose programs are read for a TPU; `--rebuild` compiles everything."""
+    made: dict[str, Any] = {} if "--rebuild" in sys.argv or not PROGRAMS.exists() else dict(read_programs())
+    for name, program in MODELS.items():
+        for batch in program.batches:
+            known = made.setdefault(name, {"parameters": 0, "batches": {}})
+            if str(batch) not in known["batches"]:
+                print(name, batch, flush=True)
+                works, known["parameters"] = _compiled(program, batch)
+                known["batches"][str(batch)] = {side: work.digest() for side, work in works.items()}
+                PROGRAMS.write_bytes(gzip.compress(json.dumps(made, separators=(",", ":")).encode(), mtime=0))
+
+
+Made = tuple[dict[str, Work], int]  # the work on a GPU and as a TPU's estimate reads it, and the number of parameters
+
+
+def _compiled(program: Program, batch: int) -> Made:
+    options = dict(program.options or {})
+    if not program.layers:
+        return _scheduled(program, batch, options)
+    one, two = (_scheduled(program, batch, options | {"layers": layers}) for layers in (1, 2))
+    works = {side: one[0][side].deepened(two[0][side], program.layers) for side in one[0]}
+    return works, one[1] + (program.layers - 1) * (two[1] - one[1])
+
+
+def _scheduled(program: Program, batch: int, options: Mapping[str, Any]) -> Made:
+    start(["cuda"])
+    module = str(DATA.parent / program.module) if program.module.endswith(".py") else program.module
+    step = make_step(module, "gpu", program.precision, batch, "train", options, program.length)
+    compiled = schedule_step(Portable.of(step), find_target(tpu.CARD), program.precision, batch)
+    text = parse_program(compiled.text)
+    fused = fused_work(text, step.recurrent, program.precision, batch, True) if step.recurrent else None
+    parameters = sum(math.prod(array.shape) for array in step.arguments[0][0])
+    return {"gpu": fused or read(text, "gpu"), "tpu": read(text, "gpu", small_loops=tpu.SMALL_LOOPS)}, parameters
+
+
+if __name__ == "__main__":
+    main()
