@@ -8,6 +8,7 @@ the ones of their papers, without what runs on the host.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ class Lived:
     loss: Callable[[Any, Any], Any]
 
 
-def lived_model(name: str, size: tuple[int, ...], checkpoints: bool = False) -> Lived:
+def lived_model(name: str, size: tuple[int, ...]) -> Lived:
     """Return the model of a row, of examples of `size`; raises KeyError where it is not known."""
     library, _, model = name.partition(":")
     if library == "timm":
@@ -271,7 +272,7 @@ def _moco(size: tuple[int, ...]) -> Lived:
 
 def _mlp(*widths: int, norm: bool = True) -> nn.Module:
     parts: list[nn.Module] = []
-    for before, after in zip(widths[:-2], widths[1:-1], strict=True):
+    for before, after in pairwise(widths[:-1]):
         parts += [nn.Linear(before, after), *([nn.BatchNorm1d(after)] if norm else []), nn.ReLU()]
     return nn.Sequential(*parts, nn.Linear(*widths[-2:]))
 
@@ -636,7 +637,9 @@ class Radiance(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(63 if not place else 319 if place == 5 else 256, 256) for place in range(8)])
+        self.layers = nn.ModuleList(
+            [nn.Linear(63 if not place else 319 if place == 5 else 256, 256) for place in range(8)]
+        )
         self.density, self.feature = nn.Linear(256, 1), nn.Linear(256, 256)
         self.view, self.colour = nn.Linear(283, 128), nn.Linear(128, 3)
 
@@ -924,9 +927,11 @@ class Unet256(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        pairs = list(zip(self.WIDTHS, self.WIDTHS[1:], strict=False))
+        pairs = list(pairwise(self.WIDTHS))
         self.down = nn.ModuleList([nn.Conv2d(before, after, 4, 2, 1) for before, after in pairs])
-        ups = [(after if after == 512 and place == 7 else 2 * after, before) for place, (before, after) in enumerate(pairs)]
+        ups = [
+            (after if after == 512 and place == 7 else 2 * after, before) for place, (before, after) in enumerate(pairs)
+        ]
         self.up = nn.ModuleList([nn.ConvTranspose2d(before, after, 4, 2, 1) for before, after in ups])
         self.norms = nn.ModuleList([nn.BatchNorm2d(before) for before, _ in pairs])
         self.others = nn.ModuleList([nn.BatchNorm2d(after) for _, after in pairs])
@@ -965,7 +970,7 @@ def _hifigan(size: tuple[int, ...]) -> Lived:
     def periods() -> nn.Module:
         widths = (1, 32, 128, 512, 1024)
         parts: list[nn.Module] = []
-        for before, after in zip(widths, widths[1:], strict=False):
+        for before, after in pairwise(widths):
             parts += [nn.Conv2d(before, after, (5, 1), (3, 1), (2, 0)), nn.LeakyReLU(0.1)]
         parts += [nn.Conv2d(1024, 1024, (5, 1), 1, (2, 0)), nn.LeakyReLU(0.1), nn.Conv2d(1024, 1, (3, 1), 1, (1, 0))]
         return nn.Sequential(*parts)

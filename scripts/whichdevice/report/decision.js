@@ -45,11 +45,10 @@ const decision = (() => {
   // Steps of a script as people run them; a measured device's are as they were measured.
   function livedDraws({ rows, normals, limits, floor, lived }, steps) {
     if (!lived) return steps;
-    const slower = draws(rows.map((row) => ({ ...row, host_time: lived.host * row.host_time })), normals, limits, 0);
-    const times = normal(normals, "lived").map((z) =>
-      lived.factor * Math.exp(Math.round(lived.log_sd * z * limits.digits) / limits.digits));
-    return steps.map((own, place) =>
-      own && !rows[place].is_here ? slower[place].map((step, n) => Math.max(step * times[n], floor)) : own);
+    const clean = draws(rows, normals, limits, 0), luck = normal(normals, "lived");
+    const times = luck.map((z) => Math.exp(Math.round(lived * z * limits.digits) / limits.digits));
+    return steps.map((own, place) => own && !rows[place].is_here
+      ? clean[place].map((step, n) => Math.max(step * rows[place].lived * times[n], floor)) : own);
   }
 
   // The reader's price of a row, which is exact.
