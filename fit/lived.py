@@ -301,8 +301,9 @@ def main() -> None:
     found = {name: LeftOut.of(reports, model) for name, model in MODELS.items()}
     constants = fitted(reports)
     sd = spread(next(iter(found.values())).logs, reports.weight)
-    numbers = (float(f"{value:.4g}") for value in (math.exp(constants[0]), constants[1], math.exp(constants[2]), sd))
-    habits = Habits(*numbers, len(reports.rows), len(set(reports.groups)))
+    numbers = math.exp(constants[0]), constants[1], math.exp(constants[2]), sd
+    factor, kernel, reads, log_sd = (float(f"{value:.4g}") for value in numbers)
+    habits = Habits(factor, kernel, reads, log_sd, len(reports.rows), len(set(reports.groups)))
     HABITS.write_text(json.dumps(habits.to_dict(), indent=1) + "\n", encoding="utf-8")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     generated = "\n".join(_page(reports, found, habits))

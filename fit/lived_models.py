@@ -45,6 +45,13 @@ def _timm(name: str, size: tuple[int, ...] = (), **options: Any) -> Any:
     return timm.create_model(name, **sized, **options)
 
 
+def _config(name: str, **fields: Any) -> Any:
+    """Return a configuration of Transformers, whose attention is written out where nothing else is said."""
+    import transformers
+
+    return getattr(transformers, f"{name}Config")(**{"attn_implementation": "eager", **fields})
+
+
 def images(n: int, size: tuple[int, ...], channels: int = 3) -> Tensor:
     """Return images of [n, channels, height, width]."""
     return torch.zeros(n, channels, size[0], size[-1])
@@ -151,8 +158,7 @@ def _bert(heads: str, **fields: Any) -> Callable[[tuple[int, ...]], Lived]:
         length = size[0]
 
         def build() -> Any:
-            config = transformers.BertConfig(**{"attn_implementation": "eager", **fields})
-            return getattr(transformers, f"BertFor{heads}")(config)
+            return getattr(transformers, f"BertFor{heads}")(_config("Bert", **fields))
 
         def loss(module: Any, batch: Any) -> Any:
             words, of_each = batch
@@ -175,7 +181,7 @@ def _gpt2(size: tuple[int, ...], plain: bool = False, **fields: Any) -> Lived:
 
     def build() -> Any:
         way = "eager" if plain else "sdpa"
-        config = transformers.GPT2Config(vocab_size=50304, n_positions=size[0], attn_implementation=way, **fields)
+        config = _config("GPT2", vocab_size=50304, n_positions=size[0], attn_implementation=way, **fields)
         config.use_cache = False
         return transformers.GPT2LMHeadModel(config)
 
@@ -198,10 +204,8 @@ def _electra(size: tuple[int, ...]) -> Lived:
     import transformers
 
     def config(hidden: int, heads: int) -> Any:
-        return transformers.ElectraConfig(
-            embedding_size=128, hidden_size=hidden, num_attention_heads=heads, intermediate_size=4 * hidden,
-            attn_implementation="eager",
-        )  # fmt: skip
+        sizes = {"hidden_size": hidden, "num_attention_heads": heads, "intermediate_size": 4 * hidden}
+        return _config("Electra", embedding_size=128, **sizes)
 
     class Both(nn.Module):
         def __init__(self) -> None:
@@ -331,7 +335,7 @@ def _barlow(size: tuple[int, ...]) -> Lived:
 def _mae(size: tuple[int, ...]) -> Lived:
     import transformers
 
-    config = transformers.ViTMAEConfig(**LARGE, image_size=size[0], attn_implementation="eager")
+    config = _config("ViTMAE", **LARGE, image_size=size[0])
     return Lived(
         lambda: transformers.ViTMAEForPreTraining(config), lambda n: images(n, size), lambda module, x: module(x).loss
     )
@@ -673,16 +677,16 @@ def _nerf(size: tuple[int, ...], fine: str) -> Lived:
 
         def forward(self, origins: Tensor, views: Tensor) -> Tensor:
             depths = torch.linspace(2, 6, size[0]) + torch.rand(len(origins), size[0])
-            found = self.coarse(origins[:, None] + views[:, None] * depths[..., None], views)
-            colours, weights = self.rendered(*found, depths)
+            seen, densities = self.coarse(origins[:, None] + views[:, None] * depths[..., None], views)
+            colours, weights = self.rendered(seen, densities, depths)
             total = (colours - origins).pow(2).mean()
             if self.fine is None:
                 return total
             sums = torch.cumsum((weights + 1e-5) / (weights + 1e-5).sum(1, keepdim=True), 1).detach()
             places = torch.searchsorted(sums, torch.rand(len(origins), int(fine) - size[0])).clamp(max=size[0] - 1)
             more, _ = torch.sort(torch.cat([depths, torch.gather(depths, 1, places)], 1), 1)
-            found = self.fine(origins[:, None] + views[:, None] * more[..., None], views)
-            return total + (self.rendered(*found, more)[0] - origins).pow(2).mean()
+            seen, densities = self.fine(origins[:, None] + views[:, None] * more[..., None], views)
+            return total + (self.rendered(seen, densities, more)[0] - origins).pow(2).mean()
 
     return Lived(Rays, lambda n: (torch.zeros(n, 3), torch.zeros(n, 3)), lambda module, rays: module(*rays))
 
@@ -1054,7 +1058,7 @@ def _wav2vec2(size: tuple[int, ...]) -> Lived:
     class Masked(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            config = transformers.Wav2Vec2Config(mask_time_prob=0.0, layerdrop=0.0, attn_implementation="eager")
+            config = _config("Wav2Vec2", mask_time_prob=0.0, layerdrop=0.0)
             self.body, self.last = transformers.Wav2Vec2Model(config), nn.Linear(768, 256)
             self.codes = nn.Linear(512, 640)
 
