@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any
 
-from fit import energy, language_models, tpu
+from fit import energy, language_models, lived, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -60,6 +60,7 @@ def main() -> None:
     write(card, SCORECARD)
     tpu.main()
     energy.main()
+    lived.main()
     decided = decisions({"models": found["models"], "model, chip and author": strangers(published, whole)})
     write(decided, RECORD)
     write_page(found, card, decided)

@@ -50,8 +50,8 @@ def test_a_source_that_is_left_out_is_mostly_inside_the_interval_that_the_others
     reports = lived.Reports(lived.beside())
     scores = {name: lived.LeftOut.of(reports, model).score() for name, model in lived.MODELS.items()}
     best = next(iter(scores.values()))
-    assert best["median"] <= 0.32 and 0.75 <= best["held"] <= 0.9
-    assert all(best["median"] < score["median"] for score in list(scores.values())[1:])
+    assert best["median"] <= 0.35 and 0.7 <= best["held"] <= 0.9
+    assert best["median"] < scores["naive: the clean step"]["median"]
 
 
 def test_hours_of_a_script_are_lived_hours_and_wider() -> None:
@@ -87,6 +87,11 @@ def test_a_script_shows_whether_each_step_reads_its_loss(line: str, reads: bool)
 
 def test_a_script_without_a_loop_of_its_own_does_not_show_it() -> None:
     assert reads_each_step("trainer.fit(model)") is None and reads_each_step("not Python") is None
+
+
+def test_lived_hours_leave_nothing_out() -> None:
+    left_out = "Not included: loading data, validation."
+    assert left_out in lasting_notes(answer(CARD, habits=None)) and left_out not in lasting_notes(answer(CARD))
 
 
 def test_what_was_measured_here_is_left_as_it_is() -> None:

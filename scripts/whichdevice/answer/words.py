@@ -802,7 +802,7 @@ def lasting_notes(answer: Answer) -> list[str]:
     starts = [row.start_time for row in rows if row.start_time and row.step_time]
     if starts:
         lasting.append(say("start", minutes=f"{max(starts) / 60:.0f}"))
-    if answer.work.mode == "train" and answer.pick is not None:
+    if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
         lasting.append(say("without_validation" if answer.work.floor else "without_data"))
     return lasting
 
