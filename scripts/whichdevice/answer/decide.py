@@ -60,6 +60,7 @@ class Wants:
     here_usd: float | None = None  # an hour of this machine; None: its electricity
     prices: Mapping[str, float] = field(default_factory=dict)  # an hour of a device, by its name: the user's own, exact
     providers: tuple[str, ...] = ()  # that the user can rent from; empty: any
+    effective_batch: int | None = None  # examples between two updates
     interruptions: float | None = None  # times an hour that a spot machine is taken away; None: assumed
     grid: float | None = None  # g of CO2 a kilowatt-hour; None: by region
 
