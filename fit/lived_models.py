@@ -8,6 +8,7 @@ the ones of their papers, without what runs on the host.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ class Lived:
     loss: Callable[[Any, Any], Any]
 
 
-def lived_model(name: str, size: tuple[int, ...], checkpoints: bool = False) -> Lived:
+def lived_model(name: str, size: tuple[int, ...]) -> Lived:
     """Return the model of a row, of examples of `size`; raises KeyError where it is not known."""
     library, _, model = name.partition(":")
     if library == "timm":
@@ -42,6 +43,13 @@ def _timm(name: str, size: tuple[int, ...] = (), **options: Any) -> Any:
 
     sized = {"img_size": size[0]} if re.match("vit|deit|swin", name) and "dynamic_img_size" not in options else {}
     return timm.create_model(name, **sized, **options)
+
+
+def _config(name: str, **fields: Any) -> Any:
+    """Return a configuration of Transformers, whose attention is written out where nothing else is said."""
+    import transformers
+
+    return getattr(transformers, f"{name}Config")(**{"attn_implementation": "eager", **fields})
 
 
 def images(n: int, size: tuple[int, ...], channels: int = 3) -> Tensor:
@@ -150,8 +158,7 @@ def _bert(heads: str, **fields: Any) -> Callable[[tuple[int, ...]], Lived]:
         length = size[0]
 
         def build() -> Any:
-            config = transformers.BertConfig(**{"attn_implementation": "eager", **fields})
-            return getattr(transformers, f"BertFor{heads}")(config)
+            return getattr(transformers, f"BertFor{heads}")(_config("Bert", **fields))
 
         def loss(module: Any, batch: Any) -> Any:
             words, of_each = batch
@@ -174,7 +181,7 @@ def _gpt2(size: tuple[int, ...], plain: bool = False, **fields: Any) -> Lived:
 
     def build() -> Any:
         way = "eager" if plain else "sdpa"
-        config = transformers.GPT2Config(vocab_size=50304, n_positions=size[0], attn_implementation=way, **fields)
+        config = _config("GPT2", vocab_size=50304, n_positions=size[0], attn_implementation=way, **fields)
         config.use_cache = False
         return transformers.GPT2LMHeadModel(config)
 
@@ -197,10 +204,8 @@ def _electra(size: tuple[int, ...]) -> Lived:
     import transformers
 
     def config(hidden: int, heads: int) -> Any:
-        return transformers.ElectraConfig(
-            embedding_size=128, hidden_size=hidden, num_attention_heads=heads, intermediate_size=4 * hidden,
-            attn_implementation="eager",
-        )  # fmt: skip
+        sizes = {"hidden_size": hidden, "num_attention_heads": heads, "intermediate_size": 4 * hidden}
+        return _config("Electra", embedding_size=128, **sizes)
 
     class Both(nn.Module):
         def __init__(self) -> None:
@@ -271,7 +276,7 @@ def _moco(size: tuple[int, ...]) -> Lived:
 
 def _mlp(*widths: int, norm: bool = True) -> nn.Module:
     parts: list[nn.Module] = []
-    for before, after in zip(widths[:-2], widths[1:-1], strict=True):
+    for before, after in pairwise(widths[:-1]):
         parts += [nn.Linear(before, after), *([nn.BatchNorm1d(after)] if norm else []), nn.ReLU()]
     return nn.Sequential(*parts, nn.Linear(*widths[-2:]))
 
@@ -330,7 +335,7 @@ def _barlow(size: tuple[int, ...]) -> Lived:
 def _mae(size: tuple[int, ...]) -> Lived:
     import transformers
 
-    config = transformers.ViTMAEConfig(**LARGE, image_size=size[0], attn_implementation="eager")
+    config = _config("ViTMAE", **LARGE, image_size=size[0])
     return Lived(
         lambda: transformers.ViTMAEForPreTraining(config), lambda n: images(n, size), lambda module, x: module(x).loss
     )
@@ -636,7 +641,9 @@ class Radiance(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(63 if not place else 319 if place == 5 else 256, 256) for place in range(8)])
+        self.layers = nn.ModuleList(
+            [nn.Linear(63 if not place else 319 if place == 5 else 256, 256) for place in range(8)]
+        )
         self.density, self.feature = nn.Linear(256, 1), nn.Linear(256, 256)
         self.view, self.colour = nn.Linear(283, 128), nn.Linear(128, 3)
 
@@ -670,16 +677,16 @@ def _nerf(size: tuple[int, ...], fine: str) -> Lived:
 
         def forward(self, origins: Tensor, views: Tensor) -> Tensor:
             depths = torch.linspace(2, 6, size[0]) + torch.rand(len(origins), size[0])
-            found = self.coarse(origins[:, None] + views[:, None] * depths[..., None], views)
-            colours, weights = self.rendered(*found, depths)
+            seen, densities = self.coarse(origins[:, None] + views[:, None] * depths[..., None], views)
+            colours, weights = self.rendered(seen, densities, depths)
             total = (colours - origins).pow(2).mean()
             if self.fine is None:
                 return total
             sums = torch.cumsum((weights + 1e-5) / (weights + 1e-5).sum(1, keepdim=True), 1).detach()
             places = torch.searchsorted(sums, torch.rand(len(origins), int(fine) - size[0])).clamp(max=size[0] - 1)
             more, _ = torch.sort(torch.cat([depths, torch.gather(depths, 1, places)], 1), 1)
-            found = self.fine(origins[:, None] + views[:, None] * more[..., None], views)
-            return total + (self.rendered(*found, more)[0] - origins).pow(2).mean()
+            seen, densities = self.fine(origins[:, None] + views[:, None] * more[..., None], views)
+            return total + (self.rendered(seen, densities, more)[0] - origins).pow(2).mean()
 
     return Lived(Rays, lambda n: (torch.zeros(n, 3), torch.zeros(n, 3)), lambda module, rays: module(*rays))
 
@@ -924,9 +931,11 @@ class Unet256(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        pairs = list(zip(self.WIDTHS, self.WIDTHS[1:], strict=False))
+        pairs = list(pairwise(self.WIDTHS))
         self.down = nn.ModuleList([nn.Conv2d(before, after, 4, 2, 1) for before, after in pairs])
-        ups = [(after if after == 512 and place == 7 else 2 * after, before) for place, (before, after) in enumerate(pairs)]
+        ups = [
+            (after if after == 512 and place == 7 else 2 * after, before) for place, (before, after) in enumerate(pairs)
+        ]
         self.up = nn.ModuleList([nn.ConvTranspose2d(before, after, 4, 2, 1) for before, after in ups])
         self.norms = nn.ModuleList([nn.BatchNorm2d(before) for before, _ in pairs])
         self.others = nn.ModuleList([nn.BatchNorm2d(after) for _, after in pairs])
@@ -965,7 +974,7 @@ def _hifigan(size: tuple[int, ...]) -> Lived:
     def periods() -> nn.Module:
         widths = (1, 32, 128, 512, 1024)
         parts: list[nn.Module] = []
-        for before, after in zip(widths, widths[1:], strict=False):
+        for before, after in pairwise(widths):
             parts += [nn.Conv2d(before, after, (5, 1), (3, 1), (2, 0)), nn.LeakyReLU(0.1)]
         parts += [nn.Conv2d(1024, 1024, (5, 1), 1, (2, 0)), nn.LeakyReLU(0.1), nn.Conv2d(1024, 1, (3, 1), 1, (1, 0))]
         return nn.Sequential(*parts)
@@ -1049,7 +1058,7 @@ def _wav2vec2(size: tuple[int, ...]) -> Lived:
     class Masked(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            config = transformers.Wav2Vec2Config(mask_time_prob=0.0, layerdrop=0.0, attn_implementation="eager")
+            config = _config("Wav2Vec2", mask_time_prob=0.0, layerdrop=0.0)
             self.body, self.last = transformers.Wav2Vec2Model(config), nn.Linear(768, 256)
             self.codes = nn.Linear(512, 640)
 

@@ -20,7 +20,7 @@ def random_row(chance: random.Random, card: str) -> Row:
     row = Row(
         card, chance.choice(["gpu", "gpu", "tpu"]), FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN,
         rented=True, chip=card, port=chance.random() < 0.1,
-        software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step,
+        software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step, kernels=1000.0,
         price=Price("on_demand", "Cloud"),
         device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
         log_sd_own=chance.uniform(0.01, 0.4), fits=fits >= 0.12, rough=chance.random() < 0.15,
@@ -54,7 +54,7 @@ def random_work(chance: random.Random) -> Work:
     return Work(
         "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
         tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
-        lived=chance.choice([None, None, Habits(1.4, 1.5, 0.3, 1, 1)]),
+        lived=chance.choice([None, None, Habits(1.4, -0.2, 1.2, 0.3, 1, 1)]),
         between=chance.choice([0.0, 0.0, 0.002]),
     )  # fmt: skip
 

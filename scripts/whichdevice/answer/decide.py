@@ -315,13 +315,19 @@ def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray
 
 def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray) -> np.ndarray:
     """Steps as people run them, where the work is a script's; a measured device's are as they were measured."""
-    habits = work.lived
-    if habits is None:
+    if work.lived is None:
         return steps + work.between
-    slower = draws([row if row.is_here else replace(row, host_time=habits.host * row.host_time) for row in rows])
-    logs = np.round(habits.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
-    found = np.maximum(slower * habits.factor * np.exp(logs), work.floor)
+    times = np.array([[lived_times(work, row)] for row in rows])
+    logs = np.round(work.lived.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
+    found = np.maximum(draws(rows) * times * np.exp(logs), work.floor)
     return np.where(np.array([[row.is_here] for row in rows]), steps, found) + work.between
+
+
+def lived_times(work: Work, row: Row) -> float:
+    """Return how many times the clean step a script's takes on a device that is forecast."""
+    if work.lived is None or row.is_here or not row.step_time:
+        return 1.0
+    return work.lived.times(row.step_time, row.kernels, work.reads_loss)
 
 
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:

@@ -17,6 +17,7 @@ from whichdevice.answer.decide import (
     PriceTurn,
     Reason,
     finite,
+    lived_times,
 )
 from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
@@ -257,6 +258,7 @@ class Lived:
     times: float
     low: float
     high: float
+    reads: float | None  # times that it takes because each step reads its loss; None: it does not
 
 
 def lived(answer: Answer) -> Lived | None:
@@ -266,9 +268,8 @@ def lived(answer: Answer) -> Lived | None:
     if habits is None or not options:
         return None
     row = options[0].row
-    times = habits.times(row.device_time or row.step_time or 0.0, row.host_time)
-    half = math.exp(Z80 * habits.log_sd)
-    return Lived(row.card, times, times / half, times * half)
+    times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
+    return Lived(row.card, times, times / half, times * half, habits.reads if answer.work.reads_loss else None)
 
 
 def collecting(answer: Answer) -> float | None:

@@ -67,6 +67,7 @@ class Row:
     chip: str = ""  # rows of one chip have the same own error
     host_time: float = 0.0  # below which no step gets, however fast the device
     host_log_sd: float = 0.0
+    kernels: float = 0.0  # of a step on one device, of a forecast
     prefill_time: float | None = None  # mode generate: the prompts of a batch
     processes: int | None = None
     disturbed: bool = False
@@ -187,6 +188,7 @@ class Work:
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
     between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
     source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
+    reads_loss: bool = True  # whether each step of the script waits for a value from the device, as most do
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length
@@ -507,6 +509,7 @@ def _forecast(expected: Expected) -> Row:
         rough=(forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0),
         host_time=forecast.host_time or 0.0,
         host_log_sd=forecast.host_log_sd or 0.0,
+        kernels=forecast.kernels or 0.0,
         prefill_time=expected.prefill_time,
     )
 

@@ -172,7 +172,8 @@ SENTENCES = {
     "shared": "{count} GPUs (--gpus {count})",
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
-    "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10), which the hours have.",
+    "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
+    "read_less": "; read the loss each 50 steps: {times} times",
     "moved": "Forecasts moved by what was timed on this machine: {devices}.",
     "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
@@ -836,7 +837,8 @@ def lasting_notes(answer: Answer) -> list[str]:
         lasting.append(say("untested", devices=joined(untested, 4)))
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
-        lasting.append(say("lived", **ends))
+        less = say("read_less", times=f"{step.times / step.reads:.1f}") if step.reads else ""
+        lasting.append(say("lived", **ends, less=less))
     if moved := facts.moved(answer):
         moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]
         lasting.append(say("moved", devices=joined(moves, 4)))
@@ -851,7 +853,7 @@ def lasting_notes(answer: Answer) -> list[str]:
     starts = [row.start_time for row in rows if row.start_time and row.step_time]
     if starts:
         lasting.append(say("start", minutes=f"{max(starts) / 60:.0f}"))
-    if answer.work.mode == "train" and answer.pick is not None:
+    if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
         lasting.append(say("without_validation" if answer.work.floor else "without_data"))
     return lasting
 

@@ -1,14 +1,16 @@
 """How long steps take as people run them: Python between kernels, losses that are read, loaders, evaluation.
 
     habits = read_habits()
-    habits.times(device_time, host_time)      # of a clean step, in seconds: how many times as long a lived one takes
+    habits.times(0.1, 800, reads=True)      # of a clean step of 0.1 s and 800 kernels
 
-A clean step runs with its data on the device and nothing between its kernels. A lived one takes `factor` times the
-larger of the device's time and of `host` times the host's. Both, and the interval, are fitted to what people report of
-whole trainings (fit/lived.py); reports of a source were left out for the interval.
+A clean step runs with its data on the device and nothing between its kernels. How much longer a lived one takes depends
+on what the code shows: how long its kernels are on the mean, and whether each step reads its loss. Constants and
+interval are fitted to what people report of whole trainings (fit/lived.py); sources were left out for the interval.
 """
 
+import ast
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -17,6 +19,7 @@ from typing import Any, Self
 
 from whichdevice.errors import StudyError
 
+KERNEL = 2e-4  # seconds of a kernel on the mean
 HABITS = Path(__file__).with_name("lived.json")
 
 
@@ -24,15 +27,18 @@ HABITS = Path(__file__).with_name("lived.json")
 class Habits:
     """How lived steps differ from clean ones."""
 
-    factor: float  # of the time, whatever decides it
-    host: float  # times the host's time, before the factor
+    factor: float  # of the time, of a step whose kernels take KERNEL on the mean and whose loss nothing reads
+    kernel: float  # power of the mean time of a kernel over KERNEL
+    reads: float  # times that, where each step reads its loss
     log_sd: float  # of the logarithm of a lived step's time, as 80 % of reports that were left out have it
     reports: int
     sources: int
 
-    def times(self, device_time: float, host_time: float = 0.0) -> float:
-        """How many times the clean step a lived one takes."""
-        return self.factor * max(device_time, self.host * host_time) / max(device_time, host_time)
+    def times(self, step_time: float, kernels: float, reads: bool = True) -> float:
+        """How many times the clean step a lived one takes; `reads` whether it reads its loss, as most do."""
+        constants = (math.log(self.factor), self.kernel, math.log(self.reads))
+        values = zip(constants, shows(step_time, kernels, reads), strict=True)
+        return math.exp(sum(constant * value for constant, value in values))
 
     def to_dict(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
@@ -51,3 +57,37 @@ def read_habits(path: Path = HABITS) -> Habits:
         return Habits.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise StudyError(f"{path.name}: cannot be read: {error}; `python -m fit.lived` writes it") from None
+
+
+def shows(step_time: float, kernels: float, reads: bool) -> tuple[float, float, float]:
+    """What the constants are multiplied with: 1, the log of a kernel's mean time, whether the loss is read."""
+    return 1.0, math.log(step_time / kernels / KERNEL) if kernels else 0.0, float(reads)
+
+
+def reads_each_step(code: str) -> bool | None:
+    """Whether each step of a script reads a value from the device; None: no loop with a backward pass is seen.
+
+    What an `if` with a remainder (`step % 50 == 0`) decides is read seldom.
+    """
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return None
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While) and "backward" in _called(node)]
+    inner = [loop for loop in loops if not any(other is not loop and other in ast.walk(loop) for other in loops)]
+    return any(READS & _called(loop, often=True) for loop in inner) if inner else None
+
+
+READS = {"item", "tolist", "numpy", "synchronize", "set_postfix"}  # methods that wait for the device
+
+
+def _called(node: ast.AST, often: bool = False) -> set[str]:
+    """Names of methods that are called below a node; those that are called `often`, at each step."""
+    found = set()
+    for child in ast.iter_child_nodes(node):
+        seldom = isinstance(child, ast.If) and any(isinstance(part, ast.Mod) for part in ast.walk(child.test))
+        if not (often and seldom):
+            found |= _called(child, often)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        found.add(node.func.attr)
+    return found

@@ -29,6 +29,7 @@ from whichdevice.answer.decide import (
     SLACK,
     SURE,
     TOSS_UP,
+    lived_times,
     taken_away,
 )
 from whichdevice.answer.interruptions import BACK_TIME, HOPELESS, MAX_POWER, SAVE_TIME, state_time
@@ -76,7 +77,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "unit": work.unit,
         "units_per_step": work.units_per_step,
         "floor": work.floor,
-        "lived": work.lived and work.lived.to_dict(),
+        "lived": work.lived and work.lived.log_sd,
         "between": work.between,
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
@@ -120,7 +121,7 @@ def in_order(answer: Answer) -> list[Option]:
 
 def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     """Return the normal numbers that times and prices of these rows are drawn from, and their order for each part."""
-    parts: dict[tuple[str, ...], None] = {("market",): None} | ({("lived",): None} if lived else {})
+    parts: dict[tuple[str, ...], None] = dict.fromkeys([("market",), *([("lived",)] if lived else [])])
     for row in rows:
         if row.step_time:
             software = _software(row)
@@ -146,6 +147,7 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
         "watts_log_sd": row.power and row.power.log_sd,
         "grid": row.grid.g_per_kwh,
         "grid_log_sd": row.grid.log_sd,
+        "lived": lived_times(answer.work, row),
         "taken_rate": taken.rate if taken else 0.0,
         "state_time": state_time(row.state_bytes),
         "software": _software(row),
