@@ -86,3 +86,12 @@ def test_a_log_is_taken_where_it_is_busiest() -> None:
     requests = Requests.logged(100, arrivals, prompts, answers)
     assert requests.prompts.mean() == 900
     assert requests.rate > 10
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_log_of_two_short_requests_has_times() -> None:
+    """A short log is repeated; answers of one token have the time of an iteration."""
+    requests = Requests.logged(100, [0.0, 10.0], [50, 50], [1, 1])
+    assert len(requests.prompts) >= 60
+    times = simulate(engines(), np.array([0.5]), requests)
+    assert times.tpot["p90"][0] == pytest.approx(STEP)
