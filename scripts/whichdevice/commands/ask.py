@@ -80,11 +80,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
     add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
+    add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
+    add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
+    add("--badge", type=Path, metavar="FILE.svg", help="also write hours, USD, kWh and device as a small picture")
 
 
 def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = MODES) -> None:
@@ -114,14 +117,15 @@ def run(args: argparse.Namespace) -> int:
     if args.python is not None:
         return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
-    if args.html is not None and not args.html.absolute().parent.is_dir():
-        raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
+    for name, path in (("--html", args.html), ("--badge", args.badge)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
     if args.mode == "serve":
         return run_serving(args, lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1])
     refuse_serving_options(args)
     if args.here:
         return try_here(question_of(args))
-    return show(question_of(args), args.html, args.json, Screen(args.all, args.energy))
+    return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
 
 
 def question_of(args: argparse.Namespace) -> "Question":
@@ -140,7 +144,7 @@ def question_of(args: argparse.Namespace) -> "Question":
         precision=args.precision,
         options=given_options(args.option),
         backend=args.backend,
-        largest=args.largest,
+        largest=args.largest or args.explain or args.effective_batch is not None,
         exact=args.exact,
         measuring=not args.no_measuring,
         again=args.again,
@@ -148,20 +152,24 @@ def question_of(args: argparse.Namespace) -> "Question":
     )
 
 
-def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen") -> int:
-    """Print the answer of a question, and write it as a page."""
+def show(question: "Question", page: Path | None, picture: Path | None, as_json: bool, screen: "Screen") -> int:
+    """Print the answer of a question, and write it as a page and as a badge."""
     from whichdevice.answer import words
+    from whichdevice.files import write_atomically
+    from whichdevice.report.badge import badge
 
     asked, answers = answered(question, screen if screen.live and not as_json else None)
     if page is not None:
         write_page(answers, page, screen.everything)
+    if picture is not None:
+        write_atomically(badge(answers[0]), picture)
     if as_json:
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
-    written = f"Page: {page}" if page else None
-    screen.show(answers, list(filter(None, [kept, written])), asked.left.rows)
+    written = [f"{name}: {path}" for name, path in (("Page", page), ("Badge", picture)) if path]
+    screen.show(answers, [*filter(None, [kept]), *written], asked.left.rows)
     return 0
 
 
@@ -347,7 +355,7 @@ def wants_of(args: argparse.Namespace) -> "Wants":
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
         here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
         port=takes_ports(args.model, args.devices, args.option), interruptions=rate_of(args.interruptions),
-        grid=grams_of(args.grid),
+        grid=grams_of(args.grid), effective_batch=at_least_one("--effective-batch", args.effective_batch),
     )  # fmt: skip
 
 
