@@ -77,6 +77,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "units_per_step": work.units_per_step,
         "floor": work.floor,
         "lived": work.lived and work.lived.to_dict(),
+        "between": work.between,
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
         "title": words.title(answer, "{amount}"),
@@ -123,9 +124,9 @@ def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     for row in rows:
         if row.step_time:
             software = _software(row)
-            parts |= dict.fromkeys([("shared", software), ("own", software, row.chip), ("price", row.market)])
+            named: list[tuple[str, ...]] = [("shared", software), ("own", software, row.chip), ("price", row.market)]
+            parts |= dict.fromkeys(named + [("taken",)] * row.spot)
             parts |= {("host", software): None} if row.host_time else {}
-            parts |= {("taken",): None} if row.spot else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
 
