@@ -14,7 +14,7 @@ import json
 import sys
 from typing import Any
 
-from fit import energy, language_models, test_set, tpu
+from fit import energy, language_models, serving, test_set, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -62,9 +62,10 @@ def main() -> None:
     card["fair test"] = fair_test(published, whole, models, new, "--blind" in sys.argv)
     write(card, SCORECARD)
     tpu.main()
+    serving.main()
     energy.main()
-    tested = test_set.as_forecasts(test_set.scored())
-    decided = decisions({"models": found["models"], "model, chip and author": new}, tested)
+    left_out = {"models": found["models"], "model, chip and author": new}
+    decided = decisions(left_out, test_set.as_forecasts(test_set.scored()))
     write(decided, RECORD)
     write_page(found, card, decided)
     test_set.main()

@@ -276,7 +276,7 @@ def test_a_free_week_that_is_too_short_is_waited_for() -> None:
 def test_a_spot_machine_is_a_row_where_it_is_asked_for_and_else_a_sentence() -> None:
     rows, heavy = (here(), FAST, MIDDLE, SPOT), replace(SIZE, **HEAVY)
     plain, asked = answer(*rows, wants=heavy), answer(*rows, wants=replace(heavy, spot=True))
-    said = "Cheaper where it may be taken away at any moment: H100, 2.6 h, USD 2.02 (--spot)."
+    said = "Cheaper where it may be taken away at any moment: H100, 2.6 h, USD 2.03 (--spot)."
     assert said in notes(plain) and said not in notes(asked)
     assert "H100, spot" not in " ".join(text(plain)) and "▶ H100, spot" in " ".join(text(asked))
     assert lines(asked)[0].startswith("Rent a spot H100 (Cloud): 2.6 h")

@@ -26,7 +26,7 @@ Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
 Not included: loading data, validation.
-Cheaper where it may be taken away at any moment: H100, 2.6 h, USD 2.02 (--spot).
+Cheaper where it may be taken away at any moment: H100, 2.6 h, USD 2.03 (--spot).
 """,
     "an hour": """\
 net · 300 million images · batch 100 · float32 here, mixed 16 bits elsewhere
@@ -52,13 +52,13 @@ Several GPUs that share the batch may end in time: --gpus 2,4.
     "a spot machine": """\
 net · 300 million images · batch 100 · float32 here, mixed 16 bits elsewhere
 
-Rent a spot H100 (Cloud): 2.6 h [1.8–3.7 h] instead of 3.5 days here, USD 2.02 [1.40–2.94].
+Rent a spot H100 (Cloud): 2.6 h [1.7–3.7 h] instead of 3.5 days here, USD 2.03 [1.39–2.95].
 Cheapest of 3 that end within 24 h; that is sure.
 It may be taken away at any moment, 5 % an hour (assumed): save every 14 min. On demand: USD 7.50
 (Cloud).
 
   device        fits, GB  a step       300 million images               USD  source
-▶ H100, spot                3 ms        2.6 h [1.8–3.7 h]  2.02 [1.40–2.94]  forecast
+▶ H100, spot                3 ms        2.6 h [1.7–3.7 h]  2.03 [1.39–2.95]  forecast
   this machine            100 ms  3.5 days [3.4–3.5 days]  2.50 [2.47–2.53]  measured
   L40S                     10 ms         8.3 h [5.7–12 h]  6.67 [4.55–9.76]  forecast
   H100                      3 ms        2.5 h [1.7–3.6 h]    7.50 [5.16–11]  forecast

@@ -51,7 +51,7 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Processes and compilers are played: `measured` are the records made, `asked` the programs; an L4 has none."""
-    seen = SimpleNamespace(measured=[], asked=[], status="ok", needed=2e9)
+    seen = SimpleNamespace(measured=[], asked=[], status="ok", needed=2e9, draft=False)
 
     def measure(config: Path, path: Path, *_: Any) -> Record:
         study = read_study(config)
@@ -65,7 +65,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return record
 
     def compile_programs(
-        requests: list[ProgramRequest], log: Path | None, on_record: Any, waits: bool
+        requests: list[ProgramRequest], log: Path | None, on_record: Any, waits: bool, on_draft: Any = None
     ) -> list[CompiledRecord]:
         seen.asked += requests
         missing = max(seen.needed - 15e9, 0) or None
@@ -78,6 +78,8 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         found = [
             CompiledRecord(asked=each, code_hash="0", **(bad if each.device == "L4" else good)) for each in requests
         ]
+        if seen.draft and on_draft is not None:
+            on_draft(found[0])
         for number, record in enumerate(found):
             on_record(number, record)
         return found
@@ -122,6 +124,8 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
         (["matmul", "--mode", "predict"], "--mode predict: matmul is a single operation"),
         (["decoder", "--mode", "generate", "--backend", "torch"], "config: workloads.decoder.backend: mode generate"),
         ([MODEL, "--html", "no/such/folder/a.html"], "--html no/such/folder/a.html: no folder"),
+        ([MODEL, "--badge", "no/such/folder/a.svg"], "--badge no/such/folder/a.svg: no folder"),
+        ([MODEL, "--effective-batch", "0"], "--effective-batch 0: a number of at least 1 is needed"),
     ],
 )
 def test_wrong_input_is_one_line_before_anything_runs(
@@ -279,6 +283,19 @@ def test_rows_are_drawn_as_programs_are_known_and_the_first_stands_for_the_other
     for name in ("A100 SXM 80GB", "T4", "H100 SXM", "TPU v5e"):
         assert name in first and name in second
     assert "A first answer, from forecasts alone." in first and "A first answer" not in last
+
+
+def test_a_draft_is_drawn_before_any_program_is_known(
+    played: SimpleNamespace, project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("LINES", "60")
+    played.draft = True
+    call = ["ask", str(project_root / MODEL), "--devices", "A100,T4,H100", "--no-measuring", "--badge", "a.svg"]
+    assert main(call) == 0
+    first, *_, last = capsys.readouterr().out.split("\033[J")
+    assert all(name in first for name in ("A100 SXM 80GB", "T4", "H100 SXM")) and "A first answer" in first
+    assert "Badge: a.svg" in last and "training: " in Path("a.svg").read_text(encoding="utf-8")
 
 
 def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:

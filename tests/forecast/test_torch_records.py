@@ -12,6 +12,7 @@ from whichdevice.commands.ask import targets_of
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced
 from whichdevice.forecast.torch.trace import trace_step
@@ -228,3 +229,23 @@ def test_a_trace_lends_a_tpu_nothing(tmp_path):
     asked = on_gpu[0].asked
     assert provisional(asked.model_copy(update={"device": "L4"}), on_gpu) is not None
     assert provisional(asked.model_copy(update={"device": "TPU v5e"}), on_gpu) is None
+
+
+def test_the_named_batch_is_as_fast_as_any_that_fits(tmp_path):
+    asked = request(tmp_path, width=1024, batch_size=8, largest_batch=True)
+    traced, target = Traced(asked), find_target("T4")
+    _, _, facts, work = traced.record(asked, target)
+    assert [one.batch for one in facts.passes[:5]] == [1, 2, 4, 8, 16] and facts.pass_batch == 8
+    assert next(one.time for one in facts.passes if one.batch == 8) == pytest.approx(1)
+    least = min(one.time for one in facts.passes)
+    named = min((one for one in facts.passes if one.time <= 1.02 * least), key=lambda one: one.batch)
+    one = forecast_step(work, target.row, "train").seconds / 8
+    others = [forecast_step(traced.trace(size).work, target.row, "train").seconds / size for size in (48, 384, 3000)]
+    assert named.time * one <= 1.03 * min(others)
+
+
+def test_what_makes_a_step_faster_is_named_where_it_is_asked_for(tmp_path):
+    _, _, facts, _ = record_of(request(tmp_path, width=512, largest_batch=True))
+    assert {"torch.compile", "a fused optimiser"} <= {change.name for change in facts.faster}
+    assert all(0 < change.time < 1 and change.log_sd for change in facts.faster)
+    assert record_of(request(tmp_path, width=512))[2].faster == []

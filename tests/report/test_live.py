@@ -103,6 +103,17 @@ def test_a_budget_typed_by_keyboard_changes_the_pick_and_the_address(opened: Any
     assert opened.inner_text("tr.pick th") == pick.device and "budget=4" in opened.url
 
 
+def test_a_slider_moves_a_price_and_with_it_the_pick(opened: Any) -> None:
+    opened.click("summary:has-text('Prices and devices')")
+    before, slider = opened.inner_text("tr.pick th"), "input[data-of='price H100']"
+    opened.fill(slider, "-1")
+    pick = decided(Wants(prices={"H100": 0.3})).pick
+    assert opened.input_value("[name='price H100']") == "0.300" and "price+H100=0.300" in opened.url
+    assert pick is not None and opened.inner_text("tr.pick th") == pick.device != before
+    opened.fill(slider, "0")
+    assert opened.inner_text("tr.pick th") == before and "price+H100" not in opened.url
+
+
 @pytest.mark.parametrize(
     "opened", [{"hash": "units=1000000000&deadline=240&price%20T4=0.001", "width": 390}], indirect=True
 )

@@ -60,6 +60,7 @@ class Wants:
     here_usd: float | None = None  # an hour of this machine; None: its electricity
     prices: Mapping[str, float] = field(default_factory=dict)  # an hour of a device, by its name: the user's own, exact
     providers: tuple[str, ...] = ()  # that the user can rent from; empty: any
+    effective_batch: int | None = None  # examples between two updates
     interruptions: float | None = None  # times an hour that a spot machine is taken away; None: assumed
     grid: float | None = None  # g of CO2 a kilowatt-hour; None: by region
 
@@ -316,11 +317,11 @@ def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray) -> np.ndarra
     """Steps as people run them, where the work is a script's; a measured device's are as they were measured."""
     habits = work.lived
     if habits is None:
-        return steps
+        return steps + work.between
     slower = draws([row if row.is_here else replace(row, host_time=habits.host * row.host_time) for row in rows])
     logs = np.round(habits.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
     found = np.maximum(slower * habits.factor * np.exp(logs), work.floor)
-    return np.where(np.array([[row.is_here] for row in rows]), steps, found)
+    return np.where(np.array([[row.is_here] for row in rows]), steps, found) + work.between
 
 
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:

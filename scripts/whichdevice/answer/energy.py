@@ -87,8 +87,8 @@ def board_share(decodes: bool, operations: float, nbytes: float, devices: int) -
 def features(decodes: bool, operations: float, nbytes: float, devices: int) -> list[float]:
     """Return what the share depends on; beyond what was measured it stays at the end of that."""
     ends = constants()["decodes" if decodes else "passes"]
-    return terms(decodes, *(min(max(x, low), high) for x, (low, high) in zip((operations, nbytes), ends, strict=True)),
-                 min(devices, 8))  # fmt: skip
+    operations, nbytes = (min(max(x, low), high) for x, (low, high) in zip((operations, nbytes), ends, strict=True))
+    return terms(decodes, operations, nbytes, min(devices, 8))
 
 
 def terms(decodes: bool, operations: float, nbytes: float, devices: int) -> list[float]:

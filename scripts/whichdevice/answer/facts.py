@@ -26,10 +26,13 @@ MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price
 MAX_DAYS = 365  # of a deadline that is worth a sentence
 MAX_CHANGES = 4
+MOST = 0.5  # of the time, from which on an environment decides
+ODD_SECONDS, ODD_USD = 365 * DAY, 1e5  # of a training, beyond which its size may be misread
 NOTICEABLE = 0.02  # move of a forecast that is worth a line
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 TURNS_NEAR = 1.5  # times today's price, up to which the price at which an answer turns is worth a line
+ALIKE = 0.01  # of the time of an example: a larger batch has to save more
 BUYING_SHARE = 0.1  # of the hours from which on buying is cheaper: a shorter training is no reason to buy
 
 
@@ -113,6 +116,41 @@ def with_room(answer: Answer) -> Option | None:
     others = [option for option in answer.choices if not option.row.memory_tight]
     timely = [option for option in others if option.timely] or others
     return min(timely, key=lambda option: math.inf if option.usd is None else option.usd, default=None)
+
+
+@dataclass(frozen=True)
+class Running:
+    """How to run a training: examples of a pass over all devices, passes between two updates, and the rest."""
+
+    batch: int
+    passes: int
+    checkpointing: bool
+    workers: int | None  # that load data, where that is known
+    time: float  # of an example, over that of the step that was asked for
+    largest: int | None = None  # examples of a pass that fit, where that was asked for
+
+
+def running(answer: Answer) -> Running | None:
+    """Return how to run the pick: the smallest batch that is nearly the fastest, of the passes that are known.
+
+    None where it runs as it was asked for.
+    """
+    pick, work = answer.pick, answer.work
+    if pick is None or work.mode != "train" or pick.row.pass_batch is None:
+        return None
+    row, batch = pick.row, pick.row.pass_batch * pick.row.devices
+    in_passes = batch < work.batch  # so an update is of the whole batch
+    wanted = answer.wants.effective_batch or (work.batch if in_passes else None)
+    workers = work.pipeline_workers if work.pipeline_rate else None
+    usable = [one for one in row.passes if not (wanted or 0) % (one["batch"] * row.devices)]
+    if not usable:
+        run = Running(batch, max(1, (wanted or work.batch) // batch), row.checkpointing, workers, 1.0)
+        return run if run.passes > 1 or run.checkpointing else None
+    least = min(one["time"] for one in usable)
+    best = min((one for one in usable if one["time"] <= least * (1 + ALIKE)), key=lambda one: one["batch"])
+    batch = best["batch"] * row.devices
+    light, largest = bool(best["checkpointing"]), max(one["batch"] for one in row.passes) * row.devices
+    return Running(batch, max(1, (wanted or 0) // batch), light, workers, best["time"], largest)
 
 
 @dataclass(frozen=True)
@@ -233,6 +271,21 @@ def lived(answer: Answer) -> Lived | None:
     return Lived(row.card, times, times / half, times * half)
 
 
+def collecting(answer: Answer) -> float | None:
+    """Return the share of the pick's time in which a script collects frames; None where it is not most of it."""
+    pick, work = answer.pick, answer.work
+    if pick is None or not pick.seconds or not work.between:
+        return None
+    share = answer.amount.units / work.units_per_step * work.between / pick.seconds
+    return share if share >= MOST else None
+
+
+def is_odd(answer: Answer) -> bool:
+    """Return whether a script alone says how long its training is, and that is very long or dear."""
+    pick = answer.pick
+    return bool(answer.work.source and pick and ((pick.seconds or 0) > ODD_SECONDS or (pick.usd or 0) > ODD_USD))
+
+
 def untested(answer: Answer) -> list[str]:
     """Return the cards whose kind or model no published times tested."""
     return [row.card for row in answer.work.rows if row.step_time and not row.known and row.price.kind != "free"]
@@ -319,14 +372,17 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         return None if option is None else option.device
 
     limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
-    step = lived(answer)
+    run, step = running(answer), lived(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
+        "running": run and asdict(run),
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
         "lived_step": step and asdict(step),
+        "collecting": collecting(answer),
+        "odd": is_odd(answer),
         "step_notes": step_notes(answer),
         "spot_offer": named(cheaper(answer, Reason.SPOT)),
         "port_offer": named(cheaper(answer, Reason.PORT)),

@@ -81,6 +81,10 @@ class Row:
     feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting and time (of an example, over today's)
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
     devices: int = 1
+    faster: tuple[Mapping[str, Any], ...] = ()  # name, time (of a step, over today's) and its log_sd
+    passes: tuple[Mapping[str, Any], ...] = ()  # batch, checkpointing, memory_needed and time (of an example)
+    pass_batch: int | None = None  # examples of one pass, of a traced step
+    checkpointing: bool = False
     largest_batch: int | None = None
     usd_per_hour: float | None = None
     usd_log_sd_shared: float = 0.0  # of the logarithm of the price: a provider is dear for all of its devices
@@ -181,6 +185,8 @@ class Work:
     written_workers: int = 0  # ... which are these
     remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
+    between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
+    source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length
@@ -476,6 +482,10 @@ def _forecast(expected: Expected) -> Row:
         way=forecast.way or "",
         changes=forecast.changes,
         feed=forecast.feed,
+        faster=forecast.faster,
+        passes=forecast.passes,
+        pass_batch=forecast.pass_batch,
+        checkpointing=bool(forecast.checkpointing),
         devices=forecast.devices or 1,
         largest_batch=forecast.largest_batch,
         usd_per_hour=forecast.usd_per_hour,

@@ -23,6 +23,7 @@ from whichdevice.answer.decide import (
     RuledOut,
 )
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
+from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.numbers import between, counted, number, time_words, two, usd_words
 
@@ -115,6 +116,8 @@ SENTENCES = {
     "written": ", {rate} with {workers} as written",
     "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best} for {more}.",
     "no_worker": "no worker process",
+    "collecting": "Your environment decides: {share} of the time on {device} is collecting; no device changes that.",
+    "odd": "Is it so long? {source} trains on {amount}: name your own with --examples and --epochs, or --steps.",
     "nothing": "No device is left for {workload}: {reasons}.",
     "why": "{devices}: {why}",
     "no_fits": "does not fit",
@@ -202,6 +205,18 @@ SENTENCES = {
     "head_step": "a step",
     "head_generated": "a token",
     "head_whole": "whole training",
+    "badge": "training",
+    "badge_predict": "predictions",
+    "badge_generate": "generation",
+    "running": "Run it as: batch {batch}{passes}, {format}, {checkpointing}{workers}{faster}{largest}.",
+    "running_passes": " × {passes}",
+    "checkpointing": "gradient checkpointing",
+    "no_checkpointing": "no checkpointing",
+    "running_workers": ", {workers} to load data",
+    "running_faster": ": {time} times the time of an example",
+    "running_largest": "; up to {largest} fit",
+    "faster": "Faster on {device}: {changes}.",
+    "faster_change": "{name} {time} times the time [{low}–{high}]",
     "head_energy": "kWh, kg CO2",
     "energy_cell": "{kwh}, {kg}",
     "energy": "Energy of {device}, {evidence}: {kwh}, {kg}: {watts} W with its host; {grid}.",
@@ -299,7 +314,8 @@ def lines(answer: Answer) -> list[str]:
     """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    above = [decision(answer), _why(answer), *_price_turn(answer), *_either(answer)]
+    odd = [say("odd", source=answer.work.source, amount=amount_words(answer))] if facts.is_odd(answer) else []
+    above = [decision(answer), *odd, _why(answer), *_price_turn(answer), *_either(answer)]
     above += [*_fastest(answer), *_with_more_time(answer)]
     above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
     above += [*_avoid(answer), *_size(answer)]
@@ -346,6 +362,11 @@ def _energy_of_decision(answer: Answer, pick: Option) -> str:
 def kwh_of(option: Option) -> str:
     """Return the kilowatt-hours of the whole work."""
     return _used("kwh", option.kwh_low, option.kwh or 0.0, option.kwh_high)
+
+
+def kwh_words(option: Option) -> str:
+    """Return them without an interval."""
+    return say("kwh", number=small(option.kwh or 0.0))
 
 
 def co2_of(option: Option) -> str:
@@ -612,6 +633,8 @@ def _with_more_time(answer: Answer) -> list[str]:
 def waiting(answer: Answer) -> str:
     """Return how long the pick, or else the fastest device, waits for the pipeline; empty where it hardly does."""
     work, limit = answer.work, facts.pipeline(answer)
+    if answer.pick is not None and (share := facts.collecting(answer)) is not None:
+        return say("collecting", share=chance(share), device=answer.pick.row.card)
     if limit is None:
         return ""
     rate = say("rate_of", number=two(limit.rate), unit=work.unit)
@@ -775,7 +798,29 @@ def notes(answer: Answer) -> list[str]:
 def notes_without_command(answer: Answer) -> list[str]:
     """Return the same notes without a command to copy, whose line is never broken."""
     passing = [*_hourly(answer), *_several(answer), *_spot_offer(answer), *_port_offer(answer), *_buying(answer)]
-    return [*memory_words(answer), *lasting_notes(answer), *passing]
+    return [*running_lines(answer), *memory_words(answer), *lasting_notes(answer), *passing]
+
+
+def running_lines(answer: Answer) -> list[str]:
+    """Return how to run the pick, and what makes it faster there, as far as that was asked for."""
+    run, pick = facts.running(answer), answer.pick
+    if run is None or pick is None:
+        return []
+    passes = say("running_passes", passes=run.passes) if run.passes > 1 else ""
+    light = say("checkpointing" if run.checkpointing else "no_checkpointing")
+    workers = "" if run.workers is None else say("running_workers", workers=_workers(run.workers))
+    faster = say("running_faster", time=f"{run.time:.2f}") if abs(run.time - 1) > NEAR else ""
+    first = say(
+        "running", batch=f"{run.batch:,}", passes=passes, format=_format(pick.row), checkpointing=light,
+        workers=workers, faster=faster,
+        largest="" if run.largest is None else say("running_largest", largest=f"{run.largest:,}"),
+    )  # fmt: skip
+    changes = [
+        say("faster_change", name=one["name"], time=f"{one['time']:.2f}", low=f"{low:.2f}", high=f"{high:.2f}")
+        for one in pick.row.faster
+        for low, high in [(one["time"] * math.exp(-Z80 * one["log_sd"]), one["time"] * math.exp(Z80 * one["log_sd"]))]
+    ]
+    return [first] + ([say("faster", device=pick.device, changes="; ".join(changes))] if changes else [])
 
 
 def lasting_notes(answer: Answer) -> list[str]:

@@ -11,7 +11,6 @@ examples:
 
 import argparse
 import json
-import math
 import os
 import re
 import sys
@@ -22,6 +21,18 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.commands.serving import add_serving_arguments, refuse_serving_options, run_serving
+from whichdevice.commands.values import (
+    LARGEST_TIME,
+    NUMBER,
+    at_least_one,
+    gpu_counts,
+    grams_of,
+    positive,
+    prices_of,
+    providers_of,
+    rate_of,
+    usd,
+)
 from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import DEADLINE_HOURS, FORECAST_DEVICES
 from whichdevice.errors import StudyError
@@ -69,11 +80,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
     add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
+    add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
+    add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
     add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
+    add("--badge", type=Path, metavar="FILE.svg", help="also write hours, USD, kWh and device as a small picture")
 
 
 def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = MODES) -> None:
@@ -103,14 +117,15 @@ def run(args: argparse.Namespace) -> int:
     if args.python is not None:
         return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
-    if args.html is not None and not args.html.absolute().parent.is_dir():
-        raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
+    for name, path in (("--html", args.html), ("--badge", args.badge)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
     if args.mode == "serve":
-        return run_serving(args)
+        return run_serving(args, lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1])
     refuse_serving_options(args)
     if args.here:
         return try_here(question_of(args))
-    return show(question_of(args), args.html, args.json, Screen(args.all, args.energy))
+    return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
 
 
 def question_of(args: argparse.Namespace) -> "Question":
@@ -129,7 +144,7 @@ def question_of(args: argparse.Namespace) -> "Question":
         precision=args.precision,
         options=given_options(args.option),
         backend=args.backend,
-        largest=args.largest,
+        largest=args.largest or args.explain or args.effective_batch is not None,
         exact=args.exact,
         measuring=not args.no_measuring,
         again=args.again,
@@ -137,20 +152,24 @@ def question_of(args: argparse.Namespace) -> "Question":
     )
 
 
-def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen") -> int:
-    """Print the answer of a question, and write it as a page."""
+def show(question: "Question", page: Path | None, picture: Path | None, as_json: bool, screen: "Screen") -> int:
+    """Print the answer of a question, and write it as a page and as a badge."""
     from whichdevice.answer import words
+    from whichdevice.files import write_atomically
+    from whichdevice.report.badge import badge
 
     asked, answers = answered(question, screen if screen.live and not as_json else None)
     if page is not None:
         write_page(answers, page, screen.everything)
+    if picture is not None:
+        write_atomically(badge(answers[0]), picture)
     if as_json:
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
-    written = f"Page: {page}" if page else None
-    screen.show(answers, list(filter(None, [kept, written])), asked.left.rows)
+    written = [f"{name}: {path}" for name, path in (("Page", page), ("Badge", picture)) if path]
+    screen.show(answers, [*filter(None, [kept]), *written], asked.left.rows)
     return 0
 
 
@@ -336,7 +355,7 @@ def wants_of(args: argparse.Namespace) -> "Wants":
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
         here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
         port=takes_ports(args.model, args.devices, args.option), interruptions=rate_of(args.interruptions),
-        grid=grams_of(args.grid),
+        grid=grams_of(args.grid), effective_batch=at_least_one("--effective-batch", args.effective_batch),
     )  # fmt: skip
 
 
@@ -354,82 +373,6 @@ def takes_ports(model: str, devices: str | None, options: Sequence[str]) -> bool
     return named or (whole and full_name(model).startswith(PREFIX))
 
 
-def prices_of(given: Sequence[str]) -> dict[str, float]:
-    """Return the prices that the user names, by device; raises StudyError."""
-    from whichdevice.forecast.targets import find_target
-
-    prices = {}
-    for pair in given:
-        name, _, text = pair.rpartition("=")
-        if not name or not re.fullmatch(NUMBER, text) or not 0 < float(text) < LARGEST_USD:
-            raise StudyError(f'--price {pair}: needs DEVICE=USD, e.g. "RTX 4090=0.45"')
-        prices[find_target(name).device] = float(text)
-    return prices
-
-
-def providers_of(text: str | None) -> tuple[str, ...]:
-    """Return the providers that the user names, as the price sheet writes them; raises StudyError on another."""
-    from whichdevice.config.hardware import hardware_rows
-    from whichdevice.errors import did_you_mean
-
-    if text is None:
-        return ()
-    sheet = {offer.provider.casefold(): offer.provider for row in hardware_rows().values() for offer in row.offers}
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := next((name for name in names if name.casefold() not in sheet), None):
-        raise StudyError(f"--providers {unknown}: no price of theirs is known{did_you_mean(unknown, sheet.values())}")
-    return tuple(sheet[name.casefold()] for name in names)
-
-
-def rate_of(text: str | None) -> float | None:
-    """Return how often in an hour a machine is taken away, from 0.1 or 10%; raises StudyError."""
-    if text is None:
-        return None
-    found = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
-    rate = float(found[1]) / (100 if found[2] else 1) if found else math.inf
-    if rate > MAX_RATE:
-        raise StudyError(f"--interruptions {text}: times an hour are needed, e.g. 0.1 or 10%, at most {MAX_RATE:g}")
-    return rate
-
-
-def grams_of(text: str | None) -> float | None:
-    """Return g of CO2 a kilowatt-hour, from a number or the name of a region; raises StudyError."""
-    from whichdevice.config.grids import grids
-    from whichdevice.errors import did_you_mean
-
-    if text is None:
-        return None
-    if re.fullmatch(NUMBER, text.strip()) and float(text) <= MAX_GRAMS:
-        return float(text)
-    if (grid := grids().get(text.strip().casefold())) is None:
-        raise StudyError(f"--grid {text}: g of CO2 a kWh are needed, or a region{did_you_mean(text, list(grids()))}")
-    return grid.g_per_kwh
-
-
-def positive(name: str, value: float | None) -> float | None:
-    """Return a number above 0 or None; raises StudyError."""
-    if value is not None and not 0 < value < LARGEST:
-        raise StudyError(f"{name} {value:g}: a number above 0 is needed")
-    return value
-
-
-def usd(name: str, value: float | None) -> float | None:
-    """Return a price of 0 or more or None; raises StudyError."""
-    if value is not None and not 0 <= value < LARGEST_USD:
-        raise StudyError(f"{name} {value:g}: a price of 0 or more is needed")
-    return value
-
-
-def at_least_one(name: str, value: int | None) -> int | None:
-    """Return a count or None; raises StudyError."""
-    if value is not None and value < 1:
-        raise StudyError(f"{name} {value}: a number of at least 1 is needed")
-    return value
-
-
-LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
-MAX_RATE, MAX_GRAMS = 60.0, 2000.0
-NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
 TIME = re.compile(rf"({NUMBER})\s*(d|h|min|m|s)?")
 
 
@@ -439,17 +382,6 @@ def seconds_of(text: str) -> float:
     if time is None or not 0 < float(time[1]) < LARGEST_TIME:
         raise StudyError(f"--deadline {text}: a time is needed, e.g. 8h, 30min or 3d")
     return float(time[1]) * UNITS[time[2] or "h"]
-
-
-def gpu_counts(text: str) -> tuple[int, ...]:
-    """Return the numbers of GPUs that `--gpus` asks for; raises StudyError."""
-    from whichdevice.forecast.targets import GPU_COUNTS, NODES
-
-    known = {str(count): count for count in (*GPU_COUNTS, *NODES)}
-    names = list(known) if text == "auto" else [name.strip() for name in text.split(",")]
-    if not set(names) <= known.keys():
-        raise StudyError(f"--gpus {text}: {', '.join(known)} are possible, several with commas, or auto")
-    return tuple(known[name] for name in names)
 
 
 def targets_of(

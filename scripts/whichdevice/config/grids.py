@@ -28,7 +28,7 @@ class Grid:
 @cache
 def grids() -> dict[str, Grid]:
     """Return the table by region, under every name of it."""
-    table = {}
+    table: dict[str, Grid] = {}
     with GRIDS.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             names = [line["region"], line["place"], *filter(None, line["also"].split(";"))]

@@ -88,6 +88,14 @@ class Forecast:
     feed: tuple[dict[str, Any], ...] = column(
         "JSON: what keeps a TPU's matrix units idle, what to set instead, and the time of an example then", ()
     )
+    faster: tuple[dict[str, Any], ...] = column(
+        "JSON: what to change so that a step takes less time, the time then over today's and its log spread", ()
+    )
+    passes: tuple[dict[str, Any], ...] = column(
+        "JSON: passes of all sizes that fit: memory, and the time of an example over that of the step", ()
+    )
+    pass_batch: int | None = column("examples of one pass on one device, of a traced step")
+    checkpointing: bool | None = column("whether a traced step computes its activations again")
     largest_batch: int | None = column("largest batch found to fit, confirmed by a compile")
     largest_batch_reason: str | None = column("why none was found, or a much larger one may fit")
     usd_per_hour: float | None = column("on-demand price of these devices, at the median of providers")
@@ -143,13 +151,16 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
         return {}
     same = (
         "memory_needed", "memory_available", "memory_is_lower_bound", "memory_tight", "way", "largest_batch",
-        "largest_batch_reason", "operations", "nbytes", "kernels", "unit", "compile_seconds",
+        "largest_batch_reason", "operations", "nbytes", "kernels", "unit", "compile_seconds", "pass_batch",
+        "checkpointing",
     )  # fmt: skip
     parts = ("weights", "gradients", "optimizer", "activations", "update")
     known = {name: getattr(facts, name) for name in same} | {name: facts.memory_parts.get(name) for name in parts}
     known |= {
         "fits": None if facts.memory_needed is None else facts.memory_missing is None,
-        "changes": tuple(change.model_dump() for change in facts.changes),
+        "changes": tuple(change.model_dump(exclude_none=True) for change in facts.changes),
+        "faster": tuple(change.model_dump() for change in facts.faster),
+        "passes": tuple(one.model_dump() for one in facts.passes),
         "step_notes": tuple(facts.notes),
     }
     if facts.memory_parts and facts.memory_available:

@@ -350,13 +350,15 @@ def script_precision(model: Model) -> str:
 def step_settings(question: Question, batch_at_least: int = 1) -> dict[str, Any]:
     """Return the step that is asked about, as the settings of a config's workload.
 
-    Raises StudyError where its batch is not the script's.
+    Raises StudyError where its batch is not the script's on each GPU.
     """
     from whichdevice.models.framework import KERAS, TORCH
 
     model = question.model
     script = model.found
-    if script is not None and question.batch not in (None, script.batch_size):
+    each = 1 if script is None else script.batch_size
+    batches = {each * count for count in (1, *(question.gpus or ()))}
+    if script is not None and question.batch is not None and question.batch not in batches:
         raise StudyError(
             f"--batch: the batch is the script's, {script.batch_size}: change it there, or by its arguments"
         )

@@ -63,11 +63,21 @@ class Collective(Part):
 
 
 class Change(Part):
-    """A change of a step so that it takes less memory."""
+    """A change of a step so that it takes less memory or time."""
 
     name: str
     memory_needed: float
     time: float  # of a step, over that of the unchanged one
+    log_sd: float | None = None  # of the logarithm of that; None: not asked for
+
+
+class Pass(Part):
+    """A pass of so many examples through a device: what it needs, and the time of an example."""
+
+    batch: Integer
+    checkpointing: bool
+    memory_needed: float
+    time: float  # of an example, over that of the step that was asked for
 
 
 class CompileFacts(Part):
@@ -85,6 +95,10 @@ class CompileFacts(Part):
         default_factory=dict
     )  # of a trace: weights, gradients, optimizer, activations
     changes: list[Change] = Field(default_factory=list)  # of a traced step that does not fit
+    faster: list[Change] = Field(default_factory=list)  # where the largest batch is asked for
+    passes: list[Pass] = Field(default_factory=list)  # where it is asked for: of all sizes that fit
+    pass_batch: Integer | None = None  # examples of one pass of a traced step, on one device
+    checkpointing: bool = False
     arguments: float | None = None
     outputs: float | None = None
     aliased: float | None = None  # outputs in an argument's place, counted once in memory_needed

@@ -80,12 +80,22 @@ const live = (() => {
     if (svg) chart.draw(svg, data.chart, answer, narrow.matches);
   }
 
+  // A slider moves the price in the field beside it, from a tenth to ten times.
+  function slide(form, slider) {
+    const field = form.elements[slider.dataset.of], times = 10 ** Number(slider.value);
+    field.value = times === 1 ? field.defaultValue : (Number(field.defaultValue) * times).toPrecision(3);
+  }
+
   // Makes a section answer its form; `dataOf` gives the data for what the form holds.
   function start(section, place, dataOf) {
     const form = section.querySelector("form"), again = () => show(section, dataOf(form), form);
     form.hidden = false;
     if (restore(form, place) || narrow.matches) again();
-    form.addEventListener("input", () => { keep(form, place); again(); });
+    form.addEventListener("input", ({ target }) => {
+      if (target.dataset.of) slide(form, target);
+      keep(form, place);
+      again();
+    });
     form.addEventListener("submit", (event) => event.preventDefault());
     narrow.addEventListener("change", again);
   }

@@ -97,15 +97,15 @@ class Plan:
         pairs = [(need(few), need(whole)), (few.work.operations, whole.work.operations)]
         return all(abs(one - other) <= SAME * other for one, other in pairs)
 
-    def trace(self, size: int, ways: tuple[str, ...] = ()) -> Trace:
-        """The step of so many examples with these of WAYS."""
+    def trace(self, size: int, ways: tuple[str, ...] = (), like: int | None = None) -> Trace:
+        """The step of so many examples with these of WAYS; by few blocks where a step of `like` examples is that."""
         if (size, ways) not in self._traces:
             ahead = tuple(way for way in ways if way not in AFTERWARDS)
-            by_few = ahead and self._by_few(size)
+            by_few = (ahead or like is not None) and self._by_few(like or size)
             step = self.shallow if by_few and self.shallow is not None else self.step
             for way in ahead:
                 step = WAYS[way](step)
-            trace = self._kept(step, size, ahead) if ahead == ways else self.trace(size, ahead)
+            trace = self._kept(step, size, ahead) if ahead == ways else self.trace(size, ahead, like)
             for way in ways[len(ahead) :]:
                 trace = AFTERWARDS[way](trace)
             self._traces[size, ways] = trace

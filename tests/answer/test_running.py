@@ -1,0 +1,63 @@
+"""How to run the pick: which batch, in how many passes, with checkpointing, and what makes it faster."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from whichdevice.answer import Answer, Wants, facts
+from whichdevice.answer.decide import Amount, decide
+from whichdevice.answer.rows import FORECAST, Price, Row, Work
+from whichdevice.answer.words import as_json, notes
+
+ROW = Row(
+    "A", "gpu", FORECAST, step_time=1.0, chip="A", usd_per_hour=1.0, rented=True, price=Price("on_demand", "Cloud"),
+    precision="bfloat16", software="eager", pass_batch=16,
+)  # fmt: skip
+
+
+def passes(*sizes: tuple[int, float], light: bool = False) -> tuple[dict[str, Any], ...]:
+    return tuple({"batch": n, "checkpointing": light, "memory_needed": 1e9 * n, "time": time} for n, time in sizes)
+
+
+SIZES = passes((4, 2.0), (16, 1.0), (64, 0.6), (128, 0.505), (256, 0.5), (512, 0.5))
+
+
+def answer(row: Row, batch: int = 16, wants: Wants | None = None, **work: Any) -> Answer:
+    whole = Work("net", "net.py", "train", batch, None, "image", float(batch), None, None, (row,), **work)
+    return decide(whole, wants or Wants(), Amount(1e5))
+
+
+def line(asked: Answer) -> str:
+    return next((note for note in notes(asked) if note.startswith("Run it as")), "")
+
+
+def test_the_smallest_batch_that_is_as_fast_as_any() -> None:
+    expected = "Run it as: batch 128, bfloat16, no checkpointing: 0.51 times the time of an example; up to 512 fit."
+    assert line(answer(replace(ROW, passes=SIZES))) == expected
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [(64, "batch 64, bfloat16"), (1024, "batch 128 × 8, bfloat16"), (48, "batch 16 × 3, bfloat16")],
+)
+def test_an_effective_batch_is_taken_in_passes_that_divide_it(batch: int, expected: str) -> None:
+    assert expected in line(answer(replace(ROW, passes=SIZES), wants=Wants(effective_batch=batch)))
+
+
+def test_checkpointing_is_taken_where_it_is_faster_and_workers_are_named() -> None:
+    both = (*passes((16, 1.0)), *passes((64, 0.8), light=True))
+    asked = answer(replace(ROW, passes=both), pipeline_rate=1e4, pipeline_workers=4, written_rate=1e4)
+    assert line(asked).startswith("Run it as: batch 64, bfloat16, gradient checkpointing, 4 workers to load data: 0.80")
+
+
+def test_a_step_in_passes_says_so_and_one_as_it_was_asked_for_says_nothing() -> None:
+    assert line(answer(ROW)) == ""
+    assert line(answer(ROW, 64)) == "Run it as: batch 16 × 4, bfloat16, no checkpointing."
+    assert as_json(answer(ROW, 64))["running"]["passes"] == 4
+
+
+def test_changes_have_a_factor_with_its_interval() -> None:
+    changed = replace(ROW, passes=SIZES, faster=({"name": "torch.compile", "time": 0.5, "log_sd": 0.2},))
+    assert "Faster on A: torch.compile 0.50 times the time [0.39–0.65]." in notes(answer(changed))
+    assert facts.running(answer(changed)) is not None
