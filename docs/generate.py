@@ -159,9 +159,7 @@ def download() -> str:
     got = "" if ADDRESS else "No public address yet: unpack the archive. "
     shell = "`source .venv/bin/activate`, then `whichdevice` is a command. "
     asks = f"Only to ask, also on macOS: `pip install .`, {sizes.rows()[0]['gb']} GB: [install](docs/start/install.md)."
-    return (
-        f"{got}{shell}Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. {asks}"
-    )
+    return f"{got}{shell}Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. {asks}"
 
 
 INSTALLS = {  # what each extra is for

@@ -33,8 +33,8 @@ COMMANDS = {
     "pipeline": 'ask docs/examples/train_torch.py --no-measuring --devices T4,"RTX 4090"',
     "serve": "ask hf:meta-llama/Llama-3.1-8B-Instruct --mode serve --rps 5 --ttft 1s --tpot 50ms --api-usd 0.1,0.3 "
     "--no-measuring",
-    "serve70": "ask hf:meta-llama/Llama-3.1-70B-Instruct --mode serve --weights awq --longest --no-measuring "
-    '--devices "RTX A6000,L40S,H100 SXM,DGX Spark,Apple M4 Max"',
+    "serve70": "ask hf:meta-llama/Llama-3.1-70B-Instruct --mode serve --weights awq --gpus 1 --ttft 9s --longest "
+    '--no-measuring --devices "RTX A6000,L40S,H100 SXM,DGX Spark,Apple M4 Max"',
     "generate": 'ask decoder --mode generate --batch 8 --no-measuring --devices "H100 SXM"',
 }
 

@@ -45,7 +45,7 @@ def pack(results: Path, file: Path = FILE) -> None:
 
 
 def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
-    """Write published figures and answers of each study in the file."""
+    """Write published figures, claims and answers of each study in the file."""
     rows = _rows(file)
     for study in sorted({row["study"] for row in rows}):
         with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +63,8 @@ def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
                 sorted(root.glob("compiled/**/*.json")),
             )
             (out / study).mkdir(parents=True, exist_ok=True)
-            (out / study / "published.csv").write_bytes((root / "tables" / "published.csv").read_bytes())
+            for name in ("published.csv", "claims.csv"):
+                (out / study / name).write_bytes((root / "tables" / name).read_bytes())
             answers = StudyResults(root / "config.yaml", root / "tables").answers
             rows_of = pd.DataFrame(study_rows(answers), columns=study_head())
             rows_of.to_csv(out / study / "answers.csv", index=False)

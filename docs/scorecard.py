@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from whichdevice.forecast.joint import read_scorecard
+from whichdevice.numbers import time_words, two
 
 FOLDER = Path(__file__).resolve().parent / "results"
 PICTURE = FOLDER.parent / "images" / "scorecard.png"
@@ -50,6 +51,7 @@ def results_parts() -> dict[str, str]:
             ],
             [list(row.values()) for row in _rows("simulation")],
         ),
+        "claims": _claims(),
         "reproduced": _table(["workload", "quantity", "published", "on", "here", "note"], reproduced()),
         "scorecard": _table(
             ["claim", "aim", "latest", "all sessions", "within aim", "latest met"],
@@ -172,6 +174,37 @@ def _answers() -> str:
     """The answers of the default study, from docs/results/tables/quick/answers.csv."""
     rows = _read(FOLDER / "tables" / "quick" / "answers.csv")
     return _table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+CLAIMED_ON = ("4 × TPU v2", "T4", "V100 SXM2", "RTX 4090", "H100 SXM", "TPU v5e", "TPU v6e")
+CLAIMED = {
+    "epoch_time": "epoch", "first_epoch_time": "first epoch", "step_time": "step", "wall_time": "training",
+    "total_time": "training", "throughput": "product", "throughput_cold": "cold product",
+}  # fmt: skip
+
+A_STEP = 1e-3  # seconds: published "step times" below are of an example
+
+
+def _claims() -> str:
+    """Each published time or speed beside what is measured here and forecast elsewhere for as much of the same work."""
+    ours: dict[tuple[str, ...], dict[str, str]] = {}
+    for file in sorted(FOLDER.glob("tables/*/claims.csv")):
+        for row in _read(file):
+            if row["metric"] in CLAIMED and row["value"]:
+                example = row["metric"] == "step_time" and float(row["value"]) < A_STEP
+                name = f"`{row['workload']}`, {'example' if example else CLAIMED[row['metric']]}"
+                claim = (name, _amount(row["value"], row["unit"]), f"{row['published_device']}, {row['date'][:4]}")
+                place = "here" if row["evidence"] == "measured" else row["device"]
+                ours.setdefault(claim, {})[place] = _amount(row["ours"], row["unit"])
+    places = ("here", *CLAIMED_ON)
+    rows = [[*claim, *(known.get(place) or "–" for place in places)] for claim, known in ours.items()]
+    return _table(["work", "published", "on", "this CPU", *CLAIMED_ON], rows)
+
+
+def _amount(number: str, unit: str) -> str:
+    if not number:
+        return ""
+    return time_words(float(number)) if unit == "s" else f"{two(float(number))} {unit}"
 
 
 def reproduced() -> list[list[str]]:

@@ -2,6 +2,7 @@
 
     python -m fit            # compile programs without a digest, fit, evaluate, write the page
     python -m fit --rebuild  # compile every GPU program anew (an hour on two cores)
+    python -m fit --blind    # forecast the blind families too: once, when everything else is done
 
 Deep models of equal layers are compiled with one and with two layers; their work is that of one layer and so many times
 the difference (Work.deepened). Not where the loss is scaled (mixed_float16): the compiler then fuses less of a deep
@@ -13,7 +14,7 @@ import json
 import sys
 from typing import Any
 
-from fit import energy, language_models, tpu
+from fit import energy, language_models, serving, test_set, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -26,7 +27,7 @@ from fit.fitting import (
     write,
 )
 from fit.page import write_page
-from fit.validation import evaluations, models_left_out, scorecard, small_steps, widths
+from fit.validation import evaluations, fair_test, models_left_out, scorecard, steps_that_wait, widths
 from whichdevice.forecast.joint import SCORECARD
 from whichdevice.forecast.time_model import CONSTANTS
 from whichdevice.forecast.work import Work
@@ -42,7 +43,7 @@ def main() -> None:
     digests = read_digests(DIGESTS)
     programs: dict[str, Any] = digests["programs"]
     with PUBLISHED.open(encoding="utf-8", newline="") as file:
-        lines = {line["program"]: line for line in csv.DictReader(file)}
+        lines = {line["program"]: line for line in csv.DictReader(file) if "@" not in line["program"]}
     for key, line in lines.items():
         if (key not in programs or "--rebuild" in sys.argv) and not line["slice"]:
             print(line["id"], flush=True)
@@ -56,13 +57,18 @@ def main() -> None:
     models = models_left_out(published, whole)
     write(constants_of(published, whole, widths(models)), CONSTANTS)
     found = evaluations(published, whole, models)
-    card = scorecard(found) | {"small steps": {"all": small_steps(published, whole)}}
+    card = scorecard(found) | {"small steps": steps_that_wait(published, whole)}
+    new = strangers(published, whole)
+    card["fair test"] = fair_test(published, whole, models, new, "--blind" in sys.argv)
     write(card, SCORECARD)
     tpu.main()
+    serving.main()
     energy.main()
-    decided = decisions({"models": found["models"], "model, chip and author": strangers(published, whole)})
+    tested = test_set.as_forecasts(test_set.scored())
+    decided = decisions({"models": found["models"], "model, chip and author": new}, tested)
     write(decided, RECORD)
     write_page(found, card, decided)
+    test_set.main()
 
 
 def compiled(line: dict[str, str]) -> Work:

@@ -101,9 +101,12 @@ class Decided:
         return np.asarray(np.take_along_axis(self.chances, self.picks[:, None], 1)[:, 0])
 
 
-def cases(found: Forecasts) -> list[Case]:
-    """Every comparison: at each batch of enough devices, and at each device's largest where that has more devices."""
-    speeds = fitted_speeds(found)
+def cases(found: Forecasts, fitted: Sequence[Row] | None = None) -> list[Case]:
+    """Every comparison: at each batch of enough devices, and at each device's largest where that has more devices.
+
+    The speed of a card is fitted to rows of other models, or to those of `fitted`.
+    """
+    speeds = fitted_speeds(found) if fitted is None else [speeds_of(fitted, found.rows)] * FOLDS
     questions: dict[tuple[str, str, str], dict[float, dict[str, int]]] = {}
     for place, row in enumerate(found.rows):
         batches = questions.setdefault((row.source_group, row.software, row.question), {})
@@ -142,19 +145,21 @@ def _case(found: Forecasts, name: str, places: tuple[int, ...], speeds: Sequence
 
 
 def author_of(row: Row) -> str:
-    """Who published it: `dle_tf2_bert` and `dle_tf1_rn50` are of one author."""
-    return row.source_group.partition("_")[0]
+    """Who published it: `dle_tf2_bert` and `dle_tf1_rn50` are of one author; shared files are each of their own."""
+    author, _, rest = row.source_group.partition("_")
+    return rest if author == "commons" else author
 
 
 def fitted_speeds(found: Forecasts) -> list[Prices]:
-    """One speed a card by least squares of the logarithms, without each group of models in turn; last of all rows."""
-    group, bandwidth = folds(found.rows, FOLDS), {row.device: row.peaks.bandwidth for row in found.rows}
-    left_out = [*map(str, range(FOLDS)), "none of them"]
-    return [_speeds([row for row in found.rows if group(row) != left], bandwidth) for left in left_out]
+    """One speed a card for each group of models, without their rows."""
+    group = folds(found.rows, FOLDS)
+    left_out = map(str, range(FOLDS))
+    return [speeds_of([row for row in found.rows if group(row) != left], found.rows) for left in left_out]
 
 
-def _speeds(rows: Sequence[Row], bandwidth: Prices) -> Prices:
-    """Speeds of cards; what no question compares is told apart by bandwidth."""
+def speeds_of(rows: Sequence[Row], known: Sequence[Row]) -> Prices:
+    """Speeds of all cards that are known, by least squares of logarithms; those that no row compares by bandwidth."""
+    bandwidth = {row.device: row.peaks.bandwidth for row in (*rows, *known)}
     devices, names = sorted(bandwidth), sorted({_question(row) for row in rows})
     of_device = np.array([devices.index(row.device) for row in rows])
     number = {name: place for place, name in enumerate(names)}
@@ -291,9 +296,12 @@ def contradictions(found: Forecasts, every: Sequence[Case]) -> list[str]:
     return sorted(names.values())
 
 
-def decisions(found: Mapping[str, Forecasts]) -> dict[str, Any]:
-    """The scorecard of decisions by what was left out of the fit, and the rows that contradict others."""
-    card: dict[str, Any] = {left: scored(forecasts) for left, forecasts in found.items()}
+def decisions(found: Mapping[str, Forecasts], test_set: Forecasts | None = None) -> dict[str, Any]:
+    """The scorecard of decisions by what was left out of the fit, and the rows that contradict others.
+
+    Trainings are also those of a test set that no fit has seen.
+    """
+    card: dict[str, Any] = {left: scored(forecasts, test_set) for left, forecasts in found.items()}
     models = found["models"]
     return card | {"contradict": contradictions(models, cases(models))}
 
@@ -304,15 +312,16 @@ def strangers(published: Published, whole: Fitted) -> Forecasts:
     return left_out(published, lambda row: (group(row), row.chip, author_of(row)), whole)
 
 
-def scored(found: Forecasts) -> dict[str, Any]:
+def scored(found: Forecasts, test_set: Forecasts | None = None) -> dict[str, Any]:
     """Figures of the comparisons by time, at today's prices and in random markets; of some kinds; at wrong prices."""
-    every, speeds = cases(found), fitted_speeds(found)[-1]
+    every, tested = cases(found), [] if test_set is None else cases(test_set, found.rows)
+    speeds = speeds_of(found.rows, () if test_set is None else test_set.rows)
     today, free, markets = todays_prices(tuple(speeds)), no_prices(tuple(speeds)), random_markets(speeds)
-    trained = [case for case in every if case.mode == "train"]
+    trained = [case for case in (*every, *tested) if case.mode == "train"]
     by_time, at_random = ([decided(case, market) for case in every] for market in (free, markets))
     card = {
         "time": figures(by_time) | {"worst": _worst(by_time)},
-        "time, trainings": figures([each for each in by_time if each.case.mode == "train"]),
+        "time, trainings": figures([decided(case, free) for case in trained]),
         "time, two of one tier": figures([decided(case, free) for case in pairs_of_one_tier(every)]),
         "today's prices": figures([decided(case, today) for case in _priced(every, today.devices)]),
         "random markets": figures(at_random),

@@ -33,6 +33,7 @@ from whichdevice.forecast.time_model import (
     at_peaks,
     family_of,
     like,
+    log_density,
     pace_of,
     pace_sd,
     read_constants,
@@ -40,7 +41,9 @@ from whichdevice.forecast.time_model import (
     unseen_pace,
 )
 from whichdevice.forecast.work import LAST, Item, Software, Work
+from whichdevice.records.commons import read_cards
 
+COMMONS = Path(__file__).parents[1] / "results" / "commons"
 DATA = Path(__file__).with_name("data")  # published times and traced work
 PUBLISHED = DATA / "published.csv"
 DIGESTS = DATA / "digests.json"
@@ -190,13 +193,16 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
     with published.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             try:
-                work, peaks = programs[line["program"]], sheet[line["device"]]
+                program, _, of_batch = line["program"].partition("@")
+                work, peaks = programs[program], sheet[line["device"]]
             except KeyError as error:
                 raise StudyError(f"{published.name}: {line['id']}: no {error.args[0]}; run `make forecasts`") from None
             model = f"{line['model']} {line['options'].replace('{}', '')} {line['sequence_length']}".strip()
             question = f"{model} {line['mode']} {line['precision']}"
             seconds, batch = float(line["step_ms"]) / 1e3, float(line["batch"] or 1)
             mode = line["mode"]
+            if of_batch:
+                work = work.scaled(batch / float(of_batch))
             rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
     document = read_traces(traces)
     for source, _, number, software, device, batch, milliseconds, *bandwidth in document["rows"]:
@@ -205,19 +211,34 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
         question = " ".join(map(str, (model, size, mode, precision, *layout)))
         peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
         rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
-    return rows
+    return rows + shared_rows(sheet)
+
+
+def shared_rows(sheet: Mapping[str, Peaks], folder: Path = COMMONS) -> list[Row]:
+    """The steps that people shared, each file a source of its own."""
+    return [
+        Row(
+            f"commons_{name}", card.device, step.seconds, step.batch, step.name,
+            f"{step.name} {step.mode} {step.precision}", step.mode, Work.from_dict(step.work), sheet[card.device],
+        )
+        for name, card in read_cards(folder)
+        for step in card.steps
+    ]  # fmt: skip
+
+
+def name_family(row: Row) -> str:
+    """The letters that the name of one of timm's models begins with, behind whose weights it has, or the model."""
+    if row.source_group != "timm":
+        return row.model
+    return re.split("[^a-z]", re.sub("^(tf|tv|legacy|timm|gluon|ssl|swsl|ig)_", "", row.model))[0]
 
 
 def is_blind(row: Row) -> bool:
-    """Whether a row is one that no fit sees and no choice was made by: of a quarter of the families of timm's names.
+    """Whether no fit sees a row and no choice was made by it: of a quarter of the families of timm's names.
 
-    A family has the letters that a name begins with, behind what says whose weights it has: `resnet` of
-    `tv_resnet50`. It is blind where the first byte of its SHA-256 is a multiple of four.
+    A family is blind where the first byte of its SHA-256 is a multiple of four.
     """
-    if row.source_group != "timm":
-        return False
-    family = re.match("[a-z]*", re.sub("^(tf|tv|legacy|timm|gluon|ssl|swsl|ig)_", "", row.model))
-    return hashlib.sha256(family.group().encode() if family else b"").digest()[0] % 4 == 0
+    return row.source_group == "timm" and hashlib.sha256(name_family(row).encode()).digest()[0] % 4 == 0
 
 
 def read_traces(path: Path = TRACES) -> dict[str, Any]:
@@ -227,11 +248,11 @@ def read_traces(path: Path = TRACES) -> dict[str, Any]:
 
 def _scaled(items: Sequence[Sequence[Any]], software: Software, times: float) -> Work:
     """The work of a step at another batch: as many kernels, each of so many times the operations and bytes."""
-    scaled = (
-        Item(kind, precision, operations * times / count, nbytes * times / count, count, None, *devices)
+    whole = (
+        Item(kind, precision, operations / count, nbytes / count, count, None, *devices)
         for kind, precision, operations, nbytes, count, *devices in items
     )
-    return Work("gpu", tuple(scaled), software=software)
+    return Work("gpu", tuple(whole), software=software).scaled(times)
 
 
 def read_digests(path: Path = DIGESTS) -> dict[str, Any]:
@@ -283,7 +304,7 @@ class Design:
             np.array([sources.index(row.source_group) for row in rows]),
             np.array([classes.get(name, "") for name in names]),
             np.array([largest[name].low_power if "clock of" in name else 0.0 for name in names]),
-            np.array([math.log(largest[name].density / DENSE) if name.startswith("matrix") else 0.0 for name in names]),
+            np.array([log_density(largest[name].density) if name.startswith("matrix") else 0.0 for name in names]),
         )
 
     def seconds(self, factors: np.ndarray) -> np.ndarray:

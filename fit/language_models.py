@@ -101,7 +101,7 @@ class Published:
         """The step of one rank, in 16 bits and alone."""
         if self.group == LITGPT:
             return _litgpt_trace(self)
-        return _trace(self.model, self.tuning, self.batch, self.length or 0, self.group == "llm-foundry")
+        return language_model_trace(self.model, self.tuning, self.batch, self.length or 0, self.group == "llm-foundry")
 
     def shared(self, trace: Trace) -> Trace:
         """The step of one rank of all its GPUs."""
@@ -187,11 +187,15 @@ def _spread(items: list[list[Any]], software: str = "eager") -> dict[str, Any]:
     return {"platform": "gpu", "items": rows, "unknown_loops": 0, "unknown_calls": 0, "software": software}
 
 
-def _trace(model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool) -> Trace:
+def language_model_trace(
+    model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool, words_known: int | None = None
+) -> Trace:
     """A step on sequences of `length`; transformers' own loss writes the scores of all words out in float32."""
     import torch
 
     found = configuration(model)
+    if words_known is not None:
+        found = replace(found, fields={**found.fields, "vocab_size": words_known})
     if found.kind == "gpt2":
         found = replace(found, fields={**found.fields, "n_positions": length})
 

@@ -1,9 +1,9 @@
 """Constants of a server of language models, and how good its forecasts are: `python -m fit.serving`.
 
-fit/data/serving_published.csv has published servers (time of an output token and to the first one at so many requests at
-once), fit/data/serving_decode.csv single users on desktop cards, Macs and CPUs. The factors of an iteration's classes of
-work are fitted by robust least squares of log residuals; n servers of a kind weigh as much as √n. What is left is an
-offset of each model and chip, and spreads that come from servers which the fit did not see.
+fit/data/serving_published.csv has published servers: time of an output token and to the first one at so many requests
+at once. fit/data/serving_decode.csv has single users on desktop cards, Macs and CPUs. The factors of an iteration's
+classes of work are fitted by robust least squares of log residuals; n servers of a kind weigh as much as √n. What is
+left is an offset of each model and chip, and spreads that come from servers which the fit did not see.
 `python -m fit` calls it; serving_page.py writes docs/reference/serving-validation.md.
 """
 
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from scipy.optimize import least_squares
 
 from whichdevice.config.hardware import HardwareRow, hardware_rows
@@ -31,8 +30,8 @@ PUBLISHED, DECODE = DATA / "serving_published.csv", DATA / "serving_decode.csv"
 # Where the fit starts, and how far (log) it is held there.
 PRIOR: Mapping[str, tuple[float, float]] = {
     "weights": (1.2, 0.3),
-    "experts": (1.3, 0.5),
-    "slices": (1.0, 1.0),
+    "experts": (1.0, 0.3),
+    "slices": (0.7, 0.5),
     "cache": (1.3, 0.5),
     "products": (1.5, 0.5),
     "expert products": (2.0, 0.7),
@@ -43,7 +42,7 @@ PRIOR: Mapping[str, tuple[float, float]] = {
     "expert layers": (20e-6, 0.7),
     "latent layers": (20e-6, 0.7),
     "state layers": (20e-6, 0.7),
-    "dispatch": (10e-6, 1.0),
+    "routing": (3e-8, 0.7),  # an expert, whether a token asks for it or not
     "step": (5e-4, 1.0),
     "requests": (5e-6, 0.7),
     "request layers": (3e-7, 1.0),
@@ -51,14 +50,13 @@ PRIOR: Mapping[str, tuple[float, float]] = {
     "collective bytes": (1.3, 0.7),
     "PCIe collectives": (20e-6, 0.01),  # by NCCL's own times: 7 to 30 µs
     "PCIe bytes": (1.0, 0.01),
-    # vLLM before version 0.13, whose experts were slow in FP8 and where each GPU keeps some of them whole.
+    # vLLM before version 0.13, whose experts were slow in FP8.
     "old expert layers": (20e-6, 1.0),
     "old expert layers in fp8": (50e-6, 1.0),
-    "old split experts": (30e-6, 1.0),
 }
 PACE_SD = 0.15  # log spread of what a chip, an engine and a format have beside a class of work
-NEW_PACE_SD = 0.4  # of those that only single users' rows are of
-PULL, ROBUST = 0.3, 0.15
+NEW_PACE_SD = 0.6  # of those that only single users' rows are of
+PULL, ROBUST = 1.0, 0.1
 HELD, Z80 = 0.8, 1.2816
 OLD_VLLM = ("0.11", "0.12")
 SHRINK = 1.0  # kinds of servers that a model's or a chip's mean is held to 0 by
@@ -117,23 +115,21 @@ class Row:
     @cached_property
     def parts(self) -> Mapping[str, float]:
         """Seconds of an output token at the sheet's peaks by class: of decoding, and a share of others' prompts."""
-        server = self.server
+        server, held = self.server, self.batch * (self.prompt + self.answer / 2)
         if self.kind == "prefill":
             return server.work(0.0, 0.0, self.prompt, self.prompt**2 / 2)
-        decode = server.work(self.batch, self.batch * (self.prompt + self.answer / 2))
+        decode = server.work(self.batch, held)
         if self.kind == "server":
             chunk = min(server.chunk, self.prompt)
             share = self.batch * self.prompt / self.answer / chunk  # chunks that are read for each token
             alone = server.engine == "sglang"  # which reads prompts in iterations of their own
-            base = dict.fromkeys(decode, 0.0) if alone else server.work(self.batch, decode_context(self))
-            context = 0.0 if alone else decode_context(self)
-            mixed = server.work(0.0 if alone else self.batch, context, chunk, chunk * self.prompt / 2)
+            mixed = server.work(0.0 if alone else self.batch, 0.0 if alone else held, chunk, chunk * self.prompt / 2)
+            base = dict.fromkeys(decode, 0.0) if alone else decode
             decode = {name: decode[name] + share * (mixed[name] - base[name]) for name in decode}
         if self.old and not self.dense:
             layers = float(server.model.expert_layers)
             decode = {**decode, "old expert layers": layers}
             decode |= {"old expert layers in fp8": layers} if server.weights.name == "fp8" else {}
-            decode |= {"old split experts": layers} if server.split_experts else {}
         return {name: float(value) for name, value in decode.items() if value}
 
     @property
@@ -143,11 +139,6 @@ class Row:
         nbytes = server.model.read_bytes(server.weights, self.batch)
         nbytes += context * server.model.cache_bytes_per_token(server.cache_bits)
         return nbytes / server.parts / server.peaks["bandwidth"]
-
-
-def decode_context(row: Row) -> float:
-    """Tokens in the cache of the requests in flight."""
-    return row.batch * (row.prompt + row.answer / 2)
 
 
 def published_rows() -> list[Row]:
@@ -181,7 +172,7 @@ def published_rows() -> list[Row]:
 
 
 def waits_for_host(rows: Sequence[Row]) -> np.ndarray:
-    """Return which rows are of GPUs that wait for their host [rows]: they draw far less power than at a smaller batch."""
+    """Return which rows are of GPUs that wait for their host: they draw far less power than at a smaller batch."""
     most: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
         if row.watts:
@@ -215,7 +206,19 @@ def decode_rows() -> list[Row]:
         context = 1024.0 if prefill else float(line["context"])
         seconds = context / rate if prefill else 1 / rate
         rows.append(
-            Row(line["source"], line["kind"], server, line["published_as"], 1.0, context, 0.0, seconds, None, None, False)
+            Row(
+                line["source"],
+                line["kind"],
+                server,
+                line["published_as"],
+                1.0,
+                context,
+                0.0,
+                seconds,
+                None,
+                None,
+                False,
+            )
         )
     return rows
 
@@ -390,6 +393,7 @@ class Fitted:
         rest = {kind: spread_of(self.missed["server"][its]) for kind, its in kinds.items()}
         more = {kind: _beside(self.missed["model"][its], rest[kind]) for kind, its in kinds.items()}
         whole = spread_of(self.missed["server"])
+        chip, generation = (_beside(self.missed[name], whole) for name in ("system", "generation"))
         factors = {name: factor for name, factor in self.factors.items() if not name.startswith("old ")}
         return {
             "factors": factors,
@@ -401,8 +405,8 @@ class Fitted:
             "sd": {
                 "rest": rest,
                 "unseen model": more,
-                "unseen chip": _beside(self.missed["system"], whole),
-                "unseen generation": _beside(self.missed["generation"], whole),
+                "unseen chip": chip,
+                "unseen generation": max(chip, generation),
             },
         }
 
@@ -508,18 +512,28 @@ class FirstTokens:
         seconds, reading, tokens = np.exp(logs)
         return np.asarray(np.log(seconds + reading * self.simulated + tokens * self.token))
 
-    def evaluated(self) -> tuple[np.ndarray, dict[str, dict[str, float]]]:
-        """Return log of measured over forecast, each model left out, and the constants by engine and source."""
-        kinds = np.array([f"{row.server.engine}, {row.source}" for row in self.rows])
-        models = np.array([row.model for row in self.rows])
-        missed, found = np.full(len(self.rows), np.nan), {}
-        for kind in sorted(set(kinds)):
-            found[kind] = dict(zip(FIRST, map(float, np.exp(self.fit(kinds == kind))), strict=True))
-            for model in sorted(set(models[kinds == kind])):
-                its, others = (kinds == kind) & (models == model), (kinds == kind) & (models != model)
-                logs = self.fit(others if others.any() else kinds == kind)
-                missed[its] = np.log(self.measured[its]) - self.forecast(logs)[its]
-        return missed, found
+    @property
+    def kinds(self) -> np.ndarray:
+        """Engine and source of each row: they share what a first token takes."""
+        return np.array([f"{row.server.engine}, {row.source}" for row in self.rows])
+
+    def constants(self) -> dict[str, dict[str, float]]:
+        """Return what a first token takes, by engine and source."""
+        kinds = self.kinds
+        return {
+            kind: dict(zip(FIRST, map(float, np.exp(self.fit(kinds == kind))), strict=True))
+            for kind in sorted(set(kinds))
+        }
+
+    def left_out(self, group: Callable[[Row], object]) -> np.ndarray:
+        """Return log of measured over forecast seconds, each group left out of what a first token takes."""
+        kinds, groups = self.kinds, np.array([str(group(row)) for row in self.rows])
+        missed = np.full(len(self.rows), np.nan)
+        for kind, name in sorted(set(zip(kinds, groups, strict=True))):
+            its, others = (kinds == kind) & (groups == name), (kinds == kind) & (groups != name)
+            logs = self.fit(others if others.any() else its)
+            missed[its] = np.log(self.measured[its]) - self.forecast(logs)[its]
+        return missed
 
 
 LOW, MOST_REQUESTS, MOST_SIMULATED = 0.75, 512, 1000
@@ -542,16 +556,16 @@ def main() -> None:
     factors = constants["servers"]["factors"]
     factors |= {name: times * factors[f"{name.rpartition(' of ')[0]} of Hopper"] for name, times in KERNELS.items()}
     first = FirstTokens.of(rows, constants)
-    missed, found = first.evaluated()
+    found = first.constants()
     by_engine = {engine: found[kind] for engine, kind in STREAMS.items()} | {"other": found[STREAMS["vllm"]]}
     constants["servers"]["first token"] = by_engine
     constants["llama.cpp"] = single.constants({"other": nothing})
     write_json(constants, CONSTANTS)
-    write_page(servers, single, first, missed, every, waits)
+    write_page(servers, single, first, every, waits)
 
 
-# Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator over
-# those of an H100 and H200 (medians of large products, and of products with at most 16 rows).
+# Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator,
+# over those of an H100 and H200 (medians of large products, and of products with at most 16 rows).
 KERNELS = {
     "half products of Ampere": 0.92,
     "bandwidth of Ampere": 1.11,

@@ -5,14 +5,15 @@ forecast: single times, ratios of two devices, and which of two is faster.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from fit.fitting import Fitted, Published, Row, host_times
-from whichdevice.forecast.joint import INTERVAL, Card, interval, residual
+from fit.fitting import Fitted, Published, Row, host_times, is_blind, name_family
+from whichdevice.forecast.joint import INTERVAL, Card, interval, read_scorecard, residual
 from whichdevice.forecast.time_model import LAUNCH_SD
 
 SURE = 0.9  # chance from which on a comparison counts as decided
@@ -61,6 +62,25 @@ class Forecasts:
     def held(self) -> float:
         """Share of rows inside of their intervals."""
         return float(np.mean(np.abs(self.logs) <= self.sd * ndtri(0.5 + INTERVAL / 2)))
+
+    def figures(self, of_weight: Callable[[Row], str] | None = None) -> dict[str, float]:
+        """Error, width and share that held; each group of `of_weight` weighs as one."""
+        groups = [of_weight(row) if of_weight else "" for row in self.rows]
+        size = Counter(groups)
+        weight = np.array([1 / size[each] for each in groups])
+        errors = np.abs(self.logs)
+        order = np.argsort(errors)
+        upto = np.cumsum(weight[order]) / weight.sum()
+        middle, wide = (errors[order][np.searchsorted(upto, share)] for share in (0.5, INTERVAL))
+        held = np.average(errors <= self.sd * ndtri(0.5 + INTERVAL / 2), weights=weight)
+        return {
+            "rows": len(errors),
+            "groups": len(set(groups)),
+            "median_error": round(float(np.expm1(middle)), 3),
+            "within": round(float(np.exp(wide)), 3),
+            "stated": round(self.stated, 3),
+            "held": round(float(held), 3),
+        }
 
 
 def left_out(
@@ -212,6 +232,71 @@ LEFT_OUT: Mapping[str, Callable[[Sequence[Row]], Callable[[Row], str]]] = {
 }
 
 
+IMAGES_WITH_ATTENTION = ("attention on patches", "convolutions and attention")
+
+
+def fair_test(
+    published: Published, whole: Fitted, models: Forecasts, strangers: Forecasts, look: bool
+) -> dict[str, dict[str, float]]:
+    """The figures that stand first on the page: what no fit saw, and all that a new question may lack at once.
+
+    `strangers` are forecast without model, chip and author. Blind families are forecast anew with `look` alone; their
+    figures stay those of the scorecard else.
+    """
+    rows = published.rows
+    author, family = (lambda row: row.author), name_family
+    of_images = published.device_bound & ~published.blind
+    of_images &= np.array([row.family.removesuffix(" in training") in IMAGES_WITH_ATTENTION for row in rows])
+    found = {name: its for name, its in read_scorecard().get("fair test", {}).items() if name.startswith("families")}
+    tests: list[tuple[str, Forecasts, Callable[[Row], str], Callable[[Row], str] | None]] = []
+    if look:
+        unseen = published.device_bound & published.blind
+        tests.append(("families", left_out(published, lambda row: str(is_blind(row)), whole, unseen), family, None))
+    tests += [
+        ("an author", left_out(published, author, whole), author, author),
+        ("an author, a chip and a model", strangers, author, author),
+        ("vision transformers", left_out(published, family, whole, of_images), family, None),
+    ]
+    for name, its, group, of_weight in tests:
+        for software in sorted({row.software for row in its.rows if row.peaks.platform == "gpu"}):
+            wide = widened(its, group, models).of(lambda row, wanted=software: row.software == wanted)  # type: ignore[misc]
+            if of_weight is None:
+                found[f"{name}|{software}"] = wide.figures()
+        if of_weight is not None:
+            gpus = widened(its, group, models).of(lambda row: row.peaks.platform == "gpu")
+            found[f"{name}|all"] = gpus.figures(of_weight)
+    return found | layouts(models)
+
+
+def layouts(models: Forecasts) -> dict[str, dict[str, float]]:
+    """How well the ratio of both layouts of a model is forecast, its model left out."""
+    places = {
+        (row.source_group, row.device, row.mode, row.question): place
+        for place, row in enumerate(models.rows)
+        if row.software == "eager"
+    }
+    found = {}
+    for mode in ("predict", "train"):
+        pairs = [
+            (place, places[first])
+            for (*others, question), place in places.items()
+            if models.rows[place].mode == mode
+            and question.endswith(LAYOUT_NAME)
+            and (first := (*others, question.removesuffix(LAYOUT_NAME))) in places
+        ]
+        ratios = np.array([models.logs[last] - models.logs[first] for last, first in pairs])
+        if len(ratios):
+            found[f"channels last over first|{mode}"] = {
+                "rows": len(ratios),
+                "median_error": round(float(np.expm1(np.median(np.abs(ratios)))), 3),
+                "within": round(float(np.exp(np.quantile(np.abs(ratios), INTERVAL))), 3),
+            }
+    return found
+
+
+LAYOUT_NAME = " channels last"
+
+
 def models_left_out(published: Published, whole: Fitted) -> Forecasts:
     """Forecasts of all rows, their models left out in eight groups, by variances alone: what widths come from."""
     return left_out(published, LEFT_OUT["models"](published.rows), whole)
@@ -251,16 +336,20 @@ def scorecard(found: Mapping[str, Forecasts]) -> Card:
     return card
 
 
+SMALL = 5e-3  # seconds
 FEW_PAIRS = 10  # below, nothing is stated of ratios
 
 
-def small_steps(published: Published, whole: Fitted) -> dict[str, float]:
-    """How forecasts of PyTorch do where the host may decide: error, stated width, share of intervals that held.
+def small_steps(
+    published: Published, whole: Fitted, softwares: Sequence[str] = ("eager", "torch.compile"), limit: float = SMALL
+) -> dict[str, float]:
+    """How forecasts do where the host may decide: error, stated width, share of intervals that held.
 
-    A chip and the hosts that it was in are left out for its rows.
+    Steps are small below `limit` seconds, or by their time a kernel. A chip and the hosts that it was in are left out
+    for its rows.
     """
-    small = np.array([row.host_bound or row.seconds < SMALL for row in published.rows])
-    small &= np.isin(published.software, ["eager", "torch.compile"])
+    small = np.array([row.host_bound or row.seconds < limit for row in published.rows]) & ~published.blind
+    small &= np.isin(published.software, softwares)
     found = left_out(published, lambda row: row.chip, whole, small)
     errors, widths, held = [], [], []
     for row, log, sd, host, host_sd in zip(found.rows, found.logs, found.sd, found.host, found.host_sd, strict=True):
@@ -277,4 +366,10 @@ def small_steps(published: Published, whole: Fitted) -> dict[str, float]:
     }
 
 
-SMALL = 5e-3  # seconds
+def steps_that_wait(published: Published, whole: Fitted) -> dict[str, dict[str, float]]:
+    """Steps that the host may decide, by software, and all of XLA's, small ones with their host's time."""
+    return {
+        "all": small_steps(published, whole),
+        "xla": small_steps(published, whole, ("xla",)),
+        "every step of xla": small_steps(published, whole, ("xla",), math.inf),
+    }

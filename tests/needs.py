@@ -63,6 +63,7 @@ NEEDS = {
     "equinox": with_pip("Equinox", "equinox"),
     "accelerate": with_pip("Accelerate", "accelerate"),
     "lightning": with_pip("Lightning", "lightning"),
+    "hub client": with_pip("the client of Hugging Face's hub", "huggingface_hub"),
     "scikit-learn": with_pip("scikit-learn", "sklearn", "scikit-learn"),
     "torch geometric": with_pip("PyTorch Geometric", "torch_geometric"),
     "gpu compiler": Need(

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess  # nosec B404
 import sys
 import time
@@ -587,15 +588,10 @@ def sheet_name(name: str) -> str:
     """The sheet's name of a GPU, from its driver's."""
     from whichdevice.config.hardware import hardware_rows
 
-    bare = name.removeprefix("NVIDIA ").removeprefix("AMD ").removeprefix("GeForce ").replace("Instinct ", "")
-    for words, ours in (("H100 80GB HBM3", "H100 SXM"), ("H200", "H200 SXM"), ("B200", "B200 SXM"),
-                        ("A100-SXM4-80GB", "A100 SXM 80GB"), ("A100-SXM4-40GB", "A100 SXM 40GB"),
-                        ("A100 80GB PCIe", "A100 PCIe 80GB"), ("A100-PCIE-40GB", "A100 PCIe 40GB")):  # fmt: skip
-        if bare == words:
-            return ours
-    if bare in hardware_rows():
-        return bare
-    sys.exit(f"{name!r} is not in config/hardware.csv: name its row by --device")
+    fitting = [row.device for row in hardware_rows().values() if row.matches and re.search(row.matches, name)]
+    if len(fitting) != 1:
+        sys.exit(f"{name!r} is not in config/hardware.csv: name its row by --device")
+    return fitting[0]
 
 
 def table(found: Sequence[Compared]) -> str:

@@ -33,7 +33,7 @@ from whichdevice.answer.serving import Option as ServedOption
 from whichdevice.answer.serving import Serving
 from whichdevice.answer.words import why_words
 from whichdevice.commands import ask as command
-from whichdevice.commands import serving
+from whichdevice.commands import serving, values
 from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.files import write_atomically
@@ -215,22 +215,22 @@ def ask(
     if by not in get_args(By):
         raise StudyError(f"ask: by is {by!r}; it must be one of {', '.join(get_args(By))}")
     wants = Wants(
-        examples=command.positive("ask: examples", examples),
-        epochs=command.positive("ask: epochs", epochs),
+        examples=values.positive("ask: examples", examples),
+        epochs=values.positive("ask: epochs", epochs),
         by=by,
-        deadline=(command.positive("ask: deadline_h", deadline_h) or DEADLINE_HOURS) * HOUR,
-        budget=command.positive("ask: budget_usd", budget_usd),
-        providers=command.providers_of(",".join(providers) or None),
-        prices=command.prices_of([f"{name}={usd:f}" for name, usd in (prices or {}).items()]),
+        deadline=(values.positive("ask: deadline_h", deadline_h) or DEADLINE_HOURS) * HOUR,
+        budget=values.positive("ask: budget_usd", budget_usd),
+        providers=values.providers_of(",".join(providers) or None),
+        prices=values.prices_of([f"{name}={usd:f}" for name, usd in (prices or {}).items()]),
         spot=spot,
-        interruptions=command.rate_of(None if interruptions is None else f"{interruptions:f}"),
-        grid=command.grams_of(None if grid is None else f"{grid:f}"),
+        interruptions=values.rate_of(None if interruptions is None else f"{interruptions:f}"),
+        grid=values.grams_of(None if grid is None else f"{grid:f}"),
     )
     question = Question(
         model=Model.read(name),
         wants=wants,
         devices=None if devices is None else tuple(devices),
-        batch=command.at_least_one("ask: batch_size", batch_size),
+        batch=values.at_least_one("ask: batch_size", batch_size),
         measuring=measure,
         script_arguments=script_arguments,
     )
@@ -281,9 +281,11 @@ class Served:
 
     def _repr_html_(self) -> str:
         from whichdevice.answer.serving_words import page_parts
+        from whichdevice.report.chart import serving_chart
         from whichdevice.report.page import page
 
-        return _frame(page("ask.html", answers=[page_parts(self.answer)]), "Which server?")
+        parts = page_parts(self.answer, serving_chart(self.answer))
+        return _frame(page("ask.html", answers=[parts]), "Which server?")
 
 
 def serve(

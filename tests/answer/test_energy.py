@@ -11,7 +11,7 @@ from whichdevice.answer.energy import Power, board_share, forecast_power, metere
 from whichdevice.answer.rows import FORECAST, MEASURED, Price, Row, Work
 from whichdevice.answer.table import head, text
 from whichdevice.answer.words import as_json, decision, lines, notes
-from whichdevice.commands.ask import grams_of, rate_of
+from whichdevice.commands.values import grams_of, rate_of
 from whichdevice.config.grids import Grid, any_grid, grid_of
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError

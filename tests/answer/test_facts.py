@@ -493,3 +493,26 @@ def test_json_has_turning_points_and_prices_with_who_asks_them() -> None:
     plain = json.loads(json.dumps(as_json(answer(*LADDER, wants=LONG)), allow_nan=False))
     assert plain["turning"][0].keys() == {"hour_usd", "device"} == vars(Turning(1.0, "A")).keys()
     assert plain["rows"][0]["price"]["provider"] == "Cloud" and NOBODY.kind == "unknown"
+
+
+def test_a_training_whose_size_a_script_alone_shows_is_asked_about_where_it_is_odd():
+    """Years by a line of a script are asked about in the second line; years that the user names are not."""
+    odd = answer(FAST, wants=Wants(examples=5e14), source="train.py, line 36")
+    asked = "Is it so long? train.py, line 36 trains on 500000 billion images: name your own with --examples and "
+    assert lines(odd)[1] == asked + "--epochs, or --steps."
+    assert facts.is_odd(odd) and facts.as_dict(odd)["odd"]
+    for other in (answer(FAST, wants=Wants(examples=5e14)), answer(FAST, source="train.py, line 36")):
+        assert not facts.is_odd(other) and "Is it so long?" not in " ".join(lines(other))
+
+
+def test_frames_that_are_collected_between_steps_are_in_the_hours():
+    """They take as long on every device: what takes 0.03 s beside a step of 0.003 s is nine tenths."""
+    asked, collecting = answer(FAST, CHEAP), answer(FAST, CHEAP, between=0.03)
+    count = asked.amount.units / asked.work.units_per_step
+    for before, after in zip(sorted(asked.options, key=lambda option: option.device),
+                             sorted(collecting.options, key=lambda option: option.device), strict=True):  # fmt: skip
+        assert after.seconds == pytest.approx((before.seconds or 0) + count * 0.03)
+    fastest = answer(FAST, between=0.03)
+    assert facts.collecting(fastest) == pytest.approx(0.03 / 0.033, rel=0.05)
+    assert any(line.startswith("Your environment decides: 91 % of the time on H100 is ") for line in lines(fastest))
+    assert facts.collecting(answer(CHEAP, between=0.003)) is None

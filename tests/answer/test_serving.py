@@ -88,6 +88,10 @@ def test_a_computer_to_buy_is_a_row_and_no_choice_beside_rented_ones():
     found = answer(mac, server("L40S", 8, 0.9))
     assert found.pick is not None and found.pick.server.device == "L40S"
     assert "Apple M4 Max" in [option.server.device for option in shown(found)]
+    bare = answer(replace(mac, price=None), server("Apple M1", 8, None, kind="unified"))
+    assert bare.rival is None and bare.take_over is None
+    unpriced = decision(answer(replace(mac, price=None)))
+    assert unpriced.startswith('Use an Apple M4 Max: no price is known (--price "Apple M4 Max=USD")')
     alone = answer(mac)
     assert decision(alone).startswith("Buy an Apple M4 Max: USD 0.10 an hour over three years")
 

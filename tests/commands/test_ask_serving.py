@@ -38,9 +38,10 @@ def error(capsys: pytest.CaptureFixture[str], *options: str, model: str = LLAMA)
 def test_the_first_line_says_what_to_rent_what_it_costs_and_how_sure_it_holds_the_targets(capsys):
     assert asked("--rps", "5", "--ttft", "1s", "--tpot", "50ms", *FEW) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Llama-3.1-8B-Instruct · bf16 · 1,000 tokens in, 300 out · first token ≤ 1 s")
+    assert lines[0].startswith("Llama-3.1-8B-Instruct · bf16 on vLLM · 1,000 tokens in, 300 out · first ≤ 1 s")
     assert lines[2].startswith("Rent ") and "a million tokens at 5 requests a second" in " ".join(lines[2:4])
     assert "sure to hold 1 s and 50 ms." in " ".join(lines[2:4])
+    assert any("the median of" in line and "the lowest" in line for line in lines)
     assert any("▶" in line for line in lines) and max(map(len, lines)) <= 100
 
 
@@ -59,7 +60,7 @@ def test_smaller_weights_and_a_cache_of_8_bits_leave_room_for_more_requests(caps
 
 def test_seventy_billion_in_4_bits_fit_one_card_of_48_gb_and_deepseek_eight_h200(capsys):
     one = plain(
-        capsys, "--weights", "awq", "--no-measuring", "--devices", "L40S", "--gpus", "1", "--tpot", "1s",
+        capsys, "--weights", "awq", "--ttft", "9s", "--tpot", "1s", "--no-measuring", "--devices", "L40S", "--gpus=1",
         model="hf:meta-llama/Llama-3.1-70B-Instruct",
     )  # fmt: skip
     row = one["options"][0]
@@ -110,6 +111,8 @@ def test_a_log_is_the_load(capsys, tmp_path):
 def test_the_users_own_price_is_exact(capsys):
     pick = plain(capsys, "--no-measuring", "--devices", "L40S", "--gpus", "1", "--price", "L40S=0.5")["options"][0]
     assert pick["usd_per_hour"] == 0.5 and pick["price"]["low"] == pick["price"]["high"] == 0.5
+    mac = plain(capsys, "--no-measuring", "--devices", "M4 Max", "--ttft", "60s", "--price", "Apple M4 Max=0.15")
+    assert mac["options"][0]["usd_per_hour"] == 0.15
 
 
 def test_the_longest_context_is_a_column_and_never_longer_than_the_models(capsys):
@@ -122,6 +125,7 @@ def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
     assert asked("--rps", "5", "--html", str(page), *FEW) == 0
     text = page.read_text(encoding="utf-8")
     assert "a million tokens at 5 requests a second" in text and "<table" in text
+    assert text.count("<polyline") == 2 and "USD a million tokens" in text
 
 
 @pytest.mark.parametrize(

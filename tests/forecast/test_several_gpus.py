@@ -7,6 +7,7 @@ require("torch")
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.torch.memory import at_peak, is_tight
 from whichdevice.forecast.torch.several import on_gpus, way_that_fits
 from whichdevice.forecast.torch.trace import Trace
 from whichdevice.forecast.work import Item, Work
@@ -44,6 +45,26 @@ def test_a_rank_of_eight(sharing, master, held, gathered, collected, update):
     assert (found.memory["working"] - PARTS["working"]) / GB == pytest.approx(gathered)
     assert sent(found) / GB == pytest.approx(collected)
     assert updated(found) / GB == pytest.approx(update)
+
+
+def test_copies_of_the_update_are_shared_out_as_the_weights_are():
+    updates = Trace(WORK, WORK, MEMORY | {"passes": 74 * GB, "update": 32 * GB, "peak": 96 * GB}, 8, 8)
+    alone, shared = on_gpus(updates, 8, "ddp"), on_gpus(updates, 8, "fsdp")
+    assert alone.memory["peak"] == 112 * GB  # with the buckets of gradients
+    assert shared.memory["update"] == 4 * GB
+    assert shared.memory["peak"] == shared.memory["passes"] == 26 * GB
+
+
+def test_a_peak_in_the_update_has_its_copies_and_no_activations():
+    update = {"passes": 74 * GB, "update": 32 * GB, "peak": 96 * GB}
+    assert "activations" not in at_peak(MEMORY | update) and at_peak(MEMORY | update)["update"] == 32 * GB
+    assert "update" not in at_peak(MEMORY | update | {"update": 1 * GB, "peak": 74 * GB})
+
+
+def test_what_may_fit_is_wider_for_shared_and_for_compiled_steps():
+    assert not is_tight(85.0, 80.0) and is_tight(85.0, 80.0, devices=2) and is_tight(85.0, 80.0, compiled=True)
+    assert is_tight(79.0, 80.0) and not is_tight(76.0, 80.0) and is_tight(76.0, 80.0, devices=8)
+    assert not is_tight(120.0, 80.0, devices=8, compiled=True)
 
 
 def traced(size, changes):

@@ -13,7 +13,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.memory import Plan, checkpointed, need
+from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced
 from whichdevice.forecast.torch.trace import trace_step
 from whichdevice.forecast.xla.compile import compile_programs, provisional
@@ -71,6 +71,18 @@ def test_every_gpu_and_tpu_has_a_record(tmp_path, working_folder):
     assert row.device_time > forecast_of(records[1]).device_time > 0
     assert row.optimizer == 2 * row.gradients
 
+@pytest.mark.parametrize(
+    ("forward", "reason"),
+    [
+        ("x = x.double().float()", "float64 has no TPU form; cast the model and its data to float32"),
+        ("torch.linalg.eigvals(x[:, :8])", "linalg_eig has no TPU form"),
+    ],
+)
+def test_what_has_no_tpu_form_is_named_and_runs_on_a_gpu(tmp_path, working_folder, forward, reason):
+    with pytest.raises(StudyError, match=reason):
+        record_of(request(tmp_path, "TPU v5e", forward=forward))
+    assert record_of(request(tmp_path, "T4", forward=forward))[0] == "ok"
+
 
 def test_several_gpus_divide_the_batch_and_add_up_gradients(tmp_path):
     one, two = (record_of(request(tmp_path, "A100 SXM 40GB", devices=count)) for count in (1, 2))
@@ -83,8 +95,8 @@ def test_a_step_that_does_not_fit_says_what_to_change(tmp_path, precision):
     status, reason, facts, _ = record_of(request(tmp_path, width=10240, precision=precision))
     assert status == "does_not_fit" and "GiB too much" in reason
     alone = {each.name: each for each in facts.changes if " and " not in each.name}
-    assert {"16-bit weights", "a fused optimiser", "an 8-bit optimiser"} <= alone.keys()
-    assert alone["an 8-bit optimiser"].memory_needed < alone["a fused optimiser"].memory_needed < facts.memory_needed
+    assert {"16-bit weights", FUSED, "an 8-bit optimiser"} <= alone.keys()
+    assert alone["an 8-bit optimiser"].memory_needed < alone[FUSED].memory_needed < facts.memory_needed
     assert all(0 < each.time < 2 for each in facts.changes)
     assert min(each.memory_needed for each in facts.changes) <= facts.memory_available
 

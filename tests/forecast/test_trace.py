@@ -13,7 +13,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from whichdevice.config.hardware import hardware_rows
+from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.torch.facts import layout_note
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 
 PRIVATE = {  # what the tracer uses below PyTorch's public interface
@@ -260,3 +262,21 @@ def test_recurrent_layers_read_their_weights_anew_for_each_time_step(layer, gate
         assert work.sent < 40
     alone, twice = (forecast_step(each.work, hardware_rows()["V100 SXM2"]).device_time for each in (trace, longer))
     assert twice > 1.8 * alone  # however small the products are
+
+
+def test_the_answer_says_what_the_other_layout_of_images_gives():
+    """Where published times tell: operation by operation, on NVIDIA's GPUs."""
+
+    def net():
+        layers = ((nn.Conv2d(64, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU()) for _ in range(4))
+        return nn.Sequential(*(each for layer in layers for each in layer))
+
+    step = replace(step_of(net, (64, 56, 56)), precision="mixed_bfloat16")
+    trace = trace_step(step, 128)
+    note = layout_note(find_target("RTX 4090"), trace, trace.work, "train")
+    assert note is not None and note.startswith("images have channels first; with channels last a step takes about 0.")
+    last = layout_note(find_target("RTX 4090"), trace, trace.work.in_other_layout(), "train")
+    assert last is not None and last.startswith("images have channels last; with channels first a step takes about 1.")
+    assert layout_note(find_target("RTX 4090"), trace, trace.fused, "train") is None
+    assert layout_note(find_target("MI300X"), trace, trace.work, "train") is None
+    assert layout_note(find_target("T4"), replace(trace, images=False), trace.work, "train") is None

@@ -6,8 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from fit import test_set
 from fit.decisions import decisions, read_decisions
-from fit.fitting import Published, constants_of, fit_factors, published_rows
+from fit.fitting import Published, constants_of, fit_factors, is_blind, name_family, published_rows
 from fit.tpu import fitted_estimates
 from fit.validation import (
     evaluations,
@@ -28,6 +29,7 @@ PUBLISHED = Published(published_rows())
 WHOLE = PUBLISHED.fit()
 MODELS = models_left_out(PUBLISHED, WHOLE)
 SHEET = hardware_rows()
+TEST_SET = test_set.as_forecasts(test_set.scored())
 XLA = [row for row in PUBLISHED.rows if row.software == "xla"]
 NOISE = {"median_error": 0.01, "within": 0.03, "stated": 0.02, "ratio_within": 0.02, "wrong": 0.005, "regret": 0.002}
 
@@ -50,7 +52,7 @@ def test_no_figure_of_the_scorecard_is_worse_than_the_committed_one():
 
 
 def test_no_decision_is_worse_than_the_committed_ones():
-    now, committed = decisions({"models": evaluated()["models"]}), read_decisions()
+    now, committed = decisions({"models": evaluated()["models"]}, TEST_SET), read_decisions()
     for kind, before in committed["models"].items():
         its = now["models"][kind]
         assert its["comparisons"] >= before["comparisons"] and its["sources"] >= before["sources"], kind
@@ -213,3 +215,21 @@ def test_a_family_that_was_missed_when_its_models_were_left_out_is_wider_and_a_n
     bad, good = (widths(replace(MODELS, logs=MODELS.sd * logs))["xla"] for logs in (3.0 * missed, 0.5))
     assert set(good.values()) == {1.0}
     assert bad["grouped convolutions"] > bad["other"] > 1.0 and bad["products"] == 1.0
+
+
+def test_no_fit_and_no_choice_has_seen_the_blind_families():
+    blind = [row for row, its in zip(PUBLISHED.rows, PUBLISHED.blind, strict=True) if its]
+    assert len({name_family(row) for row in blind}) >= 20 and len(blind) >= 1000
+    assert not any(map(is_blind, MODELS.rows))
+    slower = [replace(row, seconds=5 * row.seconds) if is_blind(row) else row for row in PUBLISHED.rows]
+    again = Published(slower).fit(start=WHOLE)
+    for software, factors in PUBLISHED.fit(start=WHOLE).factors.items():
+        assert np.allclose(again.factors[software], factors)
+
+
+def test_what_no_fit_has_seen_is_inside_of_the_intervals():
+    for name, figures in read_scorecard()["fair test"].items():
+        if "held" in figures:
+            assert 0.74 <= figures["held"] <= 0.95 and figures["median_error"] <= 0.2, name
+        else:
+            assert figures["median_error"] <= 0.13, name

@@ -48,6 +48,12 @@ CASES = {
     "for i, x in enumerate(cycle(data)):\n    if i >= 70:\n        break\n    step()": Loops(1, 70),
     "def one():\n    step()\n    args.steps += 1\nargs = Namespace(steps=0, max_steps=80)\n"
     "while args.steps < args.max_steps:\n    one()": Loops(1, 80),
+    "for it in range(70):\n    for x in data:\n        step()\n        break": Loops(1, 70),
+    "for x in data:\n    for optimizer in optimizers:\n        step()": Loops(1, batches=4),
+    "for epoch in range(3):\n    for x in DataLoader(data, batch_size=3):\n        step()": Loops(3, batches=2),
+    "class Process:\n    def start(self):\n        for epoch in range(3):\n            for x in data:\n"
+    "                step()\nfor rank in range(8):\n    Process().start()": Loops(3, batches=4),
+    "for epoch in range(3):\n    x = next(iter(data))\n    while x is not None:\n        step()": Loops(3),
     # What cannot be read is not guessed.
     "while True:\n    step()": Loops(unknown=NO_END.format(line=2)),
     "for x in cycle(data):\n    step()": Loops(unknown=NO_END.format(line=2)),
@@ -84,7 +90,8 @@ def test_the_innermost_loop_is_over_batches_and_those_around_it_over_epochs(text
     names = "from itertools import cycle, islice\n" if "islice" in text or "cycle" in text else "\n"
     given = {
         "epochs": 3, "data": [1, 2, 3, 4], "args": {"n": 5, "none": -1}, "done": 0, "better": lambda: True,
-        "Namespace": SimpleNamespace,
+        "Namespace": SimpleNamespace, "optimizers": [SimpleNamespace(param_groups=[])] * 2,
+        "DataLoader": lambda data, batch_size: data[::batch_size],
     }  # fmt: skip
     assert stack_in(names + text, tmp_path, given)[0].loops == CASES[text]
 

@@ -36,7 +36,7 @@ REFUSED = {
     "model = Own([keras.layers.Dense(1)])\nmodel.compile()\nmodel.fit([[1.0]])": "line 7: .* write compute_loss",
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
     "model.fit([[1.0]], [[1.0]], epochs=5, initial_epoch=10)": r"line 4: fit\(epochs=5, initial_epoch=10\) trains no",
-    "import keras\nif False:\n    keras.Model().fit()": "nothing called fit: give its arguments after --, or name",
+    "import keras\nif False:\n    keras.Model().fit()": r"nothing called fit \(Keras\): give its arguments",
     "import keras\nmodel = keras.Sequential()\nif False:\n    model.fit()": "nothing called fit",
     "import keras\nkeras.optimizers.Adam(lr=1)\nx.fit()": r"not recognized: .*\(line 2\); Keras 3: learning_rate=$",
     "import keras\nkeras.Sequential().fit_generator()": r"\(line 2\); Keras 3: fit\(",
@@ -45,9 +45,9 @@ REFUSED = {
     "import torch, argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\n"
     "p.parse_args().step()": "required: --data: give its arguments after --",
     "import torch\noptimizer = torch.optim.LBFGS([torch.zeros(1)])\noptimizer.step(print)": "line 3: LBFGS .* Adam",
-    "import torch\nif False:\n    x.step()": "no optimiser of torch.optim stepped: give its arguments after --",
+    "import torch\nif False:\n    x.step()": r"torch.optim stepped \(PyTorch\): give .*, or put its step",
     "import torch\nget_ipython()\nx.step()": r"\(line 2\); take the lines of the notebook's commands out",
-    "import torch\ntorch.nn.Linear(8, 2)(torch.zeros(4, 8)).sum().backward()": "no optimiser of torch.optim stepped",
+    "import torch\ntorch.nn.Linear(8, 2)(torch.zeros(4, 8)).sum().backward()": "line 2, and no optimiser of torch",
     "import torch\nx = torch.zeros(4, 8, requires_grad=True)\ntorch.nn.Linear(8, 2)(x).sum().backward()"
     "\ntorch.optim.SGD([x]).step()": "line 4: its optimiser changes no weights of a module: put what is trained into",
     "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2: give its arguments",

@@ -25,6 +25,8 @@ from whichdevice.workloads.base import Options
 SCRIPTS = Path(__file__).parent / "scripts"
 SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."
 SUMMED = "The optimiser steps after 8 batches; the times count it for each batch."
+TWO = "The optimiser steps after 2 batches; the times count it for each batch."
+EACH = "Each of its processes takes {} examples: for four GPUs add --gpus 4 --batch {}."
 VARIED = "Sizes vary from 64 × 64 to 128 × 128; steps are of the mean, 96 × 96."
 MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
@@ -33,7 +35,13 @@ FOUND = {  # script, what it needs: what is found
     ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
     ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
     ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
-    ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32"),
+    ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8),)),
+    ("torch_processes.py", ""): Found(
+        "torch", 32, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 32, 2, 64),), gpus=2
+    ),
+    ("torch_deepspeed.py", ""): Found("torch", 16, 320, 3, precision="mixed", notes=(TWO, EACH.format(16, 64))),
+    ("torch_parts.py", ""): Found("torch", 6400, 64000, 3, precision="float32"),
+    ("torch_cuda.py", ""): Found("torch", 64, 640, 3, precision="mixed"),
     ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED,)),
     ("torch_lightning.py", "lightning"): Found(
         "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(4, 64, 4, 256),)
@@ -69,6 +77,14 @@ def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs
     found = probe(read_address(f"{SCRIPTS}/{name}"))
     assert replace(found, line=None, pipeline=()) == FOUND[name, needs]
     assert not Path("written").exists()
+
+
+@pytest.mark.slow
+def test_frames_of_an_environment_are_counted_and_timed():
+    """Its 64 frames serve four steps, of 6400 frames 400."""
+    found = probe(read_address(f"{SCRIPTS}/torch_environment.py"))
+    assert (found.batch_size, found.examples, found.epochs) == (32, 400 * 32, 1)
+    assert 0 < found.between < 16 / 1000 and found.notes[0].startswith("Between two steps it collects 16 frames;")
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def answers(
         if unmeasured is not None:
             work = replace(work, rows=(unmeasured, *work.rows))
         work = replace(
-            work, tokens=_tokens(model), options=options.get(work.workload, {}), **_of_script(work, model),
+            work, tokens=_tokens(model), options=options.get(work.workload, {}), **_of_script(work, model, wants),
             tunable=model is not None and model.tunable,
         )  # fmt: skip
         decided.append(decide(work, wants, amount_of(work, wants, epochs, units)))
@@ -79,10 +79,13 @@ def _tokens(model: Model | None) -> int | None:
     return max((one.shape[0] or 0 for one in whole), default=0) or None
 
 
-def _of_script(work: Work, model: Any) -> dict[str, Any]:
-    """The rates at which a script's pipeline gives examples here, its habits, and remarks on the script."""
+def _of_script(work: Work, model: Any, wants: Wants) -> dict[str, Any]:
+    """The rates at which a script's pipeline gives examples here, its habits, its line, and remarks on the script."""
     script = None if model is None else model.found
     if script is None or work.mode != "train":
         return {}
     known = best_and_written(script.pipeline) if script.pipeline else {}
-    return known | {"remarks": (*work.remarks, *script.notes), "lived": read_habits()}
+    asked = any((wants.examples, wants.epochs, wants.steps, wants.tokens))
+    source = "" if asked or script.line is None else f"{model.label}, line {script.line}"
+    known |= {"between": script.between, "source": source, "lived": read_habits()}
+    return known | {"remarks": (*work.remarks, *script.notes)}

@@ -317,11 +317,11 @@ def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray) -> np.ndarra
     """Steps as people run them, where the work is a script's; a measured device's are as they were measured."""
     habits = work.lived
     if habits is None:
-        return steps
+        return steps + work.between
     slower = draws([row if row.is_here else replace(row, host_time=habits.host * row.host_time) for row in rows])
     logs = np.round(habits.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
     found = np.maximum(slower * habits.factor * np.exp(logs), work.floor)
-    return np.where(np.array([[row.is_here] for row in rows]), steps, found)
+    return np.where(np.array([[row.is_here] for row in rows]), steps, found) + work.between
 
 
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:

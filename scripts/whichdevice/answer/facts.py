@@ -26,6 +26,9 @@ MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price
 MAX_DAYS = 365  # of a deadline that is worth a sentence
 MAX_CHANGES = 4
+MOST = 0.5  # of the time, from which on an environment decides
+ODD_SECONDS, ODD_USD = 365 * DAY, 1e5  # of a training, beyond which its size may be misread
+NOTICEABLE = 0.02  # move of a forecast that is worth a line
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 TURNS_NEAR = 1.5  # times today's price, up to which the price at which an answer turns is worth a line
@@ -268,6 +271,21 @@ def lived(answer: Answer) -> Lived | None:
     return Lived(row.card, times, times / half, times * half)
 
 
+def collecting(answer: Answer) -> float | None:
+    """Return the share of the pick's time in which a script collects frames; None where it is not most of it."""
+    pick, work = answer.pick, answer.work
+    if pick is None or not pick.seconds or not work.between:
+        return None
+    share = answer.amount.units / work.units_per_step * work.between / pick.seconds
+    return share if share >= MOST else None
+
+
+def is_odd(answer: Answer) -> bool:
+    """Return whether a script alone says how long its training is, and that is very long or dear."""
+    pick = answer.pick
+    return bool(answer.work.source and pick and ((pick.seconds or 0) > ODD_SECONDS or (pick.usd or 0) > ODD_USD))
+
+
 def untested(answer: Answer) -> list[str]:
     """Return the cards whose kind or model no published times tested."""
     return [row.card for row in answer.work.rows if row.step_time and not row.known and row.price.kind != "free"]
@@ -282,6 +300,11 @@ def step_notes(answer: Answer) -> dict[str, list[str]]:
             notes.setdefault(note, []).append(row.card)
     cards = {row.card for row in forecasts}
     return {note: [] if set(noted) == cards else list(dict.fromkeys(noted)) for note, noted in notes.items()}
+
+
+def moved(answer: Answer) -> dict[str, float]:
+    """Return the cards whose forecasts a step that was timed on this machine moved noticeably, with the factor."""
+    return {row.card: row.moved for row in answer.work.rows if abs(row.moved - 1) >= NOTICEABLE}
 
 
 def estimates(answer: Answer) -> list[Row]:
@@ -310,10 +333,10 @@ def surely_fits(change: Mapping[str, Any], row: Row) -> bool:
 
 
 def changes(row: Row) -> list[Mapping[str, Any]]:
-    """Return what takes less memory on a device: all that fits, the largest first; else the smallest."""
+    """Return what takes less memory on a device: of all that fits the largest, then the smallest; else the smallest."""
     fit = sorted((one for one in row.changes if surely_fits(one, row)), key=lambda one: -one["memory_needed"])
     less = [one for one in row.changes if one["memory_needed"] < SAFE * (row.memory_needed or 0.0)]
-    return fit[-MAX_CHANGES:] or sorted(less, key=lambda one: one["memory_needed"])[:1]
+    return [*fit[:1], *fit[1:][1 - MAX_CHANGES :]] or sorted(less, key=lambda one: one["memory_needed"])[:1]
 
 
 def gpus_that_hold(row: Row) -> int | None:
@@ -358,6 +381,8 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
         "lived_step": step and asdict(step),
+        "collecting": collecting(answer),
+        "odd": is_odd(answer),
         "step_notes": step_notes(answer),
         "spot_offer": named(cheaper(answer, Reason.SPOT)),
         "port_offer": named(cheaper(answer, Reason.PORT)),

@@ -29,7 +29,7 @@ ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a st
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
-PARTS = ("weights", "gradients", "optimizer", "activations", "context")  # of a GPU's memory, in a traced step
+PARTS = ("weights", "gradients", "optimizer", "activations", "update", "context")  # of a GPU's memory, in a traced step
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
@@ -104,6 +104,7 @@ class Row:
     name: str = ""  # of the device, as its driver gives it
     reason: str = ""  # why there is no time, as a compiler or a process gives it
     notes: tuple[str, ...] = ()  # in what the step is another than the one that the device would run
+    moved: float = 1.0  # factor by which steps that were timed on this machine moved the forecast
 
     @property
     def is_here(self) -> bool:
@@ -184,6 +185,8 @@ class Work:
     written_workers: int = 0  # ... which are these
     remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
+    between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
+    source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length
@@ -491,6 +494,7 @@ def _forecast(expected: Expected) -> Row:
         start_time=60 * START_UP_MINUTES,
         known=bool(forecast.known_device) and bool(forecast.known_family) if known else True,
         notes=forecast.step_notes,
+        moved=forecast.moved or 1.0,
     )
     if not known or forecast.fits is False:
         return replace(row, reason=forecast.reason or "")

@@ -20,6 +20,7 @@ MAX_SERVERS = 64
 SAME = 1.05  # times the price of the pick, up to which another costs about the same
 CHEAPER = 0.9  # times a price, below which another choice is named
 STEPS, MAX_TIMES = 600, 100.0  # loads at which a take-over is looked for, up to so many times the load
+CURVES = 3  # devices of the picture
 MILLION, HOUR = 1e6, 3600.0
 
 
@@ -44,6 +45,9 @@ class Price:
     high: float
     words: str
     bought_usd: float | None = None  # of a computer to buy, whose hour is a share of that and its electricity
+    provider: str = ""  # that asks the lowest price ...
+    lowest: float = 0.0  # ... of one device
+    providers: int = 0
 
 
 @dataclass(frozen=True)
@@ -198,8 +202,9 @@ def decide(
     pick = choices[0]
     cheaper = [one for one in best if _usd(one) <= CHEAPER * _usd(pick)]
     rival = next((one for one in choices if one.server.device != pick.server.device), None)
+    near = rival is not None and pick.usd_per_hour is not None and _usd(rival) <= SAME * pick.usd_per_hour
     return replace(
-        answer, pick=pick, rival=rival if rival and _usd(rival) <= SAME * _usd(pick) else None,
+        answer, pick=pick, rival=rival if near else None,
         take_over=_take_over(pick, [option.server for option in choices], load),
         api=None if api is None else _api(api, [option.server for option in options if _is_choice(option)], load),
         other_formats=tuple(cheaper),
@@ -214,8 +219,9 @@ def _is_choice(option: Option) -> bool:
 
 def _choices(options: Sequence[Option]) -> list[Option]:
     """Those that hold the targets, the cheapest first; those that are likely to where nothing is surer."""
-    able = [option for option in options if _is_choice(option) and option.sure is not None]
-    able = able or [option for option in options if option.server.price is not None and option.sure is not None]
+    known = [option for option in options if option.sure is not None]
+    able = [option for option in known if _is_choice(option)]
+    able = able or [option for option in known if option.server.price is not None] or known
     for least in (SURE, LIKELY):
         if found := [option for option in able if (option.sure or 0.0) >= least]:
             return sorted(found, key=lambda option: (_usd(option), -(option.sure or 0.0)))
@@ -247,12 +253,24 @@ def best_of_each(options: Sequence[Option], pick: Option | None) -> list[Option]
     return [option for option in options if any(option is one for one in best.values())]
 
 
+def usd_over_load(answer: Serving, loads: Sequence[float]) -> dict[str, list[float]]:
+    """Return USD a million tokens at each load, of the pick's device and the next ones; infinite where none holds."""
+    devices = [option.server.device for option in best_of_each(answer.options, answer.pick) if _is_choice(option)]
+    curves = {}
+    for device in devices[:CURVES]:
+        servers = [option.server for option in answer.options if option.server.device == device]
+        hours = [min(server.usd_for(load) for server in servers) for load in loads]
+        tokens = [load * answer.load.answer * HOUR for load in loads]
+        curves[device] = [usd / number * MILLION for usd, number in zip(hours, tokens, strict=True)]
+    return curves
+
+
 def _take_over(pick: Option, servers: Sequence[Server], load: Load) -> tuple[float, Option] | None:
     """The first load above at which another device is noticeably cheaper than more of the pick's."""
     start = load.rps if load.rps is not None else pick.server.safe
     mine = [server for server in servers if server.device == pick.server.device]
     others = [server for server in servers if server.device != pick.server.device]
-    if not others or start <= 0:
+    if not others or start <= 0 or pick.usd_per_hour is None:
         return None
     for rps in start * np.geomspace(1, MAX_TIMES, STEPS):
         best = min(others, key=lambda server: server.usd_for(float(rps)))

@@ -16,12 +16,13 @@ MAX_NAMES = 6
 MIN_WIDTH = 60
 SENTENCES = {
     "title_request": "{model} · predictions · answered in {ttft}",
-    "title": "{model} · {weights} · {prompt} tokens in, {answer} out · first token ≤ {ttft}, next ≤ {tpot}",
+    "title": "{model} · {weights} on {engine} · {prompt} tokens in, {answer} out · first ≤ {ttft}, next ≤ {tpot}",
     "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a million {unit}s{at}; {sure} to hold {targets}.",
     "here": "Use this machine: {rate} tokens a second, USD {usd} an hour of electricity; {sure} to hold {targets}.",
     "here_request": "Use this machine: USD {usd} an hour of electricity; {sure} to hold {targets}.",
     "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million {unit}s{at}; {sure} to "
     "hold {targets}.",
+    "unpriced": "Use {name}{servers}: no price is known (--price {price}); {sure} to hold {targets}.",
     "servers": " ({count} servers of {each})",
     "at": " at {rps} requests a second",
     "at_full": " when full",
@@ -32,6 +33,7 @@ SENTENCES = {
     "one_request": "{it} answers up to {rps} requests a second in time; one alone takes {time}.",
     "it": "It",
     "each": "Each server",
+    "price": "An hour of one {device} is USD {usd}, the median of {count} providers; the lowest {lowest} ({provider}).",
     "rival": "About as cheap: {name}, USD {usd} an hour, {sure}.",
     "take_over": "From {rps} requests a second on {name} is cheaper: USD {usd} an hour.",
     "instead": ". With {weights} weights it is {name}, USD {usd} an hour (--weights {weights})",
@@ -90,8 +92,8 @@ def title(answer: Serving) -> str:
     if load.unit == "request":
         return say("title_request", model=name, ttft=time_words(load.ttft))
     return say(
-        "title", model=name, weights=format_of(answer), prompt=number(load.prompt), answer=number(load.answer),
-        ttft=time_words(load.ttft), tpot=time_words(load.tpot),
+        "title", model=name, weights=format_of(answer), engine=engine_of(answer), prompt=number(load.prompt),
+        answer=number(load.answer), ttft=time_words(load.ttft), tpot=time_words(load.tpot),
     )  # fmt: skip
 
 
@@ -99,6 +101,12 @@ def format_of(answer: Serving) -> str:
     """Return the format of most rows' weights; a row of another says so."""
     formats = [option.server.weights for option in answer.options if not option.server.here]
     return max(formats or [option.server.weights for option in answer.options], key=formats.count)
+
+
+def engine_of(answer: Serving) -> str:
+    """Return the engine of most rows."""
+    engines = [option.server.engine for option in answer.options]
+    return ENGINES[max(engines, key=engines.count)] if engines else ""
 
 
 def decision(answer: Serving) -> str:
@@ -111,7 +119,8 @@ def decision(answer: Serving) -> str:
     of_here = "here_request" if answer.load.unit == "request" else "here"
     each = f"{server.count}" if server.count > 1 else "one"
     return say(
-        of_here if server.here else "buy" if bought else "rent",
+        of_here if server.here else "unpriced" if server.price is None else "buy" if bought else "rent",
+        price=f'"{server.device}=USD"',
         name=pick.name if pick.name != server.device else f"{article(server.device)} {server.device}",
         servers=say("servers", count=pick.servers, each=each) if pick.servers > 1 else "",
         usd=_usd(pick.usd_per_hour),
@@ -193,6 +202,10 @@ def lines(answer: Serving) -> list[str]:
         alone = time_words(server.first_token)
         one = "one_request" if load.unit == "request" else "one"
         found.append(say(one, it=it, rps=two(server.safe), rate=two(server.one_user[1]), time=alone))
+    if (price := server.price) is not None and price.providers > 1:
+        each, lowest = usd_words(price.usd / server.count), usd_words(price.lowest)
+        words = {"device": server.device, "usd": each, "count": price.providers, "lowest": lowest}
+        found.append(say("price", **words, provider=price.provider))
     if answer.rival is not None:
         rival = answer.rival
         found.append(say("rival", name=rival.name, usd=_usd(rival.usd_per_hour), sure=_sure(rival)))
@@ -331,12 +344,12 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.rjust(size) if place else cell.ljust(size) for place, (cell, size) in cells).rstrip()
 
 
-def page_parts(answer: Serving, everything: bool = False) -> dict[str, Any]:
-    """Return what the page of an answer shows, under its names."""
+def page_parts(answer: Serving, chart: str, everything: bool = False) -> dict[str, Any]:
+    """Return what the page of an answer shows, under its names; `chart` is its picture."""
     below, rows = notes(answer, everything), cells(answer, everything)
     return {
-        "title": title(answer), "lines": lines(answer), "live": None, "chart": "", "head": head(answer), "cells": rows,
-        "notes": below, "lasting": below,
+        "title": title(answer), "lines": lines(answer), "live": None, "chart": chart, "head": head(answer),
+        "cells": rows, "notes": below, "lasting": below,
     }  # fmt: skip
 
 

@@ -116,6 +116,8 @@ SENTENCES = {
     "written": ", {rate} with {workers} as written",
     "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best} for {more}.",
     "no_worker": "no worker process",
+    "collecting": "Your environment decides: {share} of the time on {device} is collecting; no device changes that.",
+    "odd": "Is it so long? {source} trains on {amount}: name your own with --examples and --epochs, or --steps.",
     "nothing": "No device is left for {workload}: {reasons}.",
     "why": "{devices}: {why}",
     "no_fits": "does not fit",
@@ -160,6 +162,7 @@ SENTENCES = {
     "part_gradients": "gradients {gb}",
     "part_optimizer": "optimiser {gb}",
     "part_activations": "activations {gb}",
+    "part_update": "the optimiser's copies {gb}",
     "part_rest": "buffers and fragments {gb}",
     "context": "; CUDA's context takes {gb} besides",
     "way": " With {way}.",
@@ -170,6 +173,8 @@ SENTENCES = {
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10), which the hours have.",
+    "moved": "Forecasts moved by what was timed on this machine: {devices}.",
+    "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
     "host": "The CPU limits {devices}: a faster device changes nothing.",
     "host_everywhere": "The CPU limits all of them: a faster device changes nothing.",
@@ -309,7 +314,8 @@ def lines(answer: Answer) -> list[str]:
     """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    above = [decision(answer), _why(answer), *_price_turn(answer), *_either(answer)]
+    odd = [say("odd", source=answer.work.source, amount=amount_words(answer))] if facts.is_odd(answer) else []
+    above = [decision(answer), *odd, _why(answer), *_price_turn(answer), *_either(answer)]
     above += [*_fastest(answer), *_with_more_time(answer)]
     above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
     above += [*_avoid(answer), *_size(answer)]
@@ -627,6 +633,8 @@ def _with_more_time(answer: Answer) -> list[str]:
 def waiting(answer: Answer) -> str:
     """Return how long the pick, or else the fastest device, waits for the pipeline; empty where it hardly does."""
     work, limit = answer.work, facts.pipeline(answer)
+    if answer.pick is not None and (share := facts.collecting(answer)) is not None:
+        return say("collecting", share=chance(share), device=answer.pick.row.card)
     if limit is None:
         return ""
     rate = say("rate_of", number=two(limit.rate), unit=work.unit)
@@ -829,6 +837,9 @@ def lasting_notes(answer: Answer) -> list[str]:
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
         lasting.append(say("lived", **ends))
+    if moved := facts.moved(answer):
+        moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]
+        lasting.append(say("moved", devices=joined(moves, 4)))
     hosts, everywhere = facts.host_bound(answer)
     if hosts:
         lasting.append(say("host_everywhere") if everywhere else say("host", devices=joined(hosts, 4)))

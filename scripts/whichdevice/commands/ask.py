@@ -11,7 +11,6 @@ examples:
 
 import argparse
 import json
-import math
 import os
 import re
 import sys
@@ -22,6 +21,18 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.commands.serving import add_serving_arguments, refuse_serving_options, run_serving
+from whichdevice.commands.values import (
+    LARGEST_TIME,
+    NUMBER,
+    at_least_one,
+    gpu_counts,
+    grams_of,
+    positive,
+    prices_of,
+    providers_of,
+    rate_of,
+    usd,
+)
 from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import DEADLINE_HOURS, FORECAST_DEVICES
 from whichdevice.errors import StudyError
@@ -110,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         if path is not None and not path.absolute().parent.is_dir():
             raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
     if args.mode == "serve":
-        return run_serving(args)
+        return run_serving(args, lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1])
     refuse_serving_options(args)
     if args.here:
         return try_here(question_of(args))
@@ -362,82 +373,6 @@ def takes_ports(model: str, devices: str | None, options: Sequence[str]) -> bool
     return named or (whole and full_name(model).startswith(PREFIX))
 
 
-def prices_of(given: Sequence[str]) -> dict[str, float]:
-    """Return the prices that the user names, by device; raises StudyError."""
-    from whichdevice.forecast.targets import find_target
-
-    prices = {}
-    for pair in given:
-        name, _, text = pair.rpartition("=")
-        if not name or not re.fullmatch(NUMBER, text) or not 0 < float(text) < LARGEST_USD:
-            raise StudyError(f'--price {pair}: needs DEVICE=USD, e.g. "RTX 4090=0.45"')
-        prices[find_target(name).device] = float(text)
-    return prices
-
-
-def providers_of(text: str | None) -> tuple[str, ...]:
-    """Return the providers that the user names, as the price sheet writes them; raises StudyError on another."""
-    from whichdevice.config.hardware import hardware_rows
-    from whichdevice.errors import did_you_mean
-
-    if text is None:
-        return ()
-    sheet = {offer.provider.casefold(): offer.provider for row in hardware_rows().values() for offer in row.offers}
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := next((name for name in names if name.casefold() not in sheet), None):
-        raise StudyError(f"--providers {unknown}: no price of theirs is known{did_you_mean(unknown, sheet.values())}")
-    return tuple(sheet[name.casefold()] for name in names)
-
-
-def rate_of(text: str | None) -> float | None:
-    """Return how often in an hour a machine is taken away, from 0.1 or 10%; raises StudyError."""
-    if text is None:
-        return None
-    found = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
-    rate = float(found[1]) / (100 if found[2] else 1) if found else math.inf
-    if rate > MAX_RATE:
-        raise StudyError(f"--interruptions {text}: times an hour are needed, e.g. 0.1 or 10%, at most {MAX_RATE:g}")
-    return rate
-
-
-def grams_of(text: str | None) -> float | None:
-    """Return g of CO2 a kilowatt-hour, from a number or the name of a region; raises StudyError."""
-    from whichdevice.config.grids import grids
-    from whichdevice.errors import did_you_mean
-
-    if text is None:
-        return None
-    if re.fullmatch(NUMBER, text.strip()) and float(text) <= MAX_GRAMS:
-        return float(text)
-    if (grid := grids().get(text.strip().casefold())) is None:
-        raise StudyError(f"--grid {text}: g of CO2 a kWh are needed, or a region{did_you_mean(text, list(grids()))}")
-    return grid.g_per_kwh
-
-
-def positive(name: str, value: float | None) -> float | None:
-    """Return a number above 0 or None; raises StudyError."""
-    if value is not None and not 0 < value < LARGEST:
-        raise StudyError(f"{name} {value:g}: a number above 0 is needed")
-    return value
-
-
-def usd(name: str, value: float | None) -> float | None:
-    """Return a price of 0 or more or None; raises StudyError."""
-    if value is not None and not 0 <= value < LARGEST_USD:
-        raise StudyError(f"{name} {value:g}: a price of 0 or more is needed")
-    return value
-
-
-def at_least_one(name: str, value: int | None) -> int | None:
-    """Return a count or None; raises StudyError."""
-    if value is not None and value < 1:
-        raise StudyError(f"{name} {value}: a number of at least 1 is needed")
-    return value
-
-
-LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
-MAX_RATE, MAX_GRAMS = 60.0, 2000.0
-NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
 TIME = re.compile(rf"({NUMBER})\s*(d|h|min|m|s)?")
 
 
@@ -447,17 +382,6 @@ def seconds_of(text: str) -> float:
     if time is None or not 0 < float(time[1]) < LARGEST_TIME:
         raise StudyError(f"--deadline {text}: a time is needed, e.g. 8h, 30min or 3d")
     return float(time[1]) * UNITS[time[2] or "h"]
-
-
-def gpu_counts(text: str) -> tuple[int, ...]:
-    """Return the numbers of GPUs that `--gpus` asks for; raises StudyError."""
-    from whichdevice.forecast.targets import GPU_COUNTS, NODES
-
-    known = {str(count): count for count in (*GPU_COUNTS, *NODES)}
-    names = list(known) if text == "auto" else [name.strip() for name in text.split(",")]
-    if not set(names) <= known.keys():
-        raise StudyError(f"--gpus {text}: {', '.join(known)} are possible, several with commas, or auto")
-    return tuple(known[name] for name in names)
 
 
 def targets_of(

@@ -2,17 +2,21 @@
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
+from whichdevice.commands.values import gpu_counts, prices_of, providers_of, usd
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
+    from whichdevice.answer import Answer
     from whichdevice.answer.serving import Load, Serving
     from whichdevice.planning.request_log import RequestLog
     from whichdevice.planning.serving import ServingQuestion
+
+    Predicted = Callable[[int], Sequence[Answer]]
 
 PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
 LATENCY = "100ms"
@@ -22,11 +26,13 @@ TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|min)?")
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 MAX_SECONDS, MAX_TOKENS, MAX_RPS, MAX_USD = 3600.0, 10_000_000, 1e6, 1e6
 # Options of other modes with their defaults: those of a training, and those of a step, which predictions have.
-OF_TRAINING = {
-    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "budget", "only")),
+OF_TRAINING: dict[str, object] = {
+    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "budget", "only", "interruptions", "grid")),
     "spot": False, "hour_usd": 0.0, "largest": False, "here": False,
 }  # fmt: skip
-OF_A_STEP = {"sequence_length": None, "precision": None, "backend": None, "exact": False, "option": [], "again": False}
+OF_A_STEP: dict[str, object] = {
+    "sequence_length": None, "precision": None, "backend": None, "exact": False, "option": [], "again": False,
+}  # fmt: skip
 OWN = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests", "longest")
 
 
@@ -55,11 +61,10 @@ def refuse_serving_options(args: argparse.Namespace) -> None:
 
 def serving_question(args: argparse.Namespace) -> "ServingQuestion":
     """Return the question of a command line; raises StudyError on a value that is none of its kind."""
-    from whichdevice.commands.ask import gpu_counts, prices_of, providers_of, usd
     from whichdevice.models.address import full_name
     from whichdevice.models.served import served_model, weight_format
     from whichdevice.planning.request_log import read_requests
-    from whichdevice.planning.serving import COUNTS, ServingQuestion
+    from whichdevice.planning.serving import COUNTS, ServingQuestion, device_named
 
     if args.latency is not None:
         raise StudyError("--latency: is for models that predict; a language model has --ttft and --tpot")
@@ -78,7 +83,7 @@ def serving_question(args: argparse.Namespace) -> "ServingQuestion":
         engine=args.engine,
         log=log,
         api=None if args.api_usd is None else api_of(args.api_usd),
-        prices=prices_of(args.price),
+        prices=prices_of(args.price, device_named),
         providers=providers_of(args.providers),
         here=not args.no_measuring,
         here_usd=usd("--here-usd", args.here_usd),
@@ -105,12 +110,10 @@ def _language_model(text: str) -> str | None:
     return plain if configuration(without_format(plain)).task == "CausalLM" else None
 
 
-def _predictions(args: argparse.Namespace) -> "Serving":
+def _predictions(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     """The answer for a model that predicts, from its steps at several batches."""
-    from dataclasses import replace
-
     from whichdevice.answer.serving import Load
-    from whichdevice.commands.ask import answered, question_of
+    from whichdevice.models.loading import Model
     from whichdevice.planning.predictions import BATCHES, serve_predictions
 
     own = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
@@ -119,9 +122,8 @@ def _predictions(args: argparse.Namespace) -> "Serving":
     seconds = seconds_of("--latency", args.latency or LATENCY)
     if args.rps is not None and not 0 < args.rps < MAX_RPS:
         raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
-    question = replace(question_of(args), mode="predict")
-    answers = [answer for batch in BATCHES for answer in answered(replace(question, batch=batch))[1]]
-    return serve_predictions(str(question.model), Load(args.rps, 0, 1, seconds, seconds, "request"), answers)
+    answers = [answer for batch in BATCHES for answer in predicted(batch)]
+    return serve_predictions(str(Model.read(args.model)), Load(args.rps, 0, 1, seconds, seconds, "request"), answers)
 
 
 def load_of(args: argparse.Namespace, log: "RequestLog | None") -> "Load":
@@ -168,19 +170,23 @@ def api_of(text: str) -> tuple[float, float]:
     return first, last
 
 
-def run_serving(args: argparse.Namespace) -> int:
-    """Print the answer, or write it as JSON or a page; raises StudyError where nothing holds the targets."""
+def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
+    """Print the answer, or write it as JSON or a page; raises StudyError where nothing holds the targets.
+
+    `predicted` returns the answers of --mode predict at a batch.
+    """
     from whichdevice.answer import serving_words as words
     from whichdevice.planning.serving import ask_serving
 
     is_language = _language_model(args.model) is not None
-    answer = ask_serving(serving_question(args)) if is_language else _predictions(args)
+    answer = ask_serving(serving_question(args)) if is_language else _predictions(args, predicted)
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
+        from whichdevice.report.chart import serving_chart
         from whichdevice.report.page import render
 
-        render("ask.html", args.html, answers=[words.page_parts(answer, args.all)])
+        render("ask.html", args.html, answers=[words.page_parts(answer, serving_chart(answer), args.all)])
     if args.json:
         print(words.as_json(answer))
         return 0

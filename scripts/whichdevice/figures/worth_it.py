@@ -14,6 +14,7 @@ from whichdevice.results import StudyResults
 HOUR = 3600.0
 MIN_USD = 0.01  # what costs less or nothing is drawn here
 MAX_TRAININGS = 8
+MAX_TITLE = 36  # characters of a line
 PICK: dict[str, Any] = {"ls": "", "marker": "o", "ms": 11, "mfc": "none", "mec": style.RED, "mew": 1.6, "zorder": 4}
 
 
@@ -31,13 +32,15 @@ def draw_worth_it(study: StudyResults) -> Figure | str:
     if not trainings:
         return "No training has a time and a price on two devices."
     shown = trainings[:MAX_TRAININGS]
-    figure = style.new_figure(style.WIDTH, 2.35 * -(-len(shown) // 2) + 1.0)
+    figure = style.new_figure(style.WIDTH, 2.65 * -(-len(shown) // 2) + 1.0)
     panels = style.grid_of(figure, len(shown), 2)
     for panel, answer in zip(panels, shown, strict=True):
         _points(panel, answer)
-        title = style.work_title(answer.work).replace("\n", ", ")
+        title = style.work_title(answer.work)
+        title = title if len(title) > MAX_TITLE else title.replace("\n", ", ")
         panel.set_title(f"{title}\n{amount_words(answer)}", parse_math=False, fontsize=8)
         panel.set_ylabel("USD" if panel in panels[::2] else "")
+        panel.set_xlabel("hours" if panel in panels[-2:] else "")
     pick = Line2D([], [], label="the pick", **PICK)
     front = Line2D([], [], color=style.FAINT, lw=1, label="not beaten in both")
     rows = [option.row for answer in shown for option in priced(answer)]

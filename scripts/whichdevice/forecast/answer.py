@@ -65,6 +65,7 @@ class Forecast:
     step_notes: tuple[str, ...] = column("JSON: in what the step is another than the one that the device would run", ())
     own_step_time: float | None = column("s, fastest measured step on this very device, in this number format")
     residual: float | None = column("own_step_time / step_time")
+    moved: float | None = column("factor by which steps that were timed on this machine moved the forecast")
     fits: bool | None = column("whether the memory needed is available")
     memory_needed: float | None = column("bytes on one device")
     memory_available: float | None = column("bytes that are left to a program on one device")
@@ -74,6 +75,9 @@ class Forecast:
     gradients: float | None = column("bytes")
     optimizer: float | None = column("bytes of its state")
     activations: float | None = column("bytes that the forward pass keeps for the backward pass")
+    update: float | None = column(
+        "bytes of copies that the optimiser's update holds for a while, where the step peaks there"
+    )
     context: float | None = column(
         "bytes of the GPU's memory that a program cannot have: CUDA's context and workspaces"
     )
@@ -103,9 +107,7 @@ class Forecast:
     collectives: int | None = column("on one device")
     collective_bytes: float | None = column("on one device")
     compile_seconds: float | None = column("s, on this host")
-    program_device: str | None = column(
-        "the card whose program this is, where it is another of the same architecture"
-    )
+    program_device: str | None = column("the card whose program this is, where it is another of the same architecture")
     versions: str | None = column("of the compiler and what feeds it")
     code_hash: str | None = column("code that the record depends on")
     record: str | None = column("path of the record")
@@ -152,7 +154,7 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
         "largest_batch_reason", "operations", "nbytes", "kernels", "unit", "compile_seconds", "pass_batch",
         "checkpointing",
     )  # fmt: skip
-    parts = ("weights", "gradients", "optimizer", "activations")
+    parts = ("weights", "gradients", "optimizer", "activations", "update")
     known = {name: getattr(facts, name) for name in same} | {name: facts.memory_parts.get(name) for name in parts}
     known |= {
         "fits": None if facts.memory_needed is None else facts.memory_missing is None,

@@ -67,9 +67,13 @@ LOW_POWER = "low power"
 MATRIX, MEMORY = "matrix", "memory"  # rates that are measured
 RATES = {"matrix clock": MATRIX, "bandwidth": MEMORY}  # what measures a pace
 DENSITY = "density"  # matrix units with more operations a watt hold less of their clock: a factor for each e-fold
-DENSE = 0.6e12  # operations per second and watt that this is told from
+DENSE = 0.35e12  # operations per second and watt that this is told from
+MAX_OF_PEAK = 0.75  # of its peak, that products and convolutions reach where no measurement shows more
 CARD_FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
-SAME_SILICON = {"H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200"}
+SAME_SILICON = {
+    "H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200", "RTX 3090 Ti": "RTX 3090",
+    "Quadro RTX 6000": "Quadro RTX 8000", "Titan RTX": "Quadro RTX 8000", "RTX 5000 Ada": "L40S",
+}  # fmt: skip
 
 
 NODE = 8  # GPUs of one machine
@@ -363,7 +367,7 @@ def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
             continue
         if item.operations:
             precision = item.precision
-            if precision == "tf32" and peaks.operations[precision] == peaks.operations["float32"]:
+            if precision == "tf32" and peaks.operations[precision] <= 1.01 * peaks.operations["float32"]:
                 precision = "float32"
             name = item.kind if peaks.platform == "tpu" else f"{item.kind} {precision}"
             seconds[name] += item.count * item.operations / peaks.operations[precision]
@@ -384,11 +388,19 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
         pace = pace_of(peaks.chip, name)
         of_class = pace_of(peaks.class_of(pace), name)
         known = factors.get(pace) or unseen_pace(pace, of_class, peaks.low_power, peaks.density, factors)
-        parts[name] = seconds * known * factors[like(name, factors)]
+        factor = known * factors[like(name, factors)]
+        if name.endswith(PRECISIONS) and pace not in factors and of_class.endswith(peaks.chip_class):
+            factor = max(factor, 1 / MAX_OF_PEAK)
+        parts[name] = seconds * factor
     if peaks.through_host and "collective" in parts:
         others = sum(parts.values()) - parts["collective"]
         parts["collective"] = max(0.0, at_peaks(work, peaks)["collective"] - HIDDEN * others)
     return parts
+
+
+def log_density(density: float) -> float:
+    """Log of operations per second and watt over DENSE, 0 below."""
+    return math.log(max(density, DENSE) / DENSE)
 
 
 def unseen_pace(pace: str, of_class: str, low_power: float, density: float, factors: Mapping[str, float]) -> float:
@@ -398,11 +410,10 @@ def unseen_pace(pace: str, of_class: str, low_power: float, density: float, fact
     """
     kind = pace.partition(" of ")[0]
     weak = 0.0 if of_class.endswith(MEASURED) else low_power
-    dense = math.log(density / DENSE) if density else 0.0
     return (
         factors.get(of_class, 1.0)
         * factors.get(f"{kind} of {LOW_POWER}", 1.0) ** weak
-        * factors.get(f"{kind} of {DENSITY}", 1.0) ** dense
+        * factors.get(f"{kind} of {DENSITY}", 1.0) ** log_density(density)
     )
 
 

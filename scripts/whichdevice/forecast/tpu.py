@@ -5,6 +5,7 @@ constants.json has factors of their own for both, fitted to libtpu's programs of
 time steps stay loops: a TPU has no cuDNN. The program of the TPU's own compiler replaces the estimate.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,8 @@ FULL_ROWS = 8  # of a batch, that a matrix unit takes at a time
 LOOPS_SHARE = 0.3  # of the time, from which on loops over time steps are a cause
 WORTH = 0.85  # of the time of an example, from which on a change is worth a sentence
 NO_4_BITS = "4-bit weights (bitsandbytes) have no TPU form"
+NO_FORM = "{} has no TPU form"
+CAST = "float64 has no TPU form; cast the model and its data to float32"
 
 
 def of_program(work: Work) -> Work:
@@ -51,6 +54,11 @@ def memory_needed(work: Work, lasting: float, temporary: float) -> float:
     """Bytes on a TPU from those of a GPU's program: of arguments and results, and of what it holds for a while."""
     loops = any(item.kind == "recurrent" for item in work.items)
     return lasting + (IN_LOOPS if loops else TEMPORARY) * temporary
+
+
+def without_form(what: Sequence[str]) -> str | None:
+    """Why a traced step cannot run on a TPU; None where all of it can."""
+    return (CAST if what[0] == "float64" else NO_FORM.format(", ".join(what))) if what else None
 
 
 def is_tight(needed: float, target: Target) -> bool:

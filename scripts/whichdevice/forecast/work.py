@@ -170,6 +170,11 @@ class Work:
             total.unknown_calls += round(times * work.unknown_calls)
         return replace(total.work(self.platform, self.software), untested=self.untested)
 
+    def scaled(self, times: float) -> "Work":
+        """The work of a step at another batch: as many kernels, each of so many times the operations and bytes."""
+        items = (replace(item, operations=item.operations * times, bytes=item.bytes * times) for item in self.items)
+        return replace(self, items=tuple(items))
+
     def divided(self, runs: int) -> "Work":
         """The work of one step of a program that makes `runs` equal steps."""
         items = tuple(

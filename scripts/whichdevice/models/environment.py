@@ -5,6 +5,7 @@ watched = environment_in(scopes)      # of the script's variables; None: it has 
 watched.frames_per_step, watched.frames_per_second()
 """
 
+import inspect
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -70,8 +71,5 @@ def environment_in(scopes: Iterable[Mapping[str, Any]]) -> Environment | None:
 
 def is_environment(value: Any) -> bool:
     """Whether a value is an environment as Gym and Gymnasium have them."""
-    with suppress(Exception):  # of the script's own object
-        return all(callable(getattr(value, name, None)) for name in ("step", "reset")) and hasattr(
-            value, "action_space"
-        )
-    return False
+    names = ("step", "reset", "action_space")
+    return not isinstance(value, type) and all(inspect.getattr_static(value, name, None) is not None for name in names)

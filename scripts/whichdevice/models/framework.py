@@ -6,7 +6,10 @@ that imports JAX a JAX function, even where TensorFlow reads its data.
 """
 
 import ast
+import re
+import sys
 from collections.abc import Iterable
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +18,7 @@ from whichdevice.code_hash import parsed
 KERAS: Final = "keras"
 TORCH: Final = "torch"
 JAX: Final = "jax"
+REQUIREMENT = re.compile(r"[\w-]+")
 BACKENDS = {KERAS: ("tensorflow", "jax", "torch"), TORCH: ("torch",), JAX: ("jax",)}
 NAMES = {KERAS: "a Keras model", TORCH: "a PyTorch model", JAX: "a JAX function"}
 FRAMEWORK_PACKAGES = {
@@ -28,9 +32,33 @@ FRAMEWORK_PACKAGES = {
 
 
 def framework_in(files: Iterable[Path]) -> str:
-    """The framework of the first of several files that imports one, as a script's `engine.py` may; else `keras`."""
-    trees = (parsed(file.read_bytes()) for file in files if file.suffix == ".py")
-    return next(filter(None, (framework_of(tree, "") for tree in trees)), KERAS)
+    """The framework of the first of several files that imports one, as a script's `engine.py` may.
+
+    Else it is that of an imported package which is installed and needs one; else `keras`.
+    """
+    trees = [parsed(file.read_bytes()) for file in files if file.suffix == ".py"]
+    found = next(filter(None, (framework_of(tree, "") for tree in trees)), None)
+    return found or next(filter(None, map(_of_requirements, trees)), KERAS)
+
+
+def _of_requirements(tree: ast.Module) -> str | None:
+    """The framework that an imported package needs, by its own metadata."""
+    imported = _imported(tree) - sys.stdlib_module_names
+    installed = packages_distributions() if imported else {}
+    for distribution in (name for package in imported for name in installed.get(package, ())):
+        needed = {name[0].lower() for text in requires(distribution) or () if (name := REQUIREMENT.match(text))}
+        for framework, packages in FRAMEWORK_PACKAGES.items():
+            if packages & needed:
+                return framework
+    return None
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """First names of the modules that a file imports."""
+    nodes = list(ast.walk(tree))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    return {name.partition(".")[0] for name in names}
 
 
 def framework_of(tree: ast.Module, otherwise: str = KERAS) -> str:

@@ -164,7 +164,7 @@ def configuration(name: str) -> Configuration:
     hint = f"; did you mean {PREFIX}{plain[near[0]]}?" if near else ""
     asked = "the hub has no such model, or is not in reach" if find_spec("huggingface_hub") else "nothing is downloaded"
     raise StudyError(
-        f"{PREFIX}{name}: its sizes are not in {HUB_TABLE.name}, and {asked}{hint} "
+        f"{PREFIX}{name}: its sizes are not in {HUB_TABLE.name}, and {asked}{hint or '.'} "
         f"Or save its config.json and name the folder: {PREFIX}path/to/folder"
     )
 

@@ -145,7 +145,7 @@ class Stack:
             Loop(node, {**part.module, **part.variables}, part.line)
             for part in self._own
             for node in _around(trees[part.code.co_filename], part.line)
-            if not _steps_each(node, part.variables)
+            if not (_steps_each(node, part.variables) or _starts_processes(node, part.line))
         ]
 
     @cached_property
@@ -167,8 +167,12 @@ class Stack:
             endless = next(loop for loop, count in zip(loops, turns, strict=True) if count is None)
             named = named_count(self.scopes) if "epoch" in _header(endless.node) else None
             return Loops(named, batches=steps, unknown=None if named else _no_end(endless))
+        if epochs and isinstance(last.node.body[-1], ast.Break):  # it takes one batch
+            return Loops(1, epochs)
         if isinstance(last.node, ast.For) and not _counts(last.node.iter):
             return Loops(epochs, batches=steps)
+        if steps is None and epochs and len(loops) > 1 and _header(last.node).endswith("is not None"):
+            return Loops(epochs)  # until a loader gives no batch
         if steps is None:
             return Loops(unknown=_no_end(last))
         if len(loops) == 1 and _header(last.node).startswith("epoch"):
@@ -197,6 +201,12 @@ def _steps_each(node: ast.For | ast.While, variables: Mapping[str, Any]) -> bool
         return False
     names = (part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
     return any(hasattr(variables.get(name), "param_groups") for name in names)
+
+
+def _starts_processes(node: ast.For | ast.While, line: int) -> bool:
+    """Whether a loop starts a process for each GPU, by `process.start()` in this line of it."""
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call) and part.lineno == line)
+    return any(isinstance(function, ast.Attribute) and function.attr == "start" for function in calls)
 
 
 def _no_end(loop: Loop) -> str:
@@ -299,6 +309,11 @@ def _turns(loop: Loop) -> int | None:
                 return len(range(*slice(*(_value(part, loop.variables) for part in call.args[1:])).indices(MAX_TURNS)))
             if name in ENDLESS or not call.args:
                 return None
+            if name == "DataLoader":
+                size = next((part.value for part in call.keywords if part.arg == "batch_size"), None)
+                size = call.args[1] if size is None and len(call.args) > 1 else size
+                count = len(_value(call.args[0], loop.variables))
+                return count if size is None else math.ceil(count / _value(size, loop.variables))
             inner = call.args[0]
         return len(_value(inner, loop.variables))
     except Exception:  # of the script's own object, too

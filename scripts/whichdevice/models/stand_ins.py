@@ -78,6 +78,9 @@ class StandIns(MetaPathFinder, Loader):
 
     def __exit__(self, *error: object) -> None:
         sys.meta_path.remove(self)
+        for name, module in list(sys.modules.items()):
+            if getattr(module, "__dict__", {}).get("__loader__") is self:
+                del sys.modules[name]
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from whichdevice.models.stand_ins import Silent
 from whichdevice.models.torch_fakes import is_fake, replace_tensors
 
 MEMORY = 80 * 2**30  # bytes of the GPU that a script sees
@@ -42,10 +43,13 @@ ANSWERS: Mapping[str, Any] = {
     )),
 }  # fmt: skip
 TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32}  # by method of a module
+GENERATOR = torch.Generator
+KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 ALONE = ("all_reduce", "reduce", "broadcast", "barrier", "monitored_barrier")  # change nothing in one process
 WRAPPERS = ("DistributedDataParallel", "DataParallel")
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
+LOGGERS = ("TensorBoardLogger", "WandbLogger", "CometLogger", "MLFlowLogger", "NeptuneLogger", "CSVLogger")
 ALONE_IN_LIGHTNING = {"accelerator": "cpu", "devices": 1, "num_nodes": 1, "strategy": "auto", "precision": "32-true"}
 
 
@@ -106,6 +110,31 @@ class Whole(torch.nn.Module):
     def clip_grad_norm_(self, norm: float) -> Any:
         """Clip gradients as FSDP does."""
         return torch.nn.utils.clip_grad_norm_(self.parameters(), norm)
+
+
+class OneBatchNorm(torch.nn.BatchNorm2d):
+    """Stands for a batch normalisation over several GPUs: that of one."""
+
+    def __init__(self, *args: Any, process_group: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+    @staticmethod
+    def convert_sync_batchnorm(module: torch.nn.Module, *_: Any, **__: Any) -> torch.nn.Module:
+        """Return the module with its own normalisations."""
+        return module
+
+
+class _OfGenerators(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, GENERATOR)
+
+
+class OnHost(metaclass=_OfGenerators):
+    """Stands for PyTorch's generator of random numbers, of whichever device."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        """Return one of the CPU."""
+        return GENERATOR()
 
 
 class Engine(Whole):
@@ -174,6 +203,13 @@ class Names:
             for name in ("Event", "Stream", "device", "current_stream", "default_stream"):
                 self._put(torch.cuda, name, Moment)
             self._put(torch.cuda, "stream", lambda stream: nullcontext(stream))
+            for kind in KINDS:
+                self._put(torch.cuda, f"{kind}Tensor", getattr(torch, f"{kind}Tensor"))
+            self._put(torch, "Generator", OnHost)
+            for name in ("range_push", "range_pop", "mark"):
+                self._put(torch.cuda.nvtx, name, partial(_answer, 0))
+            default = torch.set_default_device
+            self._put(torch, "set_default_device", lambda device: default(*on_cpu((device,), {})[0]))
         for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
             self._put(torch.nn.Module, name, partialmethod(moved, getattr(torch.nn.Module, name)))
         self._put(torch, "compile", self._compile)
@@ -183,6 +219,7 @@ class Names:
             for name in WRAPPERS:
                 if hasattr(owner, name):
                     self._put(owner, name, Whole)
+        self._put(torch.nn, "SyncBatchNorm", OneBatchNorm)
         if torch.distributed.is_available():
             join = torch.distributed.init_process_group
             self._put(torch.distributed, "init_process_group", partial(self._join, join))
@@ -234,9 +271,9 @@ class Names:
 
     def stand_in(self, package: str) -> Mapping[str, Any]:
         """Return names of DeepSpeed, Apex and Horovod that train in one process."""
-        same, nothing = partial(_first), partial(_answer, None)
+        same, nothing = _first, partial(_answer, None)
         kinds = {name: getattr(torch.optim, name) for name in ("Adam", "AdamW", "SGD")}
-        return {
+        packages: dict[str, dict[str, Any]] = {
             "deepspeed": {
                 "initialize": self._engine, "init_distributed": nothing, "add_config_arguments": _with_deepspeed,
             },
@@ -254,7 +291,8 @@ class Names:
                 "local_rank": partial(_answer, 0), "DistributedOptimizer": same, "allreduce": same,
                 "allreduce_": same, "broadcast_parameters": nothing, "broadcast_optimizer_state": nothing,
             },
-        }.get(package, {})  # fmt: skip
+        }  # fmt: skip
+        return packages.get(package, {})
 
     def replace_deepspeed(self, package: Any) -> None:
         """Replace DeepSpeed's engine, which needs GPUs."""
@@ -298,6 +336,10 @@ class Names:
         for name in TRAINERS[lightning.__name__]:
             trainer = getattr(lightning, name)
             self._put(trainer, "__init__", self._alone(trainer.__init__))
+        loggers = getattr(getattr(lightning, "pytorch", lightning), "loggers", None)
+        for name in LOGGERS:
+            if hasattr(loggers, name):
+                self._put(loggers, name, silent_logger(loggers.Logger))
 
     def leave(self) -> None:
         """Leave the group of processes that the script made."""
@@ -327,6 +369,27 @@ class Names:
             init(trainer, *args, **{**given, **known, "accelerator": "cpu"})
 
         return alone
+
+
+def silent_logger(logger: Any) -> type:
+    """Return a kind of Lightning's logger that writes and sends nothing, and needs no package."""
+
+    class Nothing(logger):  # type: ignore[misc]
+        name = version = ""
+        experiment = Silent()
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            super().__init__()
+
+        def log_metrics(self, *_: Any, **__: Any) -> None:
+            pass
+
+        log_hyperparams = log_metrics
+
+        def __getattr__(self, _: str) -> Silent:
+            return Silent()
+
+    return Nothing
 
 
 def moved(module: torch.nn.Module, move: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.nn.Module:

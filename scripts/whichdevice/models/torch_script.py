@@ -41,6 +41,7 @@ IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
 SIDE = 32  # pixels; a multiple of it stays one
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
+COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
@@ -162,17 +163,16 @@ class Watching(Watcher):
 
         A script that collects frames of an environment goes on until it does so again.
         """
+        optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
+        stopped = Stopped(stack, optimizers, self._tape.calls, self._tape.losses)
         if self._environment is not None:
-            first = next(iter(self._trials.values()))
-            if self._environment.stepped() or time.monotonic() - self._began > TRIAL_SECONDS:
-                self._stop(first)
+            if self._environment.stepped() or time.monotonic() - self._began > COLLECT_SECONDS:
+                self._stop(next(iter(self._trials.values())))
         elif (environment := environment_in(stack.scopes)) is not None:
-            self._environment, self._began = environment, time.monotonic()
-            optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
-            self._trials = {stack.line: Stopped(stack, optimizers, self._tape.calls, self._tape.losses)}
+            self._environment, self._began, self._trials = environment, time.monotonic(), {stack.line: stopped}
+            if stack.loops == Loops() and named_count(stack.scopes):  # a library collects, for so many epochs
+                self._stop(stopped)
         elif stack.line not in self._trials:
-            optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
-            stopped = Stopped(stack, optimizers, self._tape.calls, self._tape.losses)
             if not (stack.loops.epochs == 1 and stack.loops.steps and stack.loops.steps <= MAX_TRIAL_STEPS):
                 self._stop(stopped)
             self._trials[stack.line] = stopped

@@ -24,6 +24,7 @@ from whichdevice.models.script_size import Stack
 from whichdevice.models.torch_fakes import READING, Fakes, is_fake, ones, replace_tensors
 from whichdevice.models.torch_names import on_cpu
 
+ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
@@ -94,6 +95,8 @@ class Tape(TorchFunctionMode):
             result = function(*args, **kwargs)
         elif name in ("cuda", "pin_memory", "record_stream") and tensor:
             return args[0]
+        elif self._depth == 0 and function in ON_GPU:
+            return ON_GPU[function]
         else:
             if function is torch.device:
                 number = [type(value) for value in args] == [int]

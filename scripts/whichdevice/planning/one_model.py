@@ -270,6 +270,7 @@ class OneModel:
 
     def answers(self, records: Sequence[Path], compiled: Sequence[Path]) -> list[Answer]:
         """Return the answer for each batch size, from the tables of these records."""
+        from whichdevice.forecast.own_card import timed_here
         from whichdevice.tables.base import Sources
         from whichdevice.tables.forecasts import forecast_table
         from whichdevice.tables.hardware import device_rows
@@ -279,7 +280,8 @@ class OneModel:
         sheet = hardware_rows(prices=price_sheet(self.study.prices))
         sources = Sources(self.study, *collect(self.study, records), [], compiled, sheet)
         summary, devices = sources.once(cells_of_runs), sources.once(device_rows)
-        forecasts = forecast_table(compiled, summary, devices, sheet)
+        timed = timed_here() if records else []  # with what else is measured
+        forecasts = forecast_table(compiled, summary, devices, sheet, timed)
         options = {name: workload.options for name, workload in self.study.workloads.items()}
         wants, costs = self.question.wants, sources.table("costs")
         return answers(summary, costs, forecasts, wants, devices, sheet, True, self.unmeasured, options)
@@ -348,13 +350,15 @@ def script_precision(model: Model) -> str:
 def step_settings(question: Question, batch_at_least: int = 1) -> dict[str, Any]:
     """Return the step that is asked about, as the settings of a config's workload.
 
-    Raises StudyError where its batch is not the script's.
+    Raises StudyError where its batch is not the script's on each GPU.
     """
     from whichdevice.models.framework import KERAS, TORCH
 
     model = question.model
     script = model.found
-    if script is not None and question.batch not in (None, script.batch_size):
+    each = 1 if script is None else script.batch_size
+    batches = {each * count for count in (1, *(question.gpus or ()))}
+    if script is not None and question.batch is not None and question.batch not in batches:
         raise StudyError(
             f"--batch: the batch is the script's, {script.batch_size}: change it there, or by its arguments"
         )

@@ -36,7 +36,10 @@ def _server(rows: Mapping[int, Row], load: Load) -> Server:
     price = None
     if row.usd_per_hour is not None:
         low, high = row.usd_per_hour_low, row.usd_per_hour_high
-        price = Price(row.usd_per_hour, low or 0.0, high or 0.0, row.price.source)
+        price = Price(
+            row.usd_per_hour, low or 0.0, high or 0.0, row.price.source, provider=row.price.provider,
+            lowest=row.price.lowest or row.usd_per_hour, providers=row.price.providers,
+        )  # fmt: skip
     steps = {batch: one.step_time for batch, one in rows.items() if one.step_time and one.fits is not False}
     known = Server(
         row.card, 1, row.kind, "", row.software, row.known, False, needed, row.memory_available or 0.0, price=price,

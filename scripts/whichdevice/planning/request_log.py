@@ -1,7 +1,9 @@
-"""A log of requests of the user's own: when each arrived, tokens of its prompt and of its answer. Read, never kept.
+"""A log of requests of the user's own: when each arrived, tokens of its prompt and of its answer.
 
     arrival,prompt,answer                                 CSV: seconds, or a time such as 2026-11-26T13:00:00
     {"arrival": 0.4, "prompt": 812, "answer": 96}         or JSON, one request a line
+
+It is read and never kept.
 """
 
 import csv
@@ -76,7 +78,7 @@ def _lines(path: Path, file: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 values = None
             if not isinstance(values, dict):
                 raise StudyError(
-                    f'--requests {path.name}, line {number}: is no JSON object; '
+                    f"--requests {path.name}, line {number}: is no JSON object; "
                     'write one request a line: {"arrival": 0.4, "prompt": 812, "answer": 96}'
                 )
             yield number, {name.lower(): value for name, value in values.items()}

@@ -26,6 +26,7 @@ from whichdevice.errors import StudyError
 from whichdevice.files import HERE, INSTALLED, VARIABLE
 from whichdevice.models.address import Address
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_in
+from whichdevice.models.stand_ins import LOGGING, WRAPPING
 
 # As envs/jax.in and envs/jax-tpu.in.
 FORECASTS = {KERAS: ("keras==3.15.*", "jax==0.10.*"), JAX: ("keras==3.15.*", "jax==0.10.*"), TORCH: ("torch",)}
@@ -118,7 +119,7 @@ def needed_framework(address: Address) -> str:
 
 
 def _missing_imports(address: Address) -> Iterator[str]:
-    """Packages that the file imports without a condition and that are nowhere."""
+    """Packages that the file imports without a condition and that are nowhere, but for those with stand-ins."""
     if address.kind != "file" or address.path is None or address.root is None:
         return
     try:
@@ -131,7 +132,7 @@ def _missing_imports(address: Address) -> Iterator[str]:
         is_local = any(
             (folder / name).is_dir() or (folder / f"{name}.py").is_file() for folder in (address.root, Path.cwd())
         )
-        if name and not is_local and find_spec(name) is None:
+        if name and not is_local and name not in LOGGING | WRAPPING and find_spec(name) is None:
             yield name
 
 

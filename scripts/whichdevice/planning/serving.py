@@ -1,16 +1,21 @@
 """A question about serving a language model: which devices, counts and formats are tried, and the answer.
 
     ask_serving(ServingQuestion(served_model("meta-llama/Llama-3.1-8B-Instruct"), Load(5, 1000, 300, 1.0, 0.05)))
+
+Nothing but this machine's memory rate is measured.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING
 
-from whichdevice.answer.serving import Load, Log, Price, Server, Serving, decide
+from whichdevice.answer.serving import CHEAPER, Load, Log, Price, Server, Serving, decide
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.prices import USD_PER_KWH
-from whichdevice.errors import StudyError, did_you_mean
+from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import GROUPS, find_target
 from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
 from whichdevice.planning.request_log import RequestLog
@@ -33,11 +38,11 @@ GGUF_LIKE = {
     "awq": SMALL, "gptq": SMALL, "nvfp4": SMALL, "int4_experts": SMALL, "fp8": "q8_0", "int8": "q8_0",
 }  # fmt: skip
 # The least compute capability on which vLLM has kernels for a format (docs.vllm.ai, features/quantization, and its page
-# on FP8); AMD's have those of AMD_FORMATS.
+# on FP8); AMD's and TPUs have those below.
 MIN_CAPABILITY = {
     "bf16": 7.0, "gptq": 7.0, "awq": 7.5, "int8": 7.5, "fp8": 7.5, "nvfp4": 8.0, "mxfp4": 8.0, "int4_experts": 8.0,
 }  # fmt: skip
-AMD_FORMATS = ("bf16", "fp8", "mxfp4")
+AMD_FORMATS, TPU_FORMATS = ("bf16", "fp8", "mxfp4"), ("bf16", "int8")
 YEARS_HOURS = 3 * 8766.0  # over which a computer is paid
 HERE, HERE_WATTS = "this machine", 100.0
 
@@ -69,18 +74,22 @@ def ask_serving(question: ServingQuestion) -> Serving:
     native = question.weights or WEIGHT_FORMATS[question.model.native]
     wanted = [(row, _format(question, row, native)) for row in [*rows, *here]]
     runs = [(row, kept) for row, kept in wanted if _runs(question, row, kept)]
-    servers = _forecast(question, runs)
-    others = []
-    if question.weights is None:
-        rented = [row for row in rows if row.kind != "unified"]
-        smaller = [WEIGHT_FORMATS[name] for name in OTHER_FORMATS if WEIGHT_FORMATS[name].bits < native.bits]
-        tried = [[(row, kept) for row in rented if _runs(question, row, kept)] for kept in smaller]
-        others = [_forecast(question, some) for some in tried]
     without = tuple(row.device for row, kept in wanted if not _runs(question, row, kept))
     log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
-    return decide(
-        question.model.name, question.load, servers, question.model.longest, question.api, others, log, without
-    )
+    answer = partial(
+        decide, question.model.name, question.load, _forecast(question, runs), question.model.longest, question.api,
+        log=log, without=without,
+    )  # fmt: skip
+    found = answer()
+    smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
+    most = math.inf if found.pick is None or found.pick.usd_per_hour is None else CHEAPER * found.pick.usd_per_hour
+    rented = [row for row in rows if row.kind != "unified"]
+    others = [
+        _forecast(question, [(row, kept) for row in rented if _runs(question, row, kept)], most)
+        for kept in smaller
+        if kept.bits < native.bits
+    ]
+    return answer(others=others) if others else found
 
 
 def _check(question: ServingQuestion) -> None:
@@ -111,7 +120,9 @@ def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bo
     capability = row.compute_capability or ""
     if capability.startswith("gfx"):
         return kept.name in AMD_FORMATS
-    return row.kind != "gpu" or (bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name])
+    if row.kind == "tpu":
+        return kept.name in TPU_FORMATS
+    return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
 
 
 def _rows(names: Sequence[str] | None) -> list[HardwareRow]:
@@ -123,6 +134,11 @@ def _rows(names: Sequence[str] | None) -> list[HardwareRow]:
     for name in names:
         found |= {row.device: row for row in _named(name, sheet)}
     return list(found.values())
+
+
+def device_named(name: str) -> str:
+    """Return the row of the sheet that a name means; raises StudyError."""
+    return next(iter(_named(name, hardware_rows()))).device
 
 
 def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]:
@@ -138,11 +154,14 @@ def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]
     try:
         return [find_target(name).row]
     except StudyError as error:
-        raise StudyError(f"{error}{did_you_mean(plain, list(shared))}") from None
+        near = get_close_matches(plain, shared, 1, 0.7)
+        raise StudyError(f"{error}; or {shared[near[0]].device}?" if near else str(error)) from None
 
 
-def _forecast(question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]]) -> list[Server]:
-    """Forecast each device in each number, all together; a computer alone."""
+def _forecast(
+    question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]], most: float = math.inf
+) -> list[Server]:
+    """Forecast each device in each number, all together; a computer alone. None costs more than `most` USD an hour."""
     from whichdevice.forecast.serving.forecast import serve_all
     from whichdevice.forecast.serving.server import Server as Tried
 
@@ -150,6 +169,7 @@ def _forecast(question: ServingQuestion, rows: Sequence[tuple[HardwareRow, Weigh
         Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
         for row, kept in rows
         for count in (question.counts if row.kind == "gpu" else (1,))
+        if _costs(question, row, count) <= most
     ]
     return [_server(question, known) for known in serve_all(tried, question.load, question.log)]
 
@@ -189,7 +209,16 @@ def _price(question: ServingQuestion, row: HardwareRow, count: int) -> Price | N
     market = row.market(providers=question.providers)
     if market is None:
         return None
-    return Price(market.usd_per_hour * count, market.low * count, market.high * count, market.words)
+    return Price(
+        market.usd_per_hour * count, market.low * count, market.high * count, market.words,
+        provider=market.lowest.provider, lowest=market.lowest.usd_per_hour, providers=market.providers,
+    )  # fmt: skip
+
+
+def _costs(question: ServingQuestion, row: HardwareRow, count: int) -> float:
+    """USD an hour of one server; infinite without a price."""
+    price = _price(question, row, count)
+    return math.inf if price is None else price.usd
 
 
 def _this_machine() -> HardwareRow:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from whichdevice.answer import Answer, Option
+from whichdevice.answer.serving import Serving, usd_over_load
 from whichdevice.answer.words import amount_words
 from whichdevice.numbers import time_words
 
@@ -15,6 +16,8 @@ AXIS_TIMES = (  # seconds that an axis may name, as far as there is room
     16 * 86400, 32 * 86400, 64 * 86400, 128 * 86400, 365 * 86400,
 )  # fmt: skip
 COSTS = (MIN_USD, *(one * 10.0**power for power in range(-2, 7) for one in (2, 5, 10)))  # USD
+LOADS_AROUND, LOADS_ON_A_SIDE = 20.0, 60  # loads of a picture: up to so many times less and more than the load
+RATES = tuple(one * 10.0**power for power in range(-4, 7) for one in (1, 2, 5))  # requests a second
 MAX_NAMES = 15  # of more choices, only those have names that no other one beats in both time and cost
 APART = (60, 24)  # names of an axis, at least
 DOT, LETTER = 4, 7.0  # half a dot, and a letter's width
@@ -69,6 +72,40 @@ def chart(answer: Answer) -> str:
         parts += _point(one, one is answer.pick, x, y, across, up)
         if one.on_front or one is answer.pick or len(shown) <= MAX_NAMES:
             parts += _name(one.device, x, y, _kind(one, one is answer.pick), taken)
+    return "".join([*parts, "</svg>"])
+
+
+def serving_chart(answer: Serving) -> str:
+    """An SVG element with USD a million tokens over the load, of the cheapest devices; empty without a pick."""
+    if answer.pick is None or not answer.pick.server.safe:
+        return ""
+    at = answer.load.rps or answer.pick.server.safe
+    loads = [at * LOADS_AROUND ** (place / LOADS_ON_A_SIDE - 1) for place in range(2 * LOADS_ON_A_SIDE + 1)]
+    curves = usd_over_load(answer, loads)
+    points = {
+        name: [(load, usd) for load, usd in zip(loads, values, strict=True) if 0 < usd < math.inf]
+        for name, values in curves.items()
+    }
+    costs = [usd for curve in points.values() for _, usd in curve]
+    if not costs:
+        return ""
+    across, up = _scale(loads, LEFT, WIDE - RIGHT), _scale(costs, HIGH - BELOW, MARGIN)
+    label = f"USD a million {answer.load.unit}s over requests a second, of {', '.join(points)}"
+    parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{escape(label)}">']
+    for load in _ticks(RATES, loads, across, APART[0]):
+        parts.append(_line(across(load), MARGIN, across(load), HIGH - BELOW, "grid"))
+        parts.append(_text(across(load), HIGH - BELOW + 16, f"{load:,.10g}", "middle"))
+    for usd in _ticks(COSTS, costs, up, APART[1]):
+        parts.append(_line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
+        parts.append(_text(LEFT - 6, up(usd) + 4, f"{usd:,.10g}", "end"))
+    parts.append(_text(LEFT - 6, MARGIN - 2, f"USD a million {answer.load.unit}s", "start"))
+    parts.append(_text(WIDE - RIGHT, HIGH - 6, "requests a second", "end"))
+    taken: list[tuple[float, float, float, float]] = []
+    for name, curve in points.items():
+        kind = "curve pick" if name == answer.pick.server.device else "curve"
+        places = " ".join(f"{across(load):.1f},{up(usd):.1f}" for load, usd in curve)
+        parts.append(f'<polyline class="{kind}" points="{places}"><title>{escape(name)}</title></polyline>')
+        parts += _name(name, across(curve[-1][0]), up(curve[-1][1]), "forecast", taken)
     return "".join([*parts, "</svg>"])
 
 

@@ -43,13 +43,13 @@ const decision = (() => {
   }
 
   // Steps of a script as people run them; a measured device's are as they were measured.
-  function livedDraws({ rows, normals, limits, floor, lived }, steps) {
-    if (!lived) return steps;
+  function livedDraws({ rows, normals, limits, floor, lived, between }, steps) {
+    if (!lived) return steps.map((own) => own && own.map((step) => step + between));
     const slower = draws(rows.map((row) => ({ ...row, host_time: lived.host * row.host_time })), normals, limits, 0);
     const times = normal(normals, "lived").map((z) =>
       lived.factor * Math.exp(Math.round(lived.log_sd * z * limits.digits) / limits.digits));
-    return steps.map((own, place) =>
-      own && !rows[place].is_here ? slower[place].map((step, n) => Math.max(step * times[n], floor)) : own);
+    return steps.map((own, place) => own && own.map((step, n) =>
+      between + (rows[place].is_here ? step : Math.max(slower[place][n] * times[n], floor))));
   }
 
   // The reader's price of a row, which is exact.

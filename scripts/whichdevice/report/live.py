@@ -77,6 +77,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "units_per_step": work.units_per_step,
         "floor": work.floor,
         "lived": work.lived and work.lived.to_dict(),
+        "between": work.between,
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
         "title": words.title(answer, "{amount}"),

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import UnionType
@@ -13,9 +13,11 @@ import pandas as pd
 from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError
 from whichdevice.forecast.answer import Forecast, forecast_of
+from whichdevice.forecast.own_card import Error, corrected
+from whichdevice.records.commons import TimedStep
 from whichdevice.records.products import CompiledRecord, read_compiled
 from whichdevice.tables import makes
-from whichdevice.tables.base import Column, Kind, Sources, table
+from whichdevice.tables.base import Column, Kind, Sources, read_table, table
 from whichdevice.tables.hardware import Sheet, device_rows
 
 KINDS: Mapping[Any, Kind] = {str: "text", int: "int", float: "float", bool: "flag", tuple: "text"}
@@ -31,6 +33,7 @@ COLUMNS: dict[str, Column] = {
     field.name: Column(_kind(field.type), field.metadata["text"]) for field in fields(Forecast)
 }
 LISTS = [field.name for field in fields(Forecast) if get_origin(field.type) is tuple]
+Timed = Sequence[tuple[Error, float]]
 SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
 
 
@@ -41,13 +44,14 @@ def make_forecasts(sources: Sources) -> pd.DataFrame:
 
 
 def forecast_table(
-    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet
+    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet, timed: Timed = ()
 ) -> pd.DataFrame:
     """Return a row per compiled record that exists; one that cannot be read is a row with its reason.
 
-    `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices.
+    `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices, `timed` what
+    was timed on this machine's GPU.
     """
-    forecasts = [_compared(forecast, summary, devices) for forecast in _forecasts(paths)]
+    forecasts = corrected([_compared(forecast, summary, devices) for forecast in _forecasts(paths)], timed)
     return write_forecasts(_priced(forecast, sheet) for forecast in forecasts)
 
 
@@ -59,6 +63,21 @@ def table_of_records(records: Iterable[CompiledRecord], sheet: Sheet) -> pd.Data
 def write_forecasts(forecasts: Iterable[Forecast]) -> pd.DataFrame:
     """Return the table of these forecasts."""
     return table([_as_row(forecast) for forecast in forecasts], COLUMNS)
+
+
+def timed_steps(path: Path) -> dict[str, tuple[list[TimedStep], dict[str, str]]]:
+    """Return by device the steps of a table that were timed on it, each with its work, and versions of the software."""
+    found: dict[str, tuple[list[TimedStep], dict[str, str]]] = {}
+    for its in read_forecasts(read_table(path, COLUMNS)):
+        if not its.own_step_time or not its.record or its.devices != 1 or not Path(its.record).is_file():
+            continue
+        record = read_compiled(Path(its.record))
+        if record.work is None or record.program_device is not None:
+            continue
+        steps, _ = found.setdefault(its.device, ([], dict(record.versions)))
+        known = {name: getattr(its, name) for name in ("mode", "precision")}
+        steps.append(TimedStep(**known, batch=its.batch_size, seconds=its.own_step_time, work=record.work))
+    return found
 
 
 def _as_row(forecast: Forecast) -> dict[str, Any]:

@@ -28,7 +28,7 @@ LOADS = np.array([0.01, 0.05, 0.15, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.95, 1.02])
 DRAWS = 1000
 HELD = "p90"  # of the requests: a target holds for nine in ten
 TESTED, LIKE_OTHERS, UNTESTED = "published servers on this chip", "published servers on other chips", "its rates alone"
-SHARED, OWN = 0.7, 0.714  # of what is left for a known model on a known chip, what all its devices share
+SHARED, OWN = 0.5, 0.866  # of what is left for a known model on a known chip, what all its devices share
 FULL = 0.99  # of the rate at full load, up to which a queue stays short
 GGUF_ENGINE, ENGINE = "llama.cpp", "vllm"
 

@@ -23,6 +23,7 @@ Array = npt.NDArray[np.float64]
 FIRST = ("seconds", "reading", "tokens")
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
 WARM = 0.1  # share of requests at the beginning that are not counted
+LEAST_REQUESTS = 60  # of a log
 BUNDLES = 48
 LEAST_TOKENS = 8  # of an answer under way, for its time a token to count
 SIZES = np.unique(np.round(2 ** np.arange(0, 16.5, 0.5)))  # tokens in one iteration, of the tables
@@ -51,10 +52,14 @@ class Requests:
         """Return so many requests of a log in a row, where they came most closely; the log's mean is one a second."""
         times = np.asarray(arrivals, dtype=float)
         times = (times - times[0]) * (len(times) - 1) / (times[-1] - times[0])
+        again = -(-LEAST_REQUESTS // len(times))  # a short log is repeated
+        span = times[-1] + 1
+        times = np.concatenate([times + span * turn for turn in range(again)])
+        lengths = [np.tile(np.asarray(given, dtype=float), again) for given in (prompts, answers)]
         number = min(number, len(times))
         start = int(np.argmin(times[number - 1 :] - times[: len(times) - number + 1]))
         own = slice(start, start + number)
-        read, written = (np.maximum(1.0, np.asarray(given, dtype=float)[own]) for given in (prompts, answers))
+        read, written = (np.maximum(1.0, given[own]) for given in lengths)
         return cls(read, written, times[own] - times[start])
 
     @property
@@ -231,9 +236,11 @@ def simulate(engines: Engines, rates: Array, requests: Requests, together: Array
     under_way = np.isnan(last)  # when the last prompt is read
     last = np.where(under_way, now[:, None], last)
     tokens = np.where(under_way, done[:, None], written) - begun
-    tokens = np.where(tokens >= np.minimum(LEAST_TOKENS, requests.answers - 1), tokens, np.nan)
+    tokens = np.where(tokens >= np.clip(requests.answers - 1, 1, LEAST_TOKENS), tokens, np.nan)
     counted = slice(int(WARM * number) if together is None else 0, None)
-    tpot = ((last - first) / np.maximum(tokens, 1.0))[:, counted]
+    tpot = ((last - first) / tokens)[:, counted]
+    iteration = (busy / np.maximum(done, 1.0))[:, None]
+    tpot = np.where(np.isfinite(tpot).any(axis=1, keepdims=True), tpot, iteration)  # answers of few tokens
     ahead, reading, after = engines.first.T
     more = ahead + after * np.nanmean(tpot, axis=1, where=np.isfinite(tpot))
     ttft = (reading[:, None] * (first - arrival) + more[:, None])[:, counted]

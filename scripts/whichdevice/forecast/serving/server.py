@@ -51,7 +51,7 @@ PEERS, NO_PEERS = {1: 1.0, 2: 0.58, 4: 0.4, 8: 0.38}, {1: 1.0, 2: 0.62, 4: 0.16,
 SAME_FORMAT = {"awq": "gptq"}
 CLASSES = (
     "weights", "experts", "slices", "cache", "products", "expert products", "attention", "activations",
-    "layers", "layer widths", "expert layers", "latent layers", "state layers", "dispatch",
+    "layers", "layer widths", "expert layers", "latent layers", "state layers", "routing",
     "step", "requests", "request layers", "collectives", "collective bytes", "PCIe collectives", "PCIe bytes",
 )  # fmt: skip
 MEMORY = ("weights", "experts", "slices", "cache", "activations")
@@ -253,7 +253,8 @@ class Server:
         attention = model.layers * model.attention
         other = model.read_bytes(kept, 0) - attention * kept.attention_bits / 8
         touched = model.experts_touched(tokens) if model.experts else none
-        narrow = touched * model.expert_layers * model.matrices * model.hidden * SLICE * kept.bits / 8
+        whole = self._on_the_busiest(touched) if self.split_experts else touched  # that one device reads, or a part of
+        narrow = whole * model.expert_layers * model.matrices * model.hidden * SLICE * kept.bits / 8
         whole_layers = model.layers - model.windowed_layers - model.state_layers
         window = model.window or 0
         read = whole_layers * context + model.windowed_layers * np.minimum(context, requests * window)
@@ -264,8 +265,8 @@ class Server:
         width = 2.0 * model.hidden
         work = {
             "weights": (attention * kept.attention_bits / 8 / attention_parts + other / parts) / bandwidth + none,
-            "experts": touched * model.expert * kept.bits / 8 / parts / bandwidth,
-            "slices": narrow / (parts if self.split_experts else 1) / bandwidth,
+            "experts": whole * model.expert * kept.bits / 8 / (1 if self.split_experts else parts) / bandwidth,
+            "slices": narrow / bandwidth,
             "cache": (cache_bytes / self.cache_parts + state / parts) / bandwidth,
             "products": 2 * ((attention + model.always) * tokens + model.embedding * requests) / parts / rate,
             "expert products": 2 * model.expert * model.experts_per_token * tokens / parts / rate,
@@ -276,7 +277,7 @@ class Server:
             "expert layers": model.expert_layers + none,
             "latent layers": (model.layers if model.latent else 0) + none,
             "state layers": model.state_layers + none,
-            "dispatch": (model.expert_layers if self.split_experts else 0) + none,
+            "routing": model.expert_layers * model.experts + none,
             "step": 1 + none,
             "requests": requests + none,
             "request layers": requests * model.layers + none,
@@ -286,6 +287,13 @@ class Server:
             work["PCIe collectives" if self.over_pcie else "collectives"] = 2 * model.layers + none
             work[f"{over}bytes"] = 4 * model.layers * tokens * width * (parts - 1) / parts / peaks["link"]
         return work
+
+    def _on_the_busiest(self, touched: Any) -> Any:
+        """Return how many whole experts of a layer the device reads that has most of those touched."""
+        own = self.model.experts / self.parts
+        share = touched / max(self.model.experts, 1)
+        spread = np.sqrt(2 * math.log(self.parts) * own * share * (1 - share)) if self.parts > 1 else 0.0
+        return np.minimum(own, own * share + spread)
 
 
 def paces(name: str, server: Server) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.memory import RESERVE, SPREAD, is_tight, need
+from whichdevice.forecast.torch.memory import RESERVE, SPREAD, at_peak, is_tight, need
 from whichdevice.forecast.torch.several import Way, way_that_fits
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError
@@ -65,14 +65,20 @@ def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileF
         memory_available=available,
         memory_needed=needed,
         memory_missing=needed - available if needed > available else None,
-        memory_tight=tpu.is_tight(needed, target) if target.kind == "tpu" else is_tight(needed, available),
-        memory_parts=dict(trace.memory),
+        memory_tight=_is_tight(needed, target, work),
+        memory_parts=at_peak(trace.memory),
         operations=work.operations,
         nbytes=work.bytes,
         kernels=work.kernels,
         collectives={"all": Collective(count=1, nbytes=sent)} if sent else {},
         **facts,
     )
+
+
+def _is_tight(needed: float, target: Target, work: Work) -> bool:
+    if target.kind == "tpu":
+        return tpu.is_tight(needed, target)
+    return is_tight(needed, target.available(RESERVE), target.devices, work.software == "torch.compile")
 
 
 def outcome(facts: CompileFacts) -> tuple[CompileStatus, str | None]:

@@ -137,6 +137,8 @@ class Traced:
         if target.kind == "tpu" and (reason := self._not_on_tpu()):
             raise StudyError(reason)
         way = self._way(request, target)
+        if target.kind == "tpu" and (reason := tpu.without_form(way.trace.no_tpu)):
+            raise StudyError(reason)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
         work = work_of(target, trace, request.precision, self._compiled)
         layout = layout_note(target, trace, work, request.mode)

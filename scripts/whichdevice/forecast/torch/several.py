@@ -23,6 +23,7 @@ Sharing = Literal["ddp", "fsdp", "zero2"]
 NAMES = {"ddp": "DDP", "fsdp": "FSDP"}
 BATCHES = (4, 1)  # of one pass of a rank, that are tried
 GATHERED_LAYERS = 2  # whose weights a rank holds whole: the one at work and the next
+LASTING = ("weights", "gradients", "optimizer")  # parts of the memory that stay from pass to pass
 MASTER = 2  # times the bytes of a weight of 16 bits, in float32
 
 
@@ -99,10 +100,12 @@ def on_gpus(trace: Trace, devices: int, sharing: Sharing, master: bool = False, 
 
 def with_masters(trace: Trace) -> Trace:
     """A step in 16 bits with weights, gradients and moments kept in float32."""
-    memory = dict(trace.memory)
-    for part in ("weights", "gradients", "optimizer"):
-        memory["peak"] += memory[part] * (MASTER - 1)
+    memory = _memory(trace)
+    for part in LASTING:
+        memory["passes"] += memory[part] * (MASTER - 1)
         memory[part] *= MASTER
+    memory["update"] *= MASTER
+    memory["peak"] = peak(memory)
     return _with(trace, memory, lambda each: _updating(each, MASTER))
 
 
@@ -110,30 +113,42 @@ def accumulated(trace: Trace, batches: int) -> Trace:
     """A step of so many batches, from one of one batch: gradients stay beside the passes."""
     if batches == 1:
         return trace
-    held = sum(trace.memory[part] for part in ("weights", "gradients", "optimizer", "working"))
-    memory = dict(trace.memory) | {"peak": max(trace.memory["peak"], held)}
+    held = sum(trace.memory[part] for part in (*LASTING, "working"))
+    memory = _memory(trace) | {"passes": max(_memory(trace)["passes"], held)}
+    memory["peak"] = peak(memory)
     return _with(trace, memory, lambda each: each if _updates(each) else replace(each, count=each.count * batches))
+
+
+def _memory(trace: Trace) -> dict[str, float]:
+    """The parts of the memory; of a trace that does not keep them apart, the update holds nothing."""
+    return {"passes": trace.memory["peak"], "update": 0.0} | dict(trace.memory)
+
+
+def peak(memory: Mapping[str, float]) -> float:
+    """The larger of what the passes and the optimiser's update hold."""
+    return max(memory["passes"], sum(memory[part] for part in (*LASTING, "update")))
 
 
 def _replicated(trace: Trace, devices: int) -> Trace:
     """Gradients are added up in buckets, which hold them a second time."""
     gradients = trace.memory["gradients"]
-    memory = dict(trace.memory) | {"working": trace.memory["working"] + gradients}
-    memory["peak"] += gradients
+    more = ("working", "passes", "update", "peak")
+    memory = _memory(trace) | {part: nbytes + gradients for part, nbytes in _memory(trace).items() if part in more}
     return _with(trace, memory, lambda each: each, [_sum_of(gradients, devices, 1)])
 
 
 def _sharded(trace: Trace, devices: int, sharing: Sharing, master: bool, accumulation: int) -> Trace:
-    memory = dict(trace.memory)
+    memory = _memory(trace)
     plain = 1 / MASTER if master else 1.0  # of what is gathered: 16 bits
     whole, sums = memory["weights"] * plain, memory["gradients"] * plain
     layer = memory.get("layer", whole)
-    for part in ("weights", "gradients", "optimizer"):
+    for part in (*LASTING, "update"):
         memory[part] /= devices
     outside = whole - memory.get("layers", 0.0) * layer  # embeddings and the head stay whole
     held = min(whole, outside + GATHERED_LAYERS * layer) if sharing == "fsdp" else whole
     memory["working"] += held + (layer if sums else 0.0)
-    memory["peak"] = memory["weights"] + memory["gradients"] + memory["optimizer"] + memory["working"]
+    memory["passes"] = sum(memory[part] for part in (*LASTING, "working"))
+    memory["peak"] = peak(memory)
     gathers = 2 * accumulation if sharing == "fsdp" else 1
     sent = [_half_of(whole, devices, gathers), _half_of(sums, devices, accumulation)]
     return _with(trace, memory, lambda each: _updating(each, 1 / devices), sent)

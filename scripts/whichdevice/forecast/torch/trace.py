@@ -43,6 +43,9 @@ from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, replace_
 from whichdevice.models.torch_names import on_cpu
 
 HALF = (torch.bfloat16, torch.float16)
+DOUBLE = (torch.float64, torch.complex128)
+NOT_ON_TPU = ("linalg_eig",)
+ON_TPU = ("aten::", "prims::", "_c10d_functional::")  # whose operations have a TPU form; others are somebody's kernels
 MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
@@ -101,17 +104,19 @@ class Trace:
     trained: int
     notes: tuple[str, ...] = ()
     images: bool = False  # whether it convolves images, whose layout in memory matters
+    no_tpu: tuple[str, ...] = ()  # what of it has no form on a TPU: float64, operations by their name
 
     def digest(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
         works = {"work": self.work.digest(), "fused": self.fused.digest()}
-        return asdict(self) | works | {"notes": list(self.notes)}
+        return asdict(self) | works | {"notes": list(self.notes), "no_tpu": list(self.no_tpu)}
 
     @classmethod
     def from_dict(cls, digest: Mapping[str, Any]) -> Self:
         """Read what `digest` wrote; raises StudyError where its work cannot be read."""
         works = {name: Work.from_dict(digest[name]) for name in ("work", "fused")}
-        return cls(**dict(digest) | works | {"notes": tuple(digest["notes"])})
+        tuples = {name: tuple(digest.get(name, ())) for name in ("notes", "no_tpu")}
+        return cls(**dict(digest) | works | tuples)
 
 
 def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
@@ -138,7 +143,7 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     parameters = round(extended(first.parameters, second.parameters))
     trained = round(extended(first.trained, second.trained))
     work, fused = first.work.deepened(second.work, 1 + times), first.fused.deepened(second.fused, 1 + times)
-    return Trace(work, fused, memory, parameters, trained, first.notes, first.images)
+    return Trace(work, fused, memory, parameters, trained, first.notes, first.images, first.no_tpu)
 
 
 def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
@@ -217,7 +222,8 @@ def _traced(
         kernels.untested.add("values read by the host")
     if is_tiny(works[0]):
         kernels.untested.add("hundreds of tiny kernels")
-    trace = replace(trace, notes=tuple(sorted(kernels.notes)), images=kernels.images)
+    notes, no_tpu = tuple(sorted(kernels.notes)), tuple(sorted(kernels.no_tpu))
+    trace = replace(trace, notes=notes, images=kernels.images, no_tpu=no_tpu)
     return untested(trace, *sorted(kernels.untested))
 
 
@@ -373,6 +379,7 @@ class Kernels(TorchDispatchMode):
         self._kind, self._found = kind, Counter[Any]()
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
         self.fusion, self.notes, self.untested, self.images = Fusion(), set[str](), set[Untested](), False
+        self.no_tpu = set[str]()
 
     def items(self) -> Iterator[Item]:
         """Kernels as items, equal ones once."""
@@ -400,6 +407,10 @@ class Kernels(TorchDispatchMode):
         if view or schema.name in NO_KERNEL:
             return result
         name = schema.name.removeprefix("aten::")
+        if any(tensor.dtype in DOUBLE and tensor.dim() for tensor in (*inputs, *outputs)):
+            self.no_tpu.add("float64")
+        if name in NOT_ON_TPU or not schema.name.startswith(ON_TPU):
+            self.no_tpu.add(name)
         kind, operations = self._kind or kind_of(name, args), 0.0
         if "convolution" in name:
             kind, operations = convolution_work(name, args, outputs)

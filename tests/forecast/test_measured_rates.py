@@ -1,0 +1,64 @@
+"""What somebody measured on a chip replaces its sheet; chips without published times are no faster than they can be."""
+
+from itertools import permutations
+
+import pytest
+
+from whichdevice.config.hardware import hardware_rows, measured_rates
+from whichdevice.forecast.time_model import Peaks, chip_of, forecast_step
+from whichdevice.forecast.work import Item, Work
+
+SHEET = hardware_rows()
+COLUMN = {"matrix": "half_dense_tflops", "memory": "mem_bw_gbs"}
+GPUS = [row for row in SHEET.values() if row.kind == "gpu" and (row.half_dense_tflops or 0) > (row.fp32_tflops or 0)]
+PRODUCTS = Work("gpu", (Item("product", "half", 1e13, 1e8, 200),), software="eager")
+NETWORK = Work(
+    "gpu",
+    (
+        Item("convolution", "half", 2e11, 2e8, 100),
+        Item("product", "half", 1e11, 1e8, 40),
+        Item("memory", "", 0.0, 2e8, 200),
+    ),
+    software="eager",
+)
+
+
+@pytest.mark.parametrize("rate", measured_rates(), ids=lambda rate: f"{rate.device} {rate.rate}")
+def test_a_measured_rate_is_of_a_device_of_the_sheet_and_below_its_peak(rate) -> None:
+    assert rate.of_sheet == getattr(SHEET[rate.device], COLUMN[rate.rate])
+    assert 0.4 < rate.value / rate.of_sheet < 1.05 and rate.source
+
+
+def test_a_chip_has_the_rates_that_were_measured_on_it_or_on_another_form() -> None:
+    l40s, nvl, a10 = (Peaks.of(SHEET[name]) for name in ("L40S", "H100 NVL", "A10"))
+    assert l40s.operations["half"] == pytest.approx(224.8e12) and set(l40s.measured) == {"matrix", "memory"}
+    assert nvl.operations["half"] / 835.5e12 == pytest.approx(0.81, abs=0.02), "as the H100, H200 and GH200"
+    assert a10.operations["half"] == 125e12 and a10.measured == ()
+    assert l40s.operations["float32"] == 91.6e12
+
+
+def test_power_counts_by_degrees() -> None:
+    power = {name: Peaks.of(SHEET[name]).low_power for name in ("T4", "A10", "A30", "H100 SXM")}
+    assert power["T4"] == 1.0 > power["A10"] > power["A30"] > power["H100 SXM"] == 0.0
+    assert power["A10"] - power["A30"] < 0.1
+
+
+def test_no_forecast_of_products_is_above_three_quarters_of_a_peak_that_no_measurement_shows() -> None:
+    for row in GPUS:
+        found = forecast_step(PRODUCTS, row, "train")
+        share = PRODUCTS.operations / found.device_time / ((row.half_dense_tflops or 0.0) * 1e12)
+        shown = Peaks.of(row).operations["half"] / 1e12 / (row.half_dense_tflops or 1.0)
+        measured = shown if "matrix" in Peaks.of(row).measured else 0.0
+        assert share <= max(0.75, measured) or found.known_device, (row.device, share)
+
+
+def test_a_card_that_is_stronger_in_all_that_a_sheet_says_is_seldom_slower() -> None:
+    """MI300X is published slower than H100 and H200; A10 and V100 have times, and what is beside them has none."""
+    columns = ("fp32_tflops", "tf32_tflops", "half_dense_tflops", "mem_bw_gbs", "power_w")
+    slower = []
+    for one, other in permutations(GPUS, 2):
+        values = [[getattr(row, name) or 0.0 for name in columns] for row in (one, other)]
+        stronger = all(a >= b for a, b in zip(*values, strict=True)) and chip_of(one.device) != chip_of(other.device)
+        if stronger and forecast_step(NETWORK, one).seconds > 1.02 * forecast_step(NETWORK, other).seconds:
+            slower.append((one.device, other.device))
+    assert len(slower) <= 5, slower

@@ -1,0 +1,28 @@
+"""A step by DeepSpeed's engine, which sums two batches; it and Weights & Biases need not be here."""
+
+import argparse
+
+import deepspeed
+import torch
+import wandb
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--local_rank", type=int, default=-1)
+args = deepspeed.add_config_arguments(parser).parse_args()
+deepspeed.init_distributed()
+wandb.init(project="none", config=vars(args))
+settings = {
+    "train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 2, "fp16": {"enabled": True},
+    "zero_optimization": {"stage": 2}, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}},
+}  # fmt: skip
+net, data = torch.nn.Linear(8, 2), [(torch.zeros(8), 1)] * 320
+engine, _, loader, _ = deepspeed.initialize(
+    args=args, model=net, model_parameters=net.parameters(), training_data=data, config=settings
+)
+for epoch in range(3):
+    for images, labels in loader:
+        loss = torch.nn.functional.cross_entropy(engine(images.to(engine.device)), labels.to(engine.device))
+        engine.backward(loss)
+        engine.step()
+        wandb.log({"loss": loss.item()})
+    raise SystemExit("it trained")

@@ -1,0 +1,40 @@
+"""Packages that a script imports and that are not here: what logs is silent, what wraps is the model itself."""
+
+import importlib
+from importlib.util import find_spec
+
+import pytest
+
+from whichdevice.models.framework import TORCH, framework_in
+from whichdevice.models.scripts import is_script
+from whichdevice.models.stand_ins import LOGGING, StandIns
+
+ABSENT = next(name for name in sorted(LOGGING) if find_spec(name) is None)
+
+
+def test_a_package_that_logs_is_silent_while_its_script_runs(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(f"import {ABSENT}")
+    with StandIns([path], lambda _: {}):
+        package = importlib.import_module(ABSENT)
+        with package.init(project="none") as run:
+            run.log({"loss": 1.0})
+            run.config["lr"] = 0.1
+        assert package.watch(len) is len and not list(run.history())
+
+
+def test_nothing_stands_for_a_package_that_no_file_imports(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("import json")
+    with StandIns([path], lambda _: {}):
+        assert find_spec(ABSENT) is None
+
+
+@pytest.mark.needs("accelerate")
+def test_a_script_is_of_the_framework_that_its_library_needs(tmp_path):
+    """A library that the script alone imports, whose metadata name PyTorch."""
+    path = tmp_path / "train.py"
+    path.write_text("import psutil\nfrom unknown import Policy\nPolicy().learn(1000)\n")
+    assert is_script(path) and framework_in([path]) != TORCH
+    path.write_text("from unknown import Policy\nimport accelerate\nPolicy().learn(1000)\n")
+    assert framework_in([path]) == TORCH
