@@ -121,7 +121,8 @@ def in_order(answer: Answer) -> list[Option]:
 
 def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     """Return the normal numbers that times and prices of these rows are drawn from, and their order for each part."""
-    parts: dict[tuple[str, ...], None] = dict.fromkeys([("market",), *([("lived",)] if lived else [])])
+    shared: list[tuple[str, ...]] = [("market",), *[("lived",)] * lived]
+    parts = dict.fromkeys(shared)
     for row in rows:
         if row.step_time:
             software = _software(row)
