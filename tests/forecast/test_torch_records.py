@@ -71,6 +71,7 @@ def test_every_gpu_and_tpu_has_a_record(tmp_path, working_folder):
     assert row.device_time > forecast_of(records[1]).device_time > 0
     assert row.optimizer == 2 * row.gradients
 
+
 @pytest.mark.parametrize(
     ("forward", "reason"),
     [
