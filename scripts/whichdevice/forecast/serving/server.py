@@ -1,6 +1,6 @@
 """A language model on devices of one machine: what fits beside its weights, and how long one iteration takes.
 
-    server = Server(served_model("meta-llama/Llama-3.1-8B-Instruct"), hardware_rows()["L40S"], 2, "fp8")
+    server = Server(served_model("meta-llama/Llama-3.1-8B"), hardware_rows()["L40S"], 2, WEIGHT_FORMATS["fp8"])
     server.memory()["cache"], server.max_requests(1300), server.max_context
     server.seconds(requests=16, context=16 * 1000)           # one token for each of 16 requests
     server.seconds(requests=16, context=16 * 1000, prefill=2048, pairs=2048**2 / 2)
@@ -26,18 +26,12 @@ from whichdevice.config.tpus import CHIPS, devices_of
 from whichdevice.forecast.time_model import MAX_PCIE, Peaks
 from whichdevice.models.served import STATE_BYTES, WEIGHT_FORMATS, ServedModel, WeightFormat
 
-Seconds = Mapping[str, Any]  # numbers or arrays
 CONSTANTS = Path(__file__).with_name("constants.json")
-ENGINES = ("vllm", "sglang", "trtllm", "llama.cpp")
 CHUNK = 8192  # tokens of prompts in one iteration at most: vLLM's default on data-centre GPUs
 SMALL_CHUNK = 2048  # and on others
 LARGE_MEMORY = 70 * 2**30
-USABLE = {
-    "vllm": 0.92,
-    "sglang": 0.9,
-    "trtllm": 0.9,
-    "llama.cpp": 0.95,
-}  # of the memory, by default
+# Of the memory, by default.
+USABLE = {"vllm": 0.92, "sglang": 0.9, "trtllm": 0.9, "llama.cpp": 0.95}
 UNIFIED = 0.75  # of the memory that a Mac's GPU may take
 CONTEXT_BYTES = 0.6 * 2**30  # CUDA's context, its graphs and the library of collectives
 MAX_REQUESTS = {"vllm": 1024, "sglang": 1024, "trtllm": 2048, "llama.cpp": 64}  # at once, by the engine's default
@@ -46,7 +40,6 @@ HEAD = 128  # values of a head, of which each pair of tokens of a prompt takes p
 WIDTH = 4096  # of a usual model
 # Of a PCIe link's rate, what an all-reduce of so many GPUs reaches: measured on an RTX PRO 6000 and on an L40S, whose
 # GPUs do not reach each other's memory (ai-dynamo/aiconfigurator, collectives of NCCL).
-MAX_GPUS = 8
 PEERS, NO_PEERS = {1: 1.0, 2: 0.58, 4: 0.4, 8: 0.38}, {1: 1.0, 2: 0.62, 4: 0.16, 8: 0.05}
 SAME_FORMAT = {"awq": "gptq"}
 CLASSES = (
@@ -209,7 +202,8 @@ class Server:
         peaks = Peaks.of(row)
         link = peaks.link
         if self.over_pcie:
-            link *= (NO_PEERS if peaks.through_host else PEERS)[min(self.parts, MAX_GPUS)]
+            shares = NO_PEERS if peaks.through_host else PEERS
+            link *= shares[max(number for number in shares if number <= self.parts)]
         return {"half": peaks.operations["half"], "bandwidth": peaks.bandwidth, "link": link}
 
     @property
