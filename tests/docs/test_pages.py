@@ -204,7 +204,7 @@ def test_the_skeleton_of_a_workload_is_a_workload(tmp_path: Path) -> None:
 
 
 def test_what_was_written_by_hand_stays_short() -> None:
-    assert sum(map(pages.by_hand, pages.PAGES)) <= 14_000
+    assert sum(map(pages.by_hand, pages.PAGES)) <= 15_000
 
 
 def test_the_front_page_is_one_screen() -> None:

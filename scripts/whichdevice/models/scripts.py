@@ -227,7 +227,7 @@ def _look(address: Address) -> None:
         if not run.counts_gpus or gpus >= MAX_GPUS:
             raise
         os.environ[GPUS] = str(2 * gpus)  # a script for several GPUs may refuse to run on fewer
-        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])
+        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])  # nosec B606  # the interpreter that runs this
     training = script.found
     try:
         training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))

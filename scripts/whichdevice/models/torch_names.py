@@ -338,7 +338,7 @@ class Names:
             self._put(trainer, "__init__", self._alone(trainer.__init__))
         loggers = getattr(getattr(lightning, "pytorch", lightning), "loggers", None)
         for name in LOGGERS:
-            if hasattr(loggers, name):
+            if loggers is not None and hasattr(loggers, name):
                 self._put(loggers, name, silent_logger(loggers.Logger))
 
     def leave(self) -> None:
