@@ -37,7 +37,14 @@ WINDOWS, WINDOW = 3, 0.7  # windows of a step, seconds that one takes at least; 
 MAX_STEPS = 400  # of a window
 SEQUENCE = 512
 HALF, MIXED = "bfloat16", "mixed_bfloat16"
-TINY_ENCODER = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+CLASSES: dict[str, Any] = {"num_labels": 1000}
+PLAIN: dict[str, Any] = {"attn_implementation": "eager"}
+TINY_ENCODER: dict[str, Any] = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+}
 FIRST, LAST = "channels first", "channels last"
 AUTOCAST = {MIXED: torch.bfloat16, "mixed_float16": torch.float16}
 
@@ -175,48 +182,49 @@ def partial_of(make: Callable[[bool], Any], tiny: bool) -> Callable[[], Any]:
 def _resnet(tiny: bool) -> Any:
     from transformers import ResNetConfig, ResNetForImageClassification
 
-    small = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]} if tiny else {}
-    return ResNetForImageClassification(ResNetConfig(num_labels=1000, **small))
+    small: dict[str, Any] = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]} if tiny else {}
+    return ResNetForImageClassification(ResNetConfig(**CLASSES, **small))
 
 
 def _mobile(tiny: bool) -> Any:
     from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
 
-    return MobileNetV2ForImageClassification(MobileNetV2Config(num_labels=1000, depth_multiplier=0.25 if tiny else 1.0))
+    return MobileNetV2ForImageClassification(MobileNetV2Config(**CLASSES, depth_multiplier=0.25 if tiny else 1.0))
 
 
 def _vit(tiny: bool) -> Any:
     from transformers import ViTConfig, ViTForImageClassification
 
-    small = (
-        {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64} if tiny else {}
-    )
-    return ViTForImageClassification(ViTConfig(num_labels=1000, image_size=32 if tiny else 224, **small))
+    small = TINY_ENCODER if tiny else {}
+    return ViTForImageClassification(ViTConfig(**CLASSES, image_size=32 if tiny else 224, **small))
 
 
 def _gpt2(tiny: bool) -> Any:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    small = {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 500} if tiny else {}
+    small: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 500} if tiny else {}
     return GPT2LMHeadModel(GPT2Config(**small))
 
 
 def _bert(tiny: bool) -> Any:
     from transformers import BertConfig, BertForSequenceClassification
 
-    small = (
-        {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64} if tiny else {}
-    )
-    return BertForSequenceClassification(BertConfig(num_labels=1000, attn_implementation="eager", **small))
+    small = TINY_ENCODER if tiny else {}
+    return BertForSequenceClassification(BertConfig(**CLASSES, **PLAIN, **small))
 
 
 def _decoder(tiny: bool) -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    wide = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22, "vocab_size": 32000}
-    heads = {"num_attention_heads": 32, "num_key_value_heads": 4}
-    small = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "vocab_size": 500}
-    few = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    wide: dict[str, Any] = {
+        "hidden_size": 2048,
+        "intermediate_size": 5632,
+        "num_hidden_layers": 22,
+        "vocab_size": 32000,
+    }
+    heads: dict[str, Any] = {"num_attention_heads": 32, "num_key_value_heads": 4}
+    small: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "vocab_size": 500}
+    few: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2}
     return LlamaForCausalLM(LlamaConfig(**(small | few if tiny else wide | heads)))
 
 
@@ -482,7 +490,7 @@ def measure(folder: Path, tiny: bool = False, budget: float = BUDGET, only: Sequ
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     path = folder / RECORDS
     folder.mkdir(parents=True, exist_ok=True)
-    document = {"about": about(device), "tiny": tiny, "rates": rates(device, tiny), "records": []}
+    document: dict[str, Any] = {"about": about(device), "tiny": tiny, "rates": rates(device, tiny), "records": []}
     _write(document, path)
     window = 0.0 if tiny else WINDOW
     everything: list[Check | JaxCheck] = list(checks(tiny))

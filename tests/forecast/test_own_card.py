@@ -7,8 +7,9 @@ import pytest
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.answer import Forecast
-from whichdevice.forecast.own_card import WORKS, Error, corrected, given, of_pytorch, off_by, timed_here
+from whichdevice.forecast.own_card import WORKS, Error, corrected, given, off_by, timed_here
 from whichdevice.forecast.time_model import forecast_step, read_constants
+from whichdevice.machine.gpu_rates import of_pytorch
 
 HERE = Forecast(
     device="RTX 4090", chip="RTX 4090", devices=1, software="eager", workload="net", mode="train", precision="float32",
@@ -85,7 +86,7 @@ def test_a_product_and_a_triad_move_that_chips_forecasts_alone(device):
 
 @pytest.mark.needs("torch")
 def test_a_product_and_a_triad_are_timed():
-    found = of_pytorch("cpu", size=32, words=1024, window=0.0)
+    found = of_pytorch(32, 1024, "cpu", window=0.0)
     assert set(found) == set(WORKS) and all(seconds > 0 for seconds in found.values())
 
 

@@ -14,8 +14,7 @@ import os
 import re
 import subprocess  # nosec B404
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -36,7 +35,6 @@ WORKS = {
     "triad": Work("gpu", (Item("memory", "", 0.0, 12.0 * WORDS, 1),), software="eager"),
 }
 PATIENCE = 90  # seconds that timing may take, PyTorch's import included
-WINDOW, WINDOWS = 0.2, 5  # seconds of one window, and their number
 MEASURED_SD = 0.03  # log spread of a step that is measured again
 HOST = 0.5  # share of a measured step from which on the host may have decided: it says nothing of the chip
 
@@ -145,42 +143,11 @@ def _row_of(name: str) -> HardwareRow | None:
 @cache
 def rates() -> Mapping[str, float]:
     """Seconds of WORKS on the first GPU, by PyTorch in a process of its own; empty where that fails."""
+    command = [sys.executable, "-m", "whichdevice.machine.gpu_rates", str(SIZE), str(WORDS)]
     try:
         done = subprocess.run(  # nosec B603
-            [sys.executable, "-m", __name__], env=os.environ | package_first(), capture_output=True, text=True,
-            timeout=PATIENCE, check=True,
-        )  # fmt: skip
+            command, env=os.environ | package_first(), capture_output=True, text=True, timeout=PATIENCE, check=True
+        )
         return dict(json.loads(done.stdout.splitlines()[-1]))
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return {}
-
-
-def of_pytorch(device: str = "cuda", size: int = SIZE, words: int = WORDS, window: float = WINDOW) -> dict[str, float]:
-    """Seconds of a product and of a triad: the fastest of some windows."""
-    import torch
-
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    a, b, product = (torch.ones(size, size, device=device, dtype=torch.bfloat16) for _ in range(3))
-    x, y, z = (torch.ones(words, device=device) for _ in range(3))
-
-    def fastest(run: Callable[[], object]) -> float:
-        run()
-        wait()
-        times = []
-        for _ in range(WINDOWS):
-            begin, count = time.perf_counter(), 0
-            while count == 0 or time.perf_counter() - begin < window:
-                run()
-                wait()
-                count += 1
-            times.append((time.perf_counter() - begin) / count)
-        return min(times)
-
-    return {
-        "product": fastest(lambda: torch.matmul(a, b, out=product)),
-        "triad": fastest(lambda: torch.add(x, y, alpha=2.0, out=z)),
-    }
-
-
-if __name__ == "__main__":
-    print(json.dumps(of_pytorch()))

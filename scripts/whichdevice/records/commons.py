@@ -16,7 +16,6 @@ from whichdevice.records.schema import Part
 from whichdevice.records.store import read_as
 
 COMMONS = Path("results/commons")
-SCHEMA = 1
 
 
 class TimedStep(Part):
@@ -38,7 +37,7 @@ class TimedStep(Part):
 class SharedCard(Part):
     """What one person timed on one card."""
 
-    schema_version: Literal[1] = SCHEMA
+    schema_version: Literal[1] = 1
     device: str  # row of config/hardware.csv
     versions: dict[str, str] = Field(default_factory=dict)
     steps: list[TimedStep]
@@ -56,7 +55,7 @@ def write_card(card: SharedCard, folder: Path = COMMONS) -> Path:
 def read_cards(folder: Path = COMMONS) -> Iterator[tuple[str, SharedCard]]:
     """Every shared file with its name; raises StudyError that names one that cannot be read."""
     for path in sorted(folder.glob("*.json")):
-        yield path.stem, read_as(SharedCard, path, f"a shared card, schema {SCHEMA}")
+        yield path.stem, read_as(SharedCard, path, "a shared card, schema 1")
 
 
 def card_of(device: str, steps: Sequence[TimedStep], versions: dict[str, str]) -> SharedCard:
