@@ -336,7 +336,7 @@ class Names:
         for name in TRAINERS[lightning.__name__]:
             trainer = getattr(lightning, name)
             self._put(trainer, "__init__", self._alone(trainer.__init__))
-        loggers = getattr(getattr(lightning, "pytorch", lightning), "loggers", None)
+        loggers: Any = getattr(getattr(lightning, "pytorch", lightning), "loggers", None)
         for name in LOGGERS:
             if loggers is not None and hasattr(loggers, name):
                 self._put(loggers, name, silent_logger(loggers.Logger))
