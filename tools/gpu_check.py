@@ -142,8 +142,8 @@ def checks(tiny: bool = False) -> list[Check]:
     gpt, length, images = partial_of(_gpt2, tiny), 16 if tiny else SEQUENCE, _images(32 if tiny else 224)
     few = 2 if tiny else None
 
-    def of(*given: Any, size: int, **more: Any) -> Check:
-        return Check(*given, size=few or size, **more)
+    def of(name: str, build: Any, batch: Any, loss: Any, size: int, **more: Any) -> Check:
+        return Check(name, build, batch, loss, few or size, **more)
 
     words = _words(500 if tiny else 30000, length)
     classes = _classes
