@@ -55,7 +55,7 @@ class Case:
 
     @property
     def group(self) -> tuple[str, ...]:
-        """What weighs as one in its source."""
+        """The set that weighs as one in its source."""
         return (self.source, *sorted(self.devices))
 
     def of(self, places: Sequence[int]) -> "Case":
@@ -229,7 +229,7 @@ def _sheet(devices: Sequence[str]) -> dict[str, Any]:
 
 
 def weights(made: Sequence[Decided]) -> np.ndarray:
-    """What each comparison counts: each source one, in it each set of devices, in it each comparison the same."""
+    """Return the weight of each comparison: each source one, in it each set of devices, in it each comparison."""
     groups = [each.case.group for each in made]
     number, of_source = Counter(groups), Counter(group[0] for group in set(groups))
     return np.array([1 / number[group] / of_source[group[0]] for group in groups])

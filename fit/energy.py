@@ -43,7 +43,7 @@ class Run:
 
     @property
     def terms(self) -> list[float]:
-        """What the fit takes."""
+        """Return the terms that the fit takes."""
         return terms(self.decodes, self.operations, self.nbytes, self.devices)
 
 

@@ -87,7 +87,7 @@ class Lived:
 
     @property
     def group(self) -> str:
-        """What it is left out with: the repository or paper that the report is in."""
+        """The group that it is left out with: the repository or paper that the report is in."""
         return self.where.split()[0]
 
 

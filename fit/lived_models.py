@@ -581,7 +581,7 @@ class C3(nn.Module):
         self.adds = adds
 
     def forward(self, x: Tensor) -> Tensor:
-        """As many channels as `after`."""
+        """Return it with as many channels as `after`."""
         y = self.one(x)
         for block in self.blocks:
             y = y + block(y) if self.adds else block(y)
@@ -793,7 +793,7 @@ class Adapter(nn.Module):
         self.up = nn.Linear(rank, layer.out_features, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """As the layer does."""
+        """Return what the layer returns."""
         return self.layer(x) + self.up(self.down(x))
 
 

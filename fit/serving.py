@@ -84,7 +84,7 @@ class Row:
 
     @property
     def model(self) -> str:
-        """What is left out as one model: the sizes, as DeepSeek's V3 and R1 share theirs."""
+        """Return the name that is left out as one model: the sizes, as DeepSeek's V3 and R1 share theirs."""
         return model_shape(self.server.model)
 
     @property
@@ -94,7 +94,7 @@ class Row:
 
     @property
     def kind_of_server(self) -> tuple[object, ...]:
-        """What rows share but for the load and its lengths."""
+        """Return all that rows share but for the load and its lengths."""
         server = self.server
         how = (server.whole_attention, server.split_experts, self.old)
         return (self.source, self.model, self.system, server.count, server.weights.name, server.engine, *how)
@@ -309,7 +309,7 @@ FEW_ROWS = ("Ada", "Ampere", "Ampere RTX", "Turing", "Pascal", "Apple", "CPU", "
 
 @dataclass(frozen=True)
 class Offsets:
-    """What models and chips have beside the factors (log), and how many kinds of servers say so."""
+    """The offsets of models and chips beside the factors (log), and how many kinds of servers say so."""
 
     models: Mapping[str, float]
     chips: Mapping[str, float]

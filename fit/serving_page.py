@@ -207,7 +207,7 @@ def _decided(servers: Fitted) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Choices:
-    """What one source measured for one model and lengths: its curves by device and number, measured and forecast."""
+    """Measurements of one source for a model and lengths: its curves by device and number, measured and forecast."""
 
     usd: Mapping[Name, float]  # an hour
     measured: Mapping[Name, Sequence[Curve]]

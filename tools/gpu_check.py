@@ -51,7 +51,7 @@ AUTOCAST = {MIXED: torch.bfloat16, "mixed_float16": torch.float16}
 
 @dataclass(frozen=True)
 class Record:
-    """What was measured of one step."""
+    """The measurement of one step."""
 
     name: str
     status: str = "ok"  # or failed, out_of_memory, no_time

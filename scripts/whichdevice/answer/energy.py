@@ -30,7 +30,7 @@ Evidence = Literal["measured", "forecast", "assumed"]
 
 @dataclass(frozen=True)
 class Power:
-    """What a row's machine draws at work, in watts, all of its devices together."""
+    """The power of a row's machine at work, in watts, all of its devices together."""
 
     watts: float  # of its boards, as their own meters count
     host_watts: float

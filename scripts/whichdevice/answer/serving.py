@@ -26,7 +26,7 @@ MILLION, HOUR = 1e6, 3600.0
 
 @dataclass(frozen=True)
 class Load:
-    """What is asked of servers: requests a second (None: one user), tokens of each, and times that must hold."""
+    """The question about servers: requests a second (None: one user), tokens of each, and times that must hold."""
 
     rps: float | None
     prompt: float
@@ -75,7 +75,7 @@ class Server:
 
     @property
     def name(self) -> str:
-        """Its devices."""
+        """The number of devices."""
         return self.device if self.count == 1 else f"{self.count} × {self.device}"
 
     @cached_property
@@ -127,7 +127,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Api:
-    """What somebody else's interface costs, and from which load on an own server is cheaper."""
+    """The cost of somebody else's interface, and from which load on an own server is cheaper."""
 
     usd_in: float  # USD a million tokens of prompts
     usd_out: float  # and of answers

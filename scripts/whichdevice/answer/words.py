@@ -501,7 +501,7 @@ def _why(answer: Answer) -> str:
 
 
 def _saves(answer: Answer) -> str:
-    """What another choice saves at most in 9 of 10 cases."""
+    """Return how much another choice saves at most in 9 of 10 cases."""
     most = answer.regret_at_most
     if answer.by in ("energy", "co2"):
         return say("kwh" if answer.by == "energy" else "co2", number=small(most))

@@ -140,7 +140,7 @@ class MeasuredRate(BaseModel):
 
 @cache
 def measured_rates(path: Path = MEASURED) -> tuple[MeasuredRate, ...]:
-    """What others measured; raises StudyError where the sheet cannot be read."""
+    """Return the rates that others measured; raises StudyError where the sheet cannot be read."""
     return tuple(rate for _, rate in _read(path, MeasuredRate))
 
 

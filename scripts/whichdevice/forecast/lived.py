@@ -60,7 +60,7 @@ def read_habits(path: Path = HABITS) -> Habits:
 
 
 def shows(step_time: float, kernels: float, reads: bool) -> tuple[float, float, float]:
-    """What the constants are multiplied with: 1, the log of a kernel's mean time, whether the loss is read."""
+    """Return what the constants are multiplied with: 1, the log of a kernel's mean time, whether the loss is read."""
     return 1.0, math.log(step_time / kernels / KERNEL) if kernels else 0.0, float(reads)
 
 

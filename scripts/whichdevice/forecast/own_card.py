@@ -1,4 +1,4 @@
-"""What a step that was timed on a card of one's own says of every other forecast.
+"""A step that was timed on a card of one's own, and how it moves every other forecast.
 
     corrected(forecasts)                  # those without a measured step, moved by those that have one
     corrected(forecasts, timed_here())    # and by a product and a triad on this machine's GPU
@@ -41,7 +41,7 @@ HOST = 0.5  # share of a measured step from which on the host may have decided: 
 
 @dataclass(frozen=True)
 class Error:
-    """Of whom a forecast's error is, and its log spreads."""
+    """A forecast's error: whose it is, and its log spreads."""
 
     software: str
     chip: str

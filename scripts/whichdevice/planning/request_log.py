@@ -38,7 +38,7 @@ class RequestLog:
 
     @property
     def seconds(self) -> float:
-        """From the first arrival to the last."""
+        """The seconds from the first arrival to the last."""
         return self.arrivals[-1]
 
     @property

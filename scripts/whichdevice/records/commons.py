@@ -35,7 +35,7 @@ class TimedStep(Part):
 
 
 class SharedCard(Part):
-    """What one person timed on one card."""
+    """The times that one person took on one card."""
 
     schema_version: Literal[1] = 1
     device: str  # row of config/hardware.csv

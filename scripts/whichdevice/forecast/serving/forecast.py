@@ -34,7 +34,7 @@ GGUF_ENGINE, ENGINE = "llama.cpp", "vllm"
 
 
 class Load(Protocol):
-    """What is asked of a server: requests a second (None: one user), tokens of each, and seconds that must hold."""
+    """The load of a server: requests a second (None: one user), tokens of each, and seconds that must hold."""
 
     @property
     def rps(self) -> float | None: ...
@@ -78,7 +78,7 @@ NONE = Range(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class ServingForecast:
-    """What one server does; nobody ran it. Memory is of one device in bytes, rates are of the whole server.
+    """The forecast of one server; nobody ran it. Memory is of one device in bytes, rates are of the whole server.
 
     `capacity` has the largest requests a second of each draw at which nine in ten requests hold the load's seconds; 0:
     it never does. A draw has the same errors for all servers. `ttft` and `tpot` are those of nine in ten requests at

@@ -75,7 +75,7 @@ class Requests:
 
 @dataclass(frozen=True)
 class Engines:
-    """What a queue needs of some servers, each a row: tables of an iteration's seconds."""
+    """Some servers as a queue sees them, each a row: tables of an iteration's seconds."""
 
     decode: Array  # [rows, sizes] seconds of an iteration of so many requests, without their cache
     prefill: Array  # [rows, sizes] seconds more for so many tokens of prompts
@@ -141,7 +141,7 @@ class Engines:
 
 @dataclass(frozen=True)
 class Times:
-    """What requests of each row met, in seconds by percentile, and what the server did."""
+    """The waiting of each row's requests, in seconds by percentile, and the work of the server."""
 
     ttft: dict[str, Array]
     tpot: dict[str, Array]

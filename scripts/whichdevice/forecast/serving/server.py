@@ -231,7 +231,7 @@ class Server:
 
     @cached_property
     def first_token(self) -> Mapping[str, float]:
-        """What a first token takes: `seconds`, times the `reading` of its prompt, and `tokens` after it."""
+        """The time of a first token: `seconds`, times the `reading` of its prompt, and `tokens` after it."""
         return dict(self.fitted["first token"].get(self.engine) or self.fitted["first token"]["other"])
 
     def work(self, requests: Any, context: Any, prefill: Any = 0, pairs: Any = 0) -> dict[str, Any]:
