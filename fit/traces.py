@@ -7,13 +7,13 @@ weights are loaded and nothing is computed; a model takes a second or two. Publi
 import gzip
 import json
 import sys
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from fit.fitting import TRACES, read_traces
-from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.forecast.work import Work
+
+if TYPE_CHECKING:
+    from whichdevice.forecast.torch.trace import Step
 
 LIBRARY = "timm"
 
@@ -21,6 +21,8 @@ LIBRARY = "timm"
 def main() -> None:
     """Trace the models that are named, or all."""
     from timm.layers import set_fast_norm
+
+    from whichdevice.forecast.torch.trace import trace_step
 
     document, wanted = read_traces(), set(sys.argv[1:])
     for question in document["questions"]:
@@ -34,9 +36,12 @@ def main() -> None:
     write(document)
 
 
-def step(model: str, size: int, mode: str, precision: str, layout: str = "") -> Step:
+def step(model: str, size: int, mode: str, precision: str, layout: str = "") -> "Step":
     """A step of timm's benchmark: cross entropy and SGD with momentum, or the forward pass."""
     import timm
+    import torch
+
+    from whichdevice.forecast.torch.trace import Step
 
     axes = torch.channels_last if layout else torch.contiguous_format
     return Step(
