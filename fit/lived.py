@@ -274,7 +274,7 @@ class LeftOut:
 def by_habits(reports: Reports) -> Callable[[Reports], np.ndarray]:
     """The model, with constants of these rows."""
     constants = fitted(reports)
-    return lambda others: np.asarray(others.clean + others.shows @ constants)
+    return lambda others: others.clean + np.maximum(others.shows @ constants, 0.0)  # it holds the clean step
 
 
 def by_one_factor(reports: Reports) -> Callable[[Reports], np.ndarray]:

@@ -66,6 +66,7 @@ def test_steps_of_short_kernels_and_of_losses_that_are_read_take_longer() -> Non
     assert HABITS.times(0.1, 500) == pytest.approx(1.5)  # 200 µs each, and each step reads its loss
     assert HABITS.times(0.1, 2000) == pytest.approx(3.0)
     assert HABITS.times(0.1, 500, reads=False) == pytest.approx(1.25)
+    assert HABITS.times(10.0, 500) == 1.0  # a lived step holds the clean one
     short = replace(CARD, kernels=2000.0)
     clean, real = (answer(short, habits=habits).options[0].seconds for habits in (None, HABITS))
     assert clean and real and real == pytest.approx(3 * clean, rel=0.05)

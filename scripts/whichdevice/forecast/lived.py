@@ -35,10 +35,10 @@ class Habits:
     sources: int
 
     def times(self, step_time: float, kernels: float, reads: bool = True) -> float:
-        """How many times the clean step a lived one takes; `reads` whether it reads its loss, as most do."""
+        """Return how many times the clean step a lived one takes, 1 at least; `reads` whether it reads its loss."""
         constants = (math.log(self.factor), self.kernel, math.log(self.reads))
         values = zip(constants, shows(step_time, kernels, reads), strict=True)
-        return math.exp(sum(constant * value for constant, value in values))
+        return max(1.0, math.exp(sum(constant * value for constant, value in values)))
 
     def to_dict(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
