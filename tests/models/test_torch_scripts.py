@@ -50,6 +50,21 @@ FOUND = {  # script, what it needs: what is found
         "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 64, 2, 128),)
     ),
 }
+ORDERED = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        self.dense = torch.nn.Linear(wide, 2)
+    def forward(self, x, numbers, edges=None):
+        return self.dense(x).mean() + 0 * numbers.sum() + (0 if edges is None else 0 * edges.sum())
+inputs = ({})
+net = Net(inputs[0].shape[1])
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    net(*inputs).backward()
+    optimizer.step()
+"""
 TRACE = """
 import resource, sys
 from whichdevice.forecast.torch.records import Traced
@@ -113,6 +128,22 @@ def test_a_part_of_a_batch_has_its_part_of_the_work(name, needs, mark):
     whole, half = (trace_step(step, size).work for size in (found.batch_size, found.batch_size // 2))
     assert half.operations == pytest.approx(whole.operations / 2, rel=0.02)
     assert mark is None or whole.untested == (mark,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("inputs", "unit", "batch"),
+    [
+        ("torch.zeros(8, 5), torch.arange(8) // 4", "example", 8),
+        ("torch.zeros(200, 3), torch.arange(200) // 50", "graph", 4),
+        ("torch.zeros(8, 5), torch.arange(8) // 4, torch.zeros(2, 9, dtype=torch.int64)", "graph", 2),
+    ],
+    ids=["classes", "points", "edges"],
+)
+def test_classes_in_order_are_no_graphs(inputs, unit, batch, tmp_path):
+    (tmp_path / "train.py").write_text(ORDERED.format(inputs), encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.unit, found.batch_size) == (unit, batch)
 
 
 @pytest.mark.slow

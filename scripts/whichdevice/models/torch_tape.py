@@ -28,6 +28,7 @@ ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.ge
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
+MIN_POINTS = 16  # of a cloud that is told from classes in order
 MANY_READS = 4  # values that the host reads before a loss, as where it matches boxes
 ABSENT = object()  # stands for an image that a smaller batch lacks, and for what follows from it alone
 FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
@@ -373,7 +374,7 @@ class Inputs:
         self.kinds: dict[str, OfGraphs] = {}  # of inputs of graphs
         given = [leaf for place in kept for leaf in leaves((calls[place].args, calls[place].kwargs))]
         ids = (leaf for leaf in given if is_ids(leaf) and len(leaf) == self._leading[0])
-        self._ids = None if self.time_major else next(ids, None)
+        self._ids = None if self.time_major else next((leaf for leaf in ids if has_graphs(leaf, given)), None)
         self._graphs = 0 if self._ids is None else int(self._ids[-1]) + 1
         self._weights = {id(weight) for place in modules for weight in calls[place].function.parameters()}
 
@@ -416,8 +417,7 @@ class Inputs:
             return OfGraphs("ids", nodes)
         if len(leaf) == self._leading[0]:
             return OfGraphs("rows", nodes)
-        is_edges = leaf.ndim == 2 and len(leaf) == 2 and leaf.dtype == torch.int64
-        return OfGraphs("edges", nodes) if is_edges else None
+        return OfGraphs("edges", nodes) if is_edges(leaf) else None
 
 
 def is_ids(leaf: Any) -> bool:
@@ -426,6 +426,20 @@ def is_ids(leaf: Any) -> bool:
         return False
     steps = leaf.diff()
     return int(leaf[0]) == 0 and 0 < int(leaf[-1]) < len(leaf) - 1 and bool(((steps == 0) | (steps == 1)).all())
+
+
+def is_edges(leaf: Any) -> bool:
+    """Whether a tensor has the first and the last node of each edge in two rows."""
+    return torch.is_tensor(leaf) and leaf.ndim == 2 and len(leaf) == 2 and leaf.dtype == torch.int64
+
+
+def has_graphs(ids: torch.Tensor, given: Sequence[Any]) -> bool:
+    """Whether numbers in order are those of graphs: edges or many points stand beside them.
+
+    The classes of a small batch can be in order, too.
+    """
+    are_points = len(ids) >= MIN_POINTS * (int(ids[-1]) + 1)
+    return any(map(is_edges, given)) or (are_points and torch.is_tensor(given[0]) and given[0].is_floating_point())
 
 
 class OfGraphs(NamedTuple):
