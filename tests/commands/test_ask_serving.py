@@ -126,7 +126,7 @@ def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
     assert asked("--rps", "5", "--html", str(page), *FEW) == 0
     text = page.read_text(encoding="utf-8")
     assert "a million tokens at 5 requests a second" in text and "<table" in text
-    assert text.count("<polyline") == 2 and "USD a million tokens" in text
+    assert text.count('<polyline class="curve') == 4 and "USD a million tokens" in text
 
 
 @pytest.mark.parametrize(

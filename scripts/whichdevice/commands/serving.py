@@ -183,10 +183,10 @@ def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
-        from whichdevice.report.chart import serving_chart
+        from whichdevice.report.serving_pictures import pictures
         from whichdevice.report.page import render
 
-        render("ask.html", args.html, answers=[words.page_parts(answer, serving_chart(answer), args.all)])
+        render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer), args.all)])
     if args.json:
         print(words.as_json(answer))
         return 0

@@ -184,7 +184,6 @@ class Traced:
         mixed = self.plan.step.precision.startswith("mixed")
         return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes)
 
-
     def _passes(self, request: ProgramRequest, target: Target, work: Work) -> list[Pass]:
         """Return what passes of 1, 2, 4 and more examples take, until none fits; then with checkpointing.
 
