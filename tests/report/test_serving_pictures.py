@@ -1,6 +1,7 @@
 """The pictures of an answer about servers: lines that one can tell apart, and what no other choice beats."""
 
 import re
+from itertools import pairwise
 
 import pytest
 from answer.test_serving import LOAD, ONE_USER, answer, server
@@ -29,7 +30,7 @@ def test_three_devices_have_three_lines_and_their_names_at_the_ends():
         ends = [(float(y), text) for kind, _, y, _, text in TEXT.findall(svg) if kind == "name"]
         assert [text for _, text in ends] == ["L4", "T4", "L40S"]
         places = sorted(y for y, _ in ends)
-        assert all(after - before >= 14 for before, after in zip(places, places[1:], strict=False))
+        assert all(after - before >= 14 for before, after in pairwise(places))
         assert "your load" in svg
 
 

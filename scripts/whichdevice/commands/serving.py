@@ -183,8 +183,8 @@ def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
-        from whichdevice.report.serving_pictures import pictures
         from whichdevice.report.page import render
+        from whichdevice.report.serving_pictures import pictures
 
         render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer), args.all)])
     if args.json:

@@ -6,6 +6,7 @@ Each is drawn twice, for a screen and for a phone; report/serving.js draws the s
 import math
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
 
 from whichdevice.answer.serving import Option, Serving, fastest_for_the_money, usd_over_load
 from whichdevice.answer.serving_words import in_time
@@ -121,7 +122,7 @@ def _apart(places: Sequence[float]) -> list[float]:
     """Places of names, as near to their lines' ends as lets one read them."""
     moved = list(places)
     order = sorted(range(len(places)), key=lambda place: places[place])
-    for before, after in zip(order, order[1:], strict=False):
+    for before, after in pairwise(order):
         moved[after] = max(moved[after], moved[before] + BETWEEN_NAMES)
     return moved
 
