@@ -150,6 +150,12 @@ def test_what_cannot_be_answered_says_why_in_one_line(capsys, options, message):
     assert re.search(message, error(capsys, *options))
 
 
+def test_the_longest_context_is_of_language_models(capsys):
+    for model, *mode in (("mnist_cnn",), (LLAMA, "--mode", "predict"), ("mnist_cnn", "--mode", "serve")):
+        assert main(["ask", model, "--longest", "--no-measuring", *mode]) == 2
+        assert capsys.readouterr().err.startswith("--longest: is for ")
+
+
 def test_options_of_serving_belong_to_serving(capsys):
     assert main(["ask", "mnist_cnn", "--rps", "5", "--no-measuring"]) == 2
     assert "--rps: belongs to --mode serve" in capsys.readouterr().err
