@@ -520,7 +520,7 @@ def test_the_longest_sequence_is_said_of_each_card_where_it_was_asked_for() -> N
     rows = [replace(row, longest_sequence=length) for row, length in ((FAST, 9_216), (CHEAP, 0), (MIDDLE, 32_768))]
     said = [line for line in notes(answer(*rows)) if "ongest" in line or "length" in line]
     assert said == [
-        f"Longest sequence that fits, one in a pass, with gradient checkpointing where that helps: {MIDDLE.card} 32,768, "
+        f"Longest sequence that fits, one in a pass and with gradient checkpointing: {MIDDLE.card} 32,768, "
         f"{FAST.card} 9,216 tokens.", f"No length surely fits: {CHEAP.card}.",
     ]  # fmt: skip
     assert not [line for line in notes(answer(FAST, CHEAP)) if "ongest" in line]

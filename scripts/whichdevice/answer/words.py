@@ -215,7 +215,7 @@ SENTENCES = {
     "no_checkpointing": "no checkpointing",
     "running_workers": ", {workers} to load data",
     "running_faster": ": {time} times the time of an example",
-    "longest": "Longest sequence that fits, one in a pass, with gradient checkpointing where that helps: {fitting} tokens.",
+    "longest": "Longest sequence that fits, one in a pass and with gradient checkpointing: {fitting} tokens.",
     "longest_on": "{device} {tokens}",
     "longest_none": "No length surely fits: {names}.",
     "running_largest": "; up to {largest} fit",

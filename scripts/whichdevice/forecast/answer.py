@@ -152,8 +152,8 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
         return {}
     same = (
         "memory_needed", "memory_available", "memory_is_lower_bound", "memory_tight", "way", "largest_batch",
-        "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit", "compile_seconds", "pass_batch",
-        "checkpointing",
+        "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit", "compile_seconds",
+        "pass_batch", "checkpointing",
     )  # fmt: skip
     parts = ("weights", "gradients", "optimizer", "activations", "update")
     known = {name: getattr(facts, name) for name in same} | {name: facts.memory_parts.get(name) for name in parts}
