@@ -236,12 +236,13 @@ def shown(answer: Serving, everything: bool = False) -> list[Option]:
     """Return the options of the table: one a device, without those that are too small or never in time."""
     if everything:
         return list(answer.options)
-    best = [option for option in best_of_each(answer.options, answer.pick) if option.server.here or _in_time(option)]
+    best = [option for option in best_of_each(answer.options, answer.pick) if option.server.here or in_time(option)]
     here = [option for option in best[MAX_ROWS:] if option.server.here]
     return [*best[:MAX_ROWS], *here]
 
 
-def _in_time(option: Option) -> bool:
+def in_time(option: Option) -> bool:
+    """Return whether it sometimes holds the targets."""
     return option.server.fits and (option.sure or 0.0) >= NEVER
 
 
@@ -251,7 +252,7 @@ def folded(answer: Serving, everything: bool = False) -> list[str]:
     left = [option for option in best_of_each(answer.options, answer.pick) if option.server.device not in rows]
     reasons: dict[str, list[str]] = {"small": [], "late": [], "more": []}
     for option in left:
-        reason = "small" if not option.server.fits else "more" if _in_time(option) else "late"
+        reason = "small" if not option.server.fits else "more" if in_time(option) else "late"
         reasons[reason].append(option.server.device)
     words = [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
     if answer.without:
@@ -277,7 +278,7 @@ def _cells(option: Option, usual: str) -> list[str]:
     if price is not None and price.low < price.high:
         hour += f" [{_usd(price.low * option.servers)}–{_usd(price.high * option.servers)}]"
     name = say("here_row") if server.here else option.name
-    in_time = _in_time(option)
+    often = in_time(option)
     return [
         name if server.weights == usual else f"{name}, {server.weights}",
         f"{parts} of {_gb(server.available)}",
@@ -286,8 +287,8 @@ def _cells(option: Option, usual: str) -> list[str]:
         alone if server.fits else "–",
         f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
         hour,
-        _usd(option.usd_million) if in_time else "–",
-        _usd(option.usd_million_full) if in_time else "–",
+        _usd(option.usd_million) if often else "–",
+        _usd(option.usd_million_full) if often else "–",
         "–" if option.sure is None else share_words(option.sure),
     ]
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
 from whichdevice.machine.facts import installed_versions
 from whichdevice.measuring.request import content_key
+from whichdevice.models.hugging_face import HubModel
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
 from whichdevice.models.torch_model import TorchFile
@@ -33,6 +35,7 @@ from whichdevice.workloads.base import Options
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
+SHORTEST, ROUND = 256, 64  # tokens of the first sequence that is tried for the longest, and of its steps
 MAX_PASS = 2**16  # examples; a batch that is larger is no batch
 COMPILE = "torch.compile"
 COMPILE_SD, FORMAT_SD, SAME_SD = 0.15, 0.1, 0.02  # of the logarithm of a change's factor, at least; assumed
@@ -60,7 +63,8 @@ class Traced:
         )
         workload = Model.read(request.module).workload(given)
         assert isinstance(workload, TorchFile)
-        self._cache = None
+        self._cache, self._given = None, given
+        self._lengths: dict[int, Plan] = {}
         if request.mode in GENERATING:
             if (cache := workload.cache_bytes()) is None:
                 raise StudyError(f"{request.module}: {NO_GENERATION}")
@@ -162,6 +166,8 @@ class Traced:
         if request.largest_batch and request.mode == "train" and target.kind == "gpu" and target.devices == 1:
             found = {"passes": self._passes(request, target, work), "faster": self._faster(request, target, way, work)}
             facts = facts.model_copy(update=found)
+        if request.longest_sequence and request.mode == "train" and isinstance(self._workload, HubModel):
+            facts = facts.model_copy(update={"longest_sequence": self._longest(request, target)})
         if (request.largest_batch or needed > available) and not self._workload.tunable:
             facts = facts.model_copy(update=self._largest(request, target, needed, available))
         return *outcome(facts), facts, work
@@ -183,7 +189,6 @@ class Traced:
         passes = self._workload.tuning.gradient_accumulation if trains else None
         mixed = self.plan.step.precision.startswith("mixed")
         return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes)
-
 
     def _passes(self, request: ProgramRequest, target: Target, work: Work) -> list[Pass]:
         """Return what passes of 1, 2, 4 and more examples take, until none fits; then with checkpointing.
@@ -262,6 +267,42 @@ class Traced:
             for ways, trace in self.plan.changed(size, lambda trace: need(trace) <= available)
         ]
 
+    def _longest(self, request: ProgramRequest, target: Target) -> int:
+        """Return the longest sequence that surely fits with one example in a pass, checkpointed; 0 where none does.
+
+        Memory is traced at lengths that double, and taken to be a line between two of them: it bends upwards.
+        """
+        assert isinstance(self._workload, HubModel)
+        most = self._workload.configuration.longest
+        available = target.available(RESERVE) * (1 - (tpu.SPREAD if target.kind == "tpu" else SPREAD))
+        light = (LIGHT,) if self._workload.tunable else ()
+        mixed, passes = self.plan.step.precision.startswith("mixed"), request.batch_size // target.devices
+
+        def needed(length: int) -> float:
+            plan = self._of_length(request, length)
+            traced = partial(_with_changes, plan, light)
+            return need(way_on(target, traced, request.batch_size, mixed, False, passes).trace)
+
+        low, of_low = 0, 0.0
+        high = min(SHORTEST, most)
+        while (of_high := needed(high)) <= available:
+            if high == most:
+                return most
+            low, of_low = high, of_high
+            high = min(2 * high, most)
+        length = low + (high - low) * max(available - of_low, 0.0) / (of_high - of_low) if low else 0.0
+        return int(length) // ROUND * ROUND if length >= ROUND else 0
+
+    def _of_length(self, request: ProgramRequest, length: int) -> Plan:
+        """Return the traces of the step on sequences of so many tokens."""
+        if length not in self._lengths:
+            given = replace(self._given, sequence_length=length, given={**self._given.given, "length": length})
+            workload = type(self._workload)(self._workload.adapter, given)
+            asked = request.model_copy(update={"sequence_length": length, "options": dict(given.given)})
+            step = step_of(workload, self.plan.step.precision, request.mode)
+            self._lengths[length] = Plan(step, _folder(asked, step.precision))
+        return self._lengths[length]
+
     def _largest(self, request: ProgramRequest, target: Target, needed: float, available: float) -> dict[str, Any]:
         """The largest batch that fits, confirmed by a trace, or why none was found."""
 
@@ -278,6 +319,11 @@ class Traced:
         except StudyError as error:
             return {"largest_batch_reason": str(error)}
         return {"largest_batch": largest.batch_size, "largest_batch_reason": largest.reason}
+
+
+def _with_changes(plan: Plan, changes: tuple[str, ...], size: int, ways: tuple[str, ...]) -> Trace:
+    """Return a trace with some changes more."""
+    return plan.trace(size, (*ways, *changes))
 
 
 def _folder(request: ProgramRequest, precision: str) -> Path:
