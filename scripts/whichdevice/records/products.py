@@ -98,7 +98,7 @@ class CompileFacts(Part):
     changes: list[Change] = Field(default_factory=list)  # of a traced step that does not fit
     faster: list[Change] = Field(default_factory=list)  # where the largest batch is asked for
     passes: list[Pass] = Field(default_factory=list)  # where it is asked for: of all sizes that fit
-    pass_batch: Integer | None = None  # examples of one pass of a traced step, on one device
+    pass_batch: Integer | None = None  # examples of one pass, on one device
     checkpointing: bool = False
     arguments: float | None = None
     outputs: float | None = None
