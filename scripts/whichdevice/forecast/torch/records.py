@@ -17,7 +17,7 @@ from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import facts_on, layout_note, outcome, way_on, work_of
-from whichdevice.forecast.torch.memory import LIGHT, RESERVE, Plan, need
+from whichdevice.forecast.torch.memory import LIGHT, RESERVE, SPREAD, Plan, need
 from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
