@@ -26,7 +26,8 @@ const cases = JSON.parse(require("fs").readFileSync(0, "utf8"));
 console.log(JSON.stringify(cases.map(([data, load, servers]) => {
   const answer = serving.decide(data, servers ?? serving.serversAt(data, load), load), { pick } = answer;
   const options = answer.options.map((option) => ({
-    key: `${option.server.count} ${option.server.device}`, name: option.name, sure: option.sure, usd: option.usd_per_hour, million: option.usd_million, safe: option.safe,
+    key: `${option.server.count} ${option.server.device}`, name: option.name, sure: option.sure,
+    usd: option.usd_per_hour, safe: option.safe,
     fits: option.server.fits, alone: option.server.one_user[1], most: option.server.max_requests,
     middle: serving.quantile(option.server, 0.5), cells: serving.cells(data, option),
   }));

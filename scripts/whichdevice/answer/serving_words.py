@@ -42,15 +42,15 @@ SENTENCES = {
     "api_from": "an own server is cheaper from {rps} requests a second on.",
     "api_never": "it is cheaper than an own server at every load.",
     "log": "The load is your log's: {count} requests in {time}.",
-    "too_long": "{model}: takes {longest} tokens, and a request has {tokens}: ask for fewer (--prompt, --answer), or a model "
-    "with a longer context",
+    "too_long": "{model}: takes {longest} tokens, and a request has {tokens}: ask for fewer (--prompt, --answer), or a "
+    "model with a longer context",
     "nothing_asked": "{model}: no device is asked about; name some: --devices H100,L40S",
-    "nothing_fits": "{model}: {weights} weights of {needed} GB fit none of these devices; the largest, {name}, has {room} "
-    "GB: name smaller weights (--weights awq) or larger devices (--devices)",
-    "nothing_sure": "{model}: nothing surely holds {targets}; nearest is {name}, {share} sure: ask for more time (--ttft, "
-    "--tpot) or other devices (--devices all)",
-    "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, of "
-    "one user alone: ask for {asked} or a smaller format (--weights)",
+    "nothing_fits": "{model}: {weights} weights of {needed} GB fit none of these devices; the largest, {name}, has "
+    "{room} GB: name smaller weights (--weights awq) or larger devices (--devices)",
+    "nothing_sure": "{model}: nothing surely holds {targets}; nearest is {name}, {share} sure: ask for more time "
+    "(--ttft, --tpot) or other devices (--devices all)",
+    "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, "
+    "of one user alone: ask for {asked} or a smaller format (--weights)",
     "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
     "cases. USD/M: for a million tokens of answers, at this load and at the most that is in time.",
     "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
@@ -284,7 +284,7 @@ def _cells(option: Option, usual: str) -> list[str]:
     alone = two(server.one_user[1])
     if not server.one_user[1]:  # of predictions
         parts, alone = (_gb(weights) if server.fits else f"no: {_gb(weights)}"), time_words(server.first_token)
-    low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
+    low, middle, high = (option.servers * server.quantile(share) for share in (0.1, 0.5, 0.9))
     hour = _usd(option.usd_per_hour)
     if price is not None and price.low < price.high:
         hour += f" [{_usd(price.low * option.servers)}–{_usd(price.high * option.servers)}]"
@@ -293,7 +293,7 @@ def _cells(option: Option, usual: str) -> list[str]:
     return [
         name if server.weights == usual else f"{name}, {server.weights}",
         f"{parts} of {_gb(server.available)}",
-        f"{server.max_requests:,}" if server.fits else "–",
+        f"{option.servers * server.max_requests:,}" if server.fits else "–",
         f"{server.max_context:,}" if server.fits else "–",
         alone if server.fits else "–",
         f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
@@ -359,7 +359,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 def page_parts(
     answer: Serving, chart: str, everything: bool = False, live: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return what the page of an answer shows, under its names; `chart` are its pictures, `live` the facts behind it."""
+    """Return what the page of an answer shows, under its names; `chart`: its pictures, `live`: the facts."""
     below, rows = notes(answer, everything), cells(answer, everything)
     return {
         "title": title(answer), "lines": lines(answer), "live": live, "chart": chart, "head": head(answer),

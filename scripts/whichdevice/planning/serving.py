@@ -90,18 +90,10 @@ def over_lengths(
     question: ServingQuestion, known: Machines, lengths: Iterable[tuple[int, int]]
 ) -> dict[tuple[int, int], list["ServingForecast"]]:
     """Return the forecasts of all servers for requests of other lengths: tokens of prompt and answer."""
-    return {
-        (prompt, answer): _forecasts(
-            replace(question, load=replace(question.load, prompt=prompt, answer=answer)), known
-        )
-        for prompt, answer in lengths
-    }
-
-
-def _forecasts(question: ServingQuestion, known: Machines) -> list["ServingForecast"]:
     from whichdevice.forecast.serving.forecast import serve_all
 
-    return serve_all(_tried(question, known.runs), question.load, question.log)
+    load, tried = question.load, _tried(question, known.runs)
+    return {pair: serve_all(tried, replace(load, prompt=pair[0], answer=pair[1])) for pair in lengths}
 
 
 def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Serving:
@@ -110,8 +102,8 @@ def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Ser
     native = question.weights or WEIGHT_FORMATS[question.model.native]
     log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
     answer = partial(
-        decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest, question.api,
-        log=log, without=known.without,
+        decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest,
+        question.api, log=log, without=known.without,
     )  # fmt: skip
     found = answer()
     smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]

@@ -209,13 +209,13 @@ const serving = (() => {
   function cells(data, option) {
     const { server, servers, sure } = option, { price, fits, weights, weights_bytes, cache_bytes, available } = server;
     const parts = fits ? `${gb(weights_bytes)} + ${gb(Math.max(cache_bytes, 0))}` : `no: ${gb(weights_bytes)}`;
-    const [low, middle, high] = [0.1, 0.5, 0.9].map((part) => quantile(server, part)), often = inTime(data, option);
+    const [low, middle, high] = [0.1, 0.5, 0.9].map((part) => servers * quantile(server, part)), often = inTime(data, option);
     let hour = usdOf(option.usd_per_hour);
     if (price && price.low < price.high) hour += ` [${usdOf(price.low * servers)}–${usdOf(price.high * servers)}]`;
     const name = server.here ? data.sentences.here_row : option.name;
     return [
       weights === data.weights ? name : `${name}, ${weights}`, `${parts} of ${gb(available)}`,
-      ...[server.max_requests, server.max_context].map((count) => (fits ? count.toLocaleString("en-US") : "–")),
+      ...[servers * server.max_requests, server.max_context].map((count) => (fits ? count.toLocaleString("en-US") : "–")),
       fits ? two(server.one_user[1]) : "–", middle ? `${two(middle)} [${two(low)}–${two(high)}]` : "–", hour,
       often ? usdOf(option.usd_million) : "–", often ? usdOf(option.usd_million_full) : "–", sure === null ? "–" : share(sure),
     ];

@@ -28,7 +28,7 @@ Tables = Mapping[tuple[int, int], Sequence[ServingForecast]]
 
 
 def lengths(answer: Serving) -> list[tuple[int, int]]:
-    """Return the lengths that the page of an answer offers: the usual ones, the nearest of which give way to its own."""
+    """Return the lengths that the page of an answer offers: its own in place of the nearest usual ones."""
     load = answer.load
     prompts, answers = _with(PROMPTS, round(load.prompt)), _with(ANSWERS, round(load.answer))
     return [(prompt, each) for prompt in prompts for each in answers if prompt + each <= answer.longest]
