@@ -105,5 +105,5 @@ const live = (() => {
     });
   }
   if (typeof document !== "undefined") queueMicrotask(startAll); // after serving.js
-  return { start, element, row };
+  return { start, show, element, row };
 })();
