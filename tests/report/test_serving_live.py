@@ -3,22 +3,25 @@
 import json
 import random
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from needs import program
+from needs import BROWSER, program
+from playwright.sync_api import sync_playwright
 
 from whichdevice.answer import serving_words as words
 from whichdevice.answer.serving import Load, Price, Server, Serving, decide
 from whichdevice.errors import StudyError
 from whichdevice.models.served import served_model
 from whichdevice.planning.serving import ServingQuestion, ask_serving, machines, over_lengths
-from whichdevice.report.page import live_script
+from whichdevice.report.page import live_script, render
 from whichdevice.report.serving_live import facts_of, lengths, live_data
+from whichdevice.report.serving_pictures import pictures
 
-pytestmark = pytest.mark.needs("node")
 NODE = program("node")
 WORKS = 120
 SAYS = """
@@ -84,6 +87,7 @@ def plain(server: Server) -> dict[str, Any]:
     return facts_of(server) | known | {"fits": server.fits, "max_requests": server.max_requests}
 
 
+@pytest.mark.needs("node")
 def test_both_decide_and_say_the_same() -> None:
     chance, cases, answers = random.Random(5), [], []
     for _ in range(WORKS):
@@ -117,6 +121,7 @@ def page() -> tuple[ServingQuestion, Serving, dict[str, Any]]:
     return question, answer, json.loads(json.dumps(live_data(answer, tables)))
 
 
+@pytest.mark.needs("node")
 @pytest.mark.parametrize(
     "typed",
     [{}, {"rps": 40}, {"rps": None}, {"prompt": 100}, {"prompt": 100, "answer": 1000, "rps": 2}, {"ttft": 0.2},
@@ -151,6 +156,7 @@ def test_the_lengths_of_a_page_have_the_question_s_own() -> None:
     assert prompts == [100, 1200, 4000] and (1200, 300) in lengths(answer)  # the model takes no 16,000
 
 
+@pytest.mark.needs("node")
 def test_lengths_that_the_model_does_not_take_are_said_as_ask_says_them(page) -> None:
     question, _, data = page
     load = replace(question.load, prompt=100, answer=1000)
@@ -160,3 +166,61 @@ def test_lengths_that_the_model_does_not_take_are_said_as_ask_says_them(page) ->
     small = replace(question, model=replace(question.model, longest=1050), load=load)
     with pytest.raises(StudyError, match=expected):
         ask_serving(small)
+
+
+@pytest.fixture
+def opened(page, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The page in a browser, as wide as the test asks; a complaint fails the test."""
+    _, answer, data = page
+    file, (width, address) = tmp_path / "serve.html", getattr(request, "param", (1280, ""))
+    render("ask.html", file, answers=[words.page_parts(answer, pictures(answer), live=data)])
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        tab, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.goto(f"{file.as_uri()}#{address}")
+        yield tab
+        browser.close()
+    assert not complaints
+
+
+@pytest.mark.slow
+@pytest.mark.needs("browser")
+def test_a_load_typed_by_keyboard_changes_everything_and_the_address(opened: Any, page) -> None:
+    _, answer, _ = page
+    before = [opened.inner_html(part) for part in ("[data-decision]", "tbody", "[data-pictures]")]
+    assert opened.inner_text("[data-decision]") == words.decision(answer)
+    opened.focus("input[name=rps]")
+    opened.keyboard.press("Control+A")
+    opened.keyboard.type("40")
+    after = [opened.inner_html(part) for part in ("[data-decision]", "tbody", "[data-pictures]")]
+    assert "at 40 requests a second" in after[0] and all(one != other for one, other in zip(before, after, strict=True))
+    assert opened.url.endswith("#rps=40")
+    opened.keyboard.press("Control+A")
+    opened.keyboard.type("5")
+    assert opened.inner_text("[data-decision]") == words.decision(answer)
+    assert opened.locator("[data-lines] p").all_inner_texts() == words.lines(answer)[1:]
+
+
+@pytest.mark.slow
+@pytest.mark.needs("browser")
+@pytest.mark.parametrize("opened", [(390, "rps=2&prompt=100&tpot=200"), (1280, "")], indirect=True)
+def test_an_address_brings_a_phone_to_the_same_load_and_names_do_not_overlap(opened: Any) -> None:
+    width = opened.viewport_size["width"]
+    if width == 390:
+        assert "100 tokens in" in opened.inner_text("[data-title]") and "at 2 requests" in opened.inner_text(
+            "[data-decision]"
+        )
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    shown = [picture for picture in opened.locator("svg.chart").all() if picture.is_visible()]
+    assert len(shown) == 2
+    for picture in shown:
+        boxes = [text.bounding_box() for text in picture.locator("text").all()]
+        for place, one in enumerate(boxes):
+            for other in boxes[place + 1 :]:
+                apart = [
+                    one[side] + one[size] <= other[side] + 3 or other[side] + other[size] <= one[side] + 3
+                    for side, size in (("x", "width"), ("y", "height"))
+                ]
+                assert any(apart), (one, other)
