@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whichdevice.commands.values import gpu_counts, prices_of, providers_of, usd
 from whichdevice.errors import StudyError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from whichdevice.answer import Answer
     from whichdevice.answer.serving import Load, Serving
     from whichdevice.planning.request_log import RequestLog
-    from whichdevice.planning.serving import ServingQuestion
+    from whichdevice.planning.serving import Machines, ServingQuestion
 
     Predicted = Callable[[int], Sequence[Answer]]
 
@@ -175,19 +175,31 @@ def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
     `predicted` returns the answers of --mode predict at a batch.
     """
     from whichdevice.answer import serving_words as words
-    from whichdevice.planning.serving import ask_serving
+    from whichdevice.planning.serving import ask_serving, machines
 
-    is_language = language_model(args.model) is not None
-    answer = ask_serving(serving_question(args)) if is_language else _predictions(args, predicted)
+    question = None if language_model(args.model) is None else serving_question(args)
+    known = None if question is None else machines(question)
+    answer = _predictions(args, predicted) if question is None else ask_serving(question, known)
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
         from whichdevice.report.page import render
         from whichdevice.report.serving_pictures import pictures
 
-        render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer), args.all)])
+        live = None if question is None or known is None else _live(answer, question, known, args.all)
+        render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer), args.all, live)])
     if args.json:
         print(words.as_json(answer))
         return 0
     print("\n".join(words.text(answer, get_terminal_size((100, 40)).columns, args.all, args.longest)))
     return 0
+
+
+def _live(answer: "Serving", question: "ServingQuestion", known: "Machines", everything: bool) -> dict[str, Any] | None:
+    """Return the facts of a page whose reader types another load; None where the load is a log."""
+    from whichdevice.planning.serving import over_lengths
+    from whichdevice.report.serving_live import lengths, live_data
+
+    if question.log is not None:
+        return None
+    return live_data(answer, over_lengths(question, known, lengths(answer)), everything)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 
-from whichdevice.answer.serving import Option, Serving, fastest_for_the_money, usd_over_load
+from whichdevice.answer.serving import CURVES, Option, Serving, fastest_for_the_money, usd_over_load
 from whichdevice.answer.serving_words import in_time
 from whichdevice.report.chart import (
     APART,
@@ -30,6 +30,13 @@ FRAMES = {"wide": Frame(), "narrow": Frame(wide=360, high=300, left=44, right=10
 LOADS_AROUND, LOADS_ON_A_SIDE = 16.0, 64  # loads of a picture: up to so many times less and more than the load
 RATES = tuple(one * 10.0**power for power in range(-4, 7) for one in (1, 2, 5))  # requests or tokens a second
 BETWEEN_NAMES = 14  # of lines' ends
+SIZES = {  # for report/serving.js
+    "rates": RATES,
+    "around": LOADS_AROUND,
+    "on_a_side": LOADS_ON_A_SIDE,
+    "between": BETWEEN_NAMES,
+    "curves": CURVES,
+}
 
 
 def pictures(answer: Serving) -> str:
