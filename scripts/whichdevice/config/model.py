@@ -242,7 +242,7 @@ class Forecast(Section):
 
     devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
         list(FORECAST_DEVICES),
-        description='GPUs, TPUs and groups (tpu, gpu, free, desktop, cloud, all) of config/hardware.csv, e.g. '
+        description="GPUs, TPUs and groups (tpu, gpu, free, desktop, cloud, all) of config/hardware.csv, e.g. "
         '"A100 SXM 80GB" or v5e-2x2; [] forecasts nothing',
     )
     gpus: Values[PositiveInt] = Field(

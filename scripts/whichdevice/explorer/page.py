@@ -73,9 +73,7 @@ class _Answers:
         """Return a model with the facts of each of its trainings and batches."""
         choices: dict[str, Any] = {}
         for training in model.steps:
-            answers = {
-                batch: answer_for(model, training, batch, self._targets, self._sheet) for batch in model.batches
-            }
+            answers = {batch: answer_for(model, training, batch, self._targets, self._sheet) for batch in model.batches}
             if model.name == DEFAULT[0] and training == DEFAULT[1]:
                 self.first = answers[DEFAULT[2]]
             formats = words.formats(next(iter(answers.values())).work.rows)

@@ -41,8 +41,8 @@ class Part:
 class Diffusion:
     """A model that makes images of words.
 
-    `size` is the side of a square image that it was made for, `scale` the pixels of a side of a latent, `channels` those
-    of a latent. Every token of `tokens` reaches the denoiser, as vectors of `width`. A transformer sees `patch` by `patch`
+    `size` is the side of a square image that it was made for, `scale` the pixels of a side of a latent, `channels` its
+    values. Every token of `tokens` reaches the denoiser, as a vector of `width`. A transformer sees `patch` by `patch`
     latents as one token of an image.
     """
 

@@ -17,6 +17,7 @@ traces: nobody trains with them.
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -130,6 +131,7 @@ class Adapted(nn.Module):
 
     def __init__(self, base: nn.Module, inputs: int, outputs: int, tuning: Tuning, dtype: torch.dtype) -> None:
         super().__init__()
+        self.active = True
         self.base, self.dropout, rank = base, nn.Dropout(tuning.lora_dropout), tuning.lora_rank
         self.down = nn.Linear(inputs, rank, bias=False, dtype=dtype)
         self.up = nn.Linear(rank, outputs, bias=False, dtype=dtype)
@@ -141,7 +143,22 @@ class Adapted(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., inputs] to [..., outputs]."""
+        if not self.active:
+            return self.base(x)
         return torch.add(self.base(x), self.up(self.down(self.dropout(x))), alpha=2.0)
+
+
+@contextmanager
+def without_adapters(module: nn.Module) -> Iterator[None]:
+    """Let a module's frozen layers work alone."""
+    adapted = [layer for layer in module.modules() if isinstance(layer, Adapted)]
+    for layer in adapted:
+        layer.active = False
+    try:
+        yield
+    finally:
+        for layer in adapted:
+            layer.active = True
 
 
 class Linear4bit(nn.Module):
