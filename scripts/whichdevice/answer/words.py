@@ -163,6 +163,7 @@ SENTENCES = {
     "part_optimizer": "optimiser {gb}",
     "part_activations": "activations {gb}",
     "part_update": "the optimiser's copies {gb}",
+    "part_rollout": "the server's weights and cache {gb}",
     "part_rest": "buffers and fragments {gb}",
     "context": "; CUDA's context takes {gb} besides",
     "way": " With {way}.",
