@@ -79,7 +79,7 @@ class Row:
     memory_tight: bool = False  # it may fit or not
     memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
     way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
-    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting and time (of an example, over today's)
+    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting (and width), time over today's
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
     devices: int = 1
     faster: tuple[Mapping[str, Any], ...] = ()  # name, time (of a step, over today's) and its log_sd

@@ -187,6 +187,8 @@ SENTENCES = {
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
+    "feed_width": "To feed the {device}: width {width} → {setting} fills its matrix units, where products of it take "
+    "{share} of the time: {time} times the time of as much work.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
     "feed_time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
     "feed_batch": "each chip has few examples, a batch {setting} times as large",
@@ -333,8 +335,11 @@ def _feeding(answer: Answer) -> list[str]:
     if not options or options[0].host_decides:
         return []
     row, change = options[0].row, options[0].row.feed[0]
-    what = say(f"feed_{change['cause']}", share=f"{change['share']:.0%}", setting=change["setting"])
-    return [say("feed", device=row.card, what=what, time=f"{change['time']:.2f}")]
+    share, setting, took = chance(change["share"]), change["setting"], f"{change['time']:.2f}"
+    if change["cause"] == "width":
+        return [say("feed_width", device=row.card, width=change["width"], setting=setting, share=share, time=took)]
+    what = say(f"feed_{change['cause']}", share=share, setting=setting)
+    return [say("feed", device=row.card, what=what, time=took)]
 
 
 def decision(answer: Answer) -> str:

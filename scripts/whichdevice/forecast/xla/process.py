@@ -114,9 +114,10 @@ class _Compiling:
             if step.recurrent:
                 share = max(1, request.batch_size // target.devices)
                 fused = fused_work(text, step.recurrent, request.precision, share, request.mode == "train")
-            work = fused or work_of(text, platform)
+            weights = step.weights if platform == "tpu" or target.device == tpu.CARD else frozenset()
+            work = fused or work_of(text, platform, weights=weights)
             if target.device == tpu.CARD:
-                for_tpu = work_of(text, platform, small_loops=tpu.SMALL_LOOPS).digest()
+                for_tpu = work_of(text, platform, small_loops=tpu.SMALL_LOOPS, weights=weights).digest()
             unrolled = bool(step.recurrent) and fused is None  # neither loops nor cuDNN's
             notes = [step.note] if step.note and not unrolled else []
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
