@@ -87,6 +87,21 @@ for _ in range(30):
     loss().backward()
     optimizer.step()
 """
+COLLECTS = """
+import torch
+net, memory = torch.nn.Linear(4, 1), []
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for frame in range(2000):
+    state = torch.rand(1, 4)
+    with torch.no_grad():
+        action = net(state)
+    memory.append((state, action))
+    if frame < 32:
+        continue
+    states, actions = (torch.cat(part) for part in zip(*memory[-32:]))
+    (net(states) - actions).pow(2).mean().backward()
+    optimizer.step()
+"""
 DRAWS = """
 import random
 import numpy
@@ -183,6 +198,12 @@ def test_classes_in_order_are_no_graphs(name, inputs, unit, batch, tmp_path):
 def test_an_evaluation_before_the_training_is_not_computed(tmp_path):
     (tmp_path / "train.py").write_text(EVALUATES, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+
+
+@pytest.mark.slow
+def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
+    (tmp_path / "train.py").write_text(COLLECTS, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
 
 
 @pytest.mark.slow

@@ -160,6 +160,10 @@ class Run:
         if not self.over:
             watcher.attach(sys.modules[package])
 
+    def _stand_in(self, package: str) -> Mapping[str, Any]:
+        import_module(TORCH)  # a script may import it later
+        return self.watcher(TORCH).stand_in(package)
+
     def result(self, arguments: Sequence[str]) -> Script:
         """Run the script; raises StudyError where it fails, ends or trains in a way that is not known."""
         self._watch(arguments)
@@ -182,7 +186,7 @@ class Run:
         size = threading.stack_size(STACK_BYTES)
         random.seed(SEED)  # nothing that is found depends on a draw: neither sizes of a batch nor labels in it
         np.random.seed(SEED)
-        absent = StandIns(file_address(str(self.path)).files(), lambda name: self.watcher(TORCH).stand_in(name))
+        absent = StandIns(file_address(str(self.path)).files(), self._stand_in)
         with as_main(self.path, arguments), self._harmless(), absent, _Imports(self):
             thread.start()
             threading.stack_size(size)

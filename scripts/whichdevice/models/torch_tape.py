@@ -214,6 +214,7 @@ class Step(torch.nn.Module):
         modules = [place for place in needed if is_module(calls[place].function)]
         if not modules:
             raise StudyError(f"{name}: its loss follows from no module: {NAME_IT}")
+        modules = modules[_first_of(calls, modules) :]
         kept = [place for place in needed if place >= modules[0]]  # what came before made the batch
         inputs = Inputs(makers, kept, modules, time_major, name)
         linked = [inputs.linked(place) for place in kept]
@@ -345,8 +346,7 @@ class Makers:
             place = waiting.pop()
             if place not in needed:
                 needed.add(place)
-                given = leaves((self.calls[place].args, self.calls[place].kwargs))
-                makers = (self.of(leaf, place) for leaf in given)
+                makers = (self.of(leaf, place) for leaf in tensors_of(self.calls[place]))
                 waiting += [int(maker.source) for maker in makers if maker is not None]
         return sorted(needed)
 
@@ -364,6 +364,23 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
     return len(taken), [*last.values()] or [Result(len(makers.calls) - 1)]
 
 
+def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
+    """The number of the first of these calls that works on a batch of the training, such as a teacher's.
+
+    A network that collects frames before has a batch of its own.
+    """
+    sizes = [
+        next((leaf.shape[:2] for leaf in tensors_of(calls[place]) if leaf.ndim), torch.Size()) for place in modules
+    ]
+    trains = next((number for number, place in enumerate(modules) if not calls[place].free), 0)
+    return next(number for number, size in enumerate(sizes) if set(size) & {*sizes[trains][:1]} or number == trains)
+
+
+def tensors_of(call: Call) -> list[torch.Tensor]:
+    """The tensors that a call is given."""
+    return [leaf for leaf in leaves((call.args, call.kwargs)) if torch.is_tensor(leaf)]
+
+
 class Inputs:
     """The tensors of a batch, by the names under which the first module takes them or by numbers."""
 
@@ -372,7 +389,7 @@ class Inputs:
     ) -> None:
         calls = makers.calls
         first = calls[modules[0]]
-        tensors = [leaf for leaf in leaves((first.args, first.kwargs)) if torch.is_tensor(leaf) and leaf.ndim]
+        tensors = [leaf for leaf in tensors_of(first) if leaf.ndim]
         if not tensors:
             raise StudyError(f"{name}: the first module takes no tensor, so its batch is not known; write a model file")
         self.order = {old: new for new, old in enumerate(kept)}
@@ -381,7 +398,7 @@ class Inputs:
         self._leading = tensors[0].shape[: 1 + self.time_major]
         self._makers, self._names = makers, dict[int, str]()
         self.kinds: dict[str, OfGraphs] = {}  # of inputs of graphs
-        given = [leaf for place in kept for leaf in leaves((calls[place].args, calls[place].kwargs))]
+        given = [leaf for place in kept for leaf in tensors_of(calls[place])]
         ids = (leaf for leaf in given if is_ids(leaf) and len(leaf) == self._leading[0])
         has_edges = any(map(is_edges, given))
         named = {id(leaf) for place in kept for name, leaf in named_leaves(calls[place]) if NUMBERS_GRAPHS.search(name)}
