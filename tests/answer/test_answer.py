@@ -180,9 +180,7 @@ def test_no_ratio_is_above_what_the_host_allows() -> None:
     slow = replace(slow, host_time=0.0)
     found = {option.device: option for option in answer(here(0.1), slow, fast).options}
     assert found["B"].ratio == pytest.approx(25, rel=0.05) and found["B"].host_decides and not found["B"].row.is_here
-    assert "The CPU limits B: a faster device changes nothing." in notes(
-        answer(here(0.1), slow, fast, free)
-    )
+    assert "The CPU limits B: a faster device changes nothing." in notes(answer(here(0.1), slow, fast, free))
     every = "The CPU limits all of them: a faster device changes nothing."
     assert every in notes(answer(here(0.1), fast, free))
 
@@ -524,3 +522,14 @@ def test_buying_is_mentioned_where_the_training_is_a_part_of_what_a_card_costs()
         for line in notes(answer(card, wants=Wants(examples=3e10, deadline=9e9)))
     )
     assert not any("To buy one" in line for line in notes(answer(card, wants=Wants(examples=1e7))))
+
+
+def test_the_longest_sequence_is_said_of_each_card_where_it_was_asked_for() -> None:
+    rows = [replace(row, longest_sequence=length) for row, length in ((FAST, 9_216), (CHEAP, 0), (MIDDLE, 32_768))]
+    said = [line for line in notes(answer(*rows)) if "ongest" in line or "length" in line]
+    assert said == [
+        f"Longest sequence that fits, one in a pass and with gradient checkpointing: {MIDDLE.card} 32,768, "
+        f"{FAST.card} 9,216 tokens.", f"No length surely fits: {CHEAP.card}.",
+    ]  # fmt: skip
+    assert not [line for line in notes(answer(FAST, CHEAP)) if "ongest" in line]
+    assert {row["longest_sequence"] for row in as_json(answer(*rows))["rows"]} == {0, 9_216, 32_768}

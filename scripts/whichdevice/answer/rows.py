@@ -87,6 +87,7 @@ class Row:
     pass_batch: int | None = None  # examples of one pass, of a traced step
     checkpointing: bool = False
     largest_batch: int | None = None
+    longest_sequence: int | None = None  # that fits, where that was asked for; 0: none does
     usd_per_hour: float | None = None
     usd_log_sd_shared: float = 0.0  # of the logarithm of the price: a provider is dear for all of its devices
     usd_log_sd_own: float = 0.0
@@ -490,6 +491,7 @@ def _forecast(expected: Expected) -> Row:
         checkpointing=bool(forecast.checkpointing),
         devices=forecast.devices or 1,
         largest_batch=forecast.largest_batch,
+        longest_sequence=forecast.longest_sequence,
         usd_per_hour=forecast.usd_per_hour,
         price=Price("on_demand" if priced else "unknown", forecast.provider or "", forecast.price or ""),
         rented=True,

@@ -216,6 +216,9 @@ SENTENCES = {
     "no_checkpointing": "no checkpointing",
     "running_workers": ", {workers} to load data",
     "running_faster": ": {time} times the time of an example",
+    "longest": "Longest sequence that fits, one in a pass and with gradient checkpointing: {fitting} tokens.",
+    "longest_on": "{device} {tokens}",
+    "longest_none": "No length surely fits: {names}.",
     "running_largest": "; up to {largest} fit",
     "faster": "Faster on {device}: {changes}.",
     "faster_change": "{name} {time} times the time [{low}–{high}]",
@@ -766,6 +769,18 @@ def memory_words(answer: Answer) -> list[str]:
     return [line for line in (parts_words(shown) if shown else "", change) if line]
 
 
+def longest_words(answer: Answer) -> list[str]:
+    """Return the longest sequence that fits each device, the longest first, where that was asked for."""
+    lengths = {row.card or row.device: row.longest_sequence for row in answer.work.rows}
+    lengths = {device: length for device, length in lengths.items() if length is not None}
+    if not lengths:
+        return []
+    ordered = sorted(lengths, key=lambda device: -lengths[device])
+    fitting = [say("longest_on", device=device, tokens=f"{lengths[device]:,}") for device in ordered if lengths[device]]
+    none = joined([device for device in ordered if not lengths[device]])
+    return [say("longest", fitting=", ".join(fitting))] * bool(fitting) + [say("longest_none", names=none)] * bool(none)
+
+
 def parts_words(row: Row) -> str:
     """Return what adds up to the memory needed, and CUDA's context, which the memory available is without."""
     known = facts.parts(row)
@@ -829,7 +844,7 @@ def running_lines(answer: Answer) -> list[str]:
 
 def lasting_notes(answer: Answer) -> list[str]:
     """Return the notes that hold whatever is picked."""
-    rows, lasting = answer.work.rows, [*answer.work.remarks]
+    rows, lasting = answer.work.rows, [*longest_words(answer), *answer.work.remarks]
     if by_loop(answer.work):
         lasting.insert(0, say("serve"))
     for note, cards in facts.step_notes(answer).items():

@@ -78,9 +78,7 @@ def compile_programs(
     failed: dict[int, CompiledRecord] = {}
     for unshared in (False, True):  # the architectures' programs, then those that cards need of their own
         rest = {
-            number: request
-            for number, request in enumerate(requests)
-            if number not in records and number not in failed
+            number: request for number, request in enumerate(requests) if number not in records and number not in failed
         }
         for number, request in list(rest.items()):
             if (refused := _refused(request)) is not None:
@@ -192,7 +190,8 @@ def provisional(request: ProgramRequest, known: Iterable[CompiledRecord]) -> Com
     usable = (
         borrowed(record, request)
         for record in known
-        if record.work and record.asked.model_dump(include=SAME_STEP) == same
+        if record.work
+        and record.asked.model_dump(include=SAME_STEP) == same
         and not (on_tpu and record.facts is not None and record.facts.evidence == "traced")
     )
     return next((record for record in usable if record is not None), None)

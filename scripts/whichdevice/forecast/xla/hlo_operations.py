@@ -92,9 +92,7 @@ def work_of(
 class _Reader:
     """Walks a program along its calls."""
 
-    def __init__(
-        self, program: Program, platform: Platform, left_out: Set[int], small_loops: float | None
-    ) -> None:
+    def __init__(self, program: Program, platform: Platform, left_out: Set[int], small_loops: float | None) -> None:
         self._program, self._platform, self._left_out = program, platform, left_out
         self._small_loops = small_loops
 
