@@ -435,6 +435,14 @@ def test_memory_that_does_not_suffice() -> None:
     assert fits_words(replace(FAST, fits=False, memory_needed=90e9, memory_available=80e9)) == "no: 90 of 80"
 
 
+def test_little_memory_is_in_mb() -> None:
+    parts = {"weights": 1e6, "activations": 4e3, "rest": 2.0, "context": 0.9e9}
+    little = replace(FAST, memory_needed=1e6, memory_available=80e9, memory_parts=parts)
+    assert fits_words(little) == "<0.01 of 80"
+    wanted = "Memory, MB: weights 1, activations 0.004, buffers and fragments <0.001; CUDA's context takes 900 besides."
+    assert wanted in notes(answer(little))
+
+
 def test_json_has_the_same_numbers_and_nothing_that_json_lacks() -> None:
     found = answer(here(), FAST, device("P4", 1.0, None))
     plain = json.loads(json.dumps(as_json(found), allow_nan=False))

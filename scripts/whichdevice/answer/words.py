@@ -31,6 +31,7 @@ MAX_LINES = 8
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
 FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
+MIN_GB = 0.1  # of memory that is told in GB, less in MB
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
     "decision": "{use}: {time}{instead}{usd}.",
@@ -156,7 +157,7 @@ SENTENCES = {
     "fits_nowhere": "{workload} fits none of these devices: it needs {needs} GB, {device} has {has}{do}.",
     "try_gpus": "; try --gpus auto",
     "try_change": "; with {name} {gb} GB",
-    "parts": "Memory{each}, GB: {parts}{context}.{way}",
+    "parts": "Memory{each}, {unit}: {parts}{context}.{way}",
     "of_each": " of each",
     "part_weights": "weights {gb}",
     "part_gradients": "gradients {gb}",
@@ -788,14 +789,16 @@ def longest_words(answer: Answer) -> list[str]:
 
 def parts_words(row: Row) -> str:
     """Return what adds up to the memory needed, and CUDA's context, which the memory available is without."""
-    parts = [say(f"part_{name}", gb=two(nbytes / 1e9)) for name, nbytes in facts.parts(row).items()]
-    if not parts:
+    known = facts.parts(row)
+    if not known:
         return ""
+    unit, size = ("MB", 1e6) if sum(known.values()) < MIN_GB * 1e9 else ("GB", 1e9)
+    parts = [say(f"part_{name}", gb=small(nbytes / size)) for name, nbytes in known.items()]
     of_each = say("of_each") if row.devices > 1 else ""
     nbytes = row.memory_parts.get("context")
-    context = say("context", gb=two(nbytes / 1e9)) if nbytes else ""
+    context = say("context", gb=two(nbytes / size)) if nbytes else ""
     way = say("way", way=row.way) if row.way else ""
-    return say("parts", each=of_each, parts=", ".join(parts), context=context, way=way)
+    return say("parts", each=of_each, unit=unit, parts=", ".join(parts), context=context, way=way)
 
 
 def changes_words(row: Row) -> str:
@@ -940,8 +943,9 @@ def fits_words(row: Row) -> str:
 
 
 def memory_of(row: Row) -> str:
-    """Return `3.5 of 25`, in GB."""
-    needed = two((row.memory_needed or 0.0) / 1e9)
+    """Return `3.5 of 25`, in GB; what is very small `<0.01 of 25`."""
+    needed = (row.memory_needed or 0.0) / 1e9
+    needed = "<0.01" if 0 < needed < 0.01 else two(needed)
     if not row.memory_available:
         return say("fits_unknown", needed=needed)
     return say("fits", needed=needed, available=two(row.memory_available / 1e9))
