@@ -210,7 +210,10 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
             mode = line["mode"]
             if of_batch:
                 work = work.scaled(batch / float(of_batch))
-            if line["framework"].startswith(SLOW_GROUPS[0]) and hardware[line["device"]].compute_capability == SLOW_GROUPS[1]:
+            if (
+                line["framework"].startswith(SLOW_GROUPS[0])
+                and hardware[line["device"]].compute_capability == SLOW_GROUPS[1]
+            ):
                 work = work.with_slow_groups()
             rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
     document = read_traces(traces)

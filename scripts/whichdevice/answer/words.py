@@ -23,11 +23,11 @@ from whichdevice.answer.decide import (
     RuledOut,
 )
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
-from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.numbers import between, counted, number, time_words, two, usd_words
 
 MAX_LINES = 8
+ENDS = ("time", "low", "high")  # of a change
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
 FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
@@ -225,6 +225,7 @@ SENTENCES = {
     "running_largest": "; up to {largest} fit",
     "faster": "Faster on {device}: {changes}.",
     "faster_change": "{name} {time} times the time [{low}–{high}]",
+    "best_workers": "{workers} to load data",
     "head_energy": "kWh, kg CO2",
     "energy_cell": "{kwh}, {kg}",
     "energy": "Energy of {device}, {evidence}: {kwh}, {kg}: {watts} W with its host; {grid}.",
@@ -840,10 +841,10 @@ def running_lines(answer: Answer) -> list[str]:
         workers=workers, faster=faster,
         largest="" if run.largest is None else say("running_largest", largest=f"{run.largest:,}"),
     )  # fmt: skip
+    best_workers = say("best_workers", workers=_workers(answer.work.pipeline_workers))
     changes = [
-        say("faster_change", name=one["name"], time=f"{one['time']:.2f}", low=f"{low:.2f}", high=f"{high:.2f}")
-        for one in pick.row.faster
-        for low, high in [(one["time"] * math.exp(-Z80 * one["log_sd"]), one["time"] * math.exp(Z80 * one["log_sd"]))]
+        say("faster_change", name=one.name or best_workers, **{end: f"{getattr(one, end):.2f}" for end in ENDS})
+        for one in facts.faster(answer)
     ]
     return [first] + ([say("faster", device=pick.device, changes="; ".join(changes))] if changes else [])
 
