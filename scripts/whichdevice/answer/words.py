@@ -778,8 +778,8 @@ def memory_words(answer: Answer) -> list[str]:
 
 def longest_words(answer: Answer) -> list[str]:
     """Return the longest sequence that fits each device, the longest first, where that was asked for."""
-    lengths = {row.card or row.device: row.longest_sequence for row in answer.work.rows}
-    lengths = {device: length for device, length in lengths.items() if length is not None}
+    asked = [row for row in answer.work.rows if row.longest_sequence is not None]
+    lengths = {row.card or row.device: row.longest_sequence or 0 for row in asked}
     if not lengths:
         return []
     ordered = sorted(lengths, key=lambda device: -lengths[device])
@@ -945,8 +945,8 @@ def fits_words(row: Row) -> str:
 
 def memory_of(row: Row) -> str:
     """Return `3.5 of 25`, in GB; what is very small `<0.01 of 25`."""
-    needed = (row.memory_needed or 0.0) / 1e9
-    needed = "<0.01" if 0 < needed < 0.01 else two(needed)
+    size = (row.memory_needed or 0.0) / 1e9
+    needed = "<0.01" if 0 < size < 0.01 else two(size)
     if not row.memory_available:
         return say("fits_unknown", needed=needed)
     return say("fits", needed=needed, available=two(row.memory_available / 1e9))
