@@ -35,7 +35,7 @@ def way_on(
 def work_of(target: Target, trace: Trace, precision: str, compiled: bool = False) -> Work:
     """Return the work of one device: in float16 gradients are divided by the loss's scale and checked."""
     if target.kind == "tpu":
-        return tpu.of_trace(trace.fused)
+        return tpu.of_trace(trace.fused, target.device)
     work, gradients = trace.fused if compiled else trace.work, trace.memory["gradients"]
     if precision == "mixed_float16" and gradients:
         work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
