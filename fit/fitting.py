@@ -50,7 +50,7 @@ DIGESTS = DATA / "digests.json"
 TRACES = DATA / "traces.json.gz"
 # Framework and compute capability without a fast kernel for grouped convolutions: ResNeXt-101 takes a T4 2.2 times as
 # long as in PyTorch in the same number format, a V100 0.9 times; ResNet-50, which has no groups, takes the T4 as long.
-SLOW_GROUPS = ("TensorFlow 1.15", "7.5")
+SLOW_BUILD = ("TensorFlow 1.15", "7.5")
 SHEET = "sheet"  # the factor of what has none
 ROBUST = 0.2  # log residual from which on a row counts less than its square
 PULL = 0.1  # of the prior: so many log units of misfit for one of its spreads
@@ -210,7 +210,7 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
             mode = line["mode"]
             if of_batch:
                 work = work.scaled(batch / float(of_batch))
-            if line["framework"].startswith(SLOW_GROUPS[0]) and hardware[line["device"]].compute_capability == SLOW_GROUPS[1]:
+            if is_slow_build(line["framework"], hardware[line["device"]].compute_capability):
                 work = work.with_slow_groups()
             rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
     document = read_traces(traces)
@@ -221,6 +221,11 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
         peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
         rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
     return rows + shared_rows(sheet)
+
+
+def is_slow_build(framework: str, compute_capability: str | None) -> bool:
+    """Return whether a published step ran without a fast kernel for grouped convolutions."""
+    return framework.startswith(SLOW_BUILD[0]) and compute_capability == SLOW_BUILD[1]
 
 
 def shared_rows(sheet: Mapping[str, Peaks], folder: Path = COMMONS) -> list[Row]:

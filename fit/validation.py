@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fit.fitting import Fitted, Published, Row, host_times, is_blind, name_family
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.joint import INTERVAL, Card, interval, read_scorecard, residual
-from whichdevice.forecast.time_model import LAUNCH_SD
+from whichdevice.forecast.time_model import LAUNCH_SD, Peaks
 
 SURE = 0.9  # chance from which on a comparison counts as decided
 
@@ -266,6 +267,35 @@ def fair_test(
             gpus = widened(its, group, models).of(lambda row: row.peaks.platform == "gpu")
             found[f"{name}|all"] = gpus.figures(of_weight)
     return found | layouts(models)
+
+
+def measured_chips(published: Published, models: Forecasts, chips: Forecasts) -> dict[str, dict[str, float]]:
+    """How chips that were left out are forecast with the rates that somebody measured, and by their sheets alone.
+
+    `chips` are the forecasts without each chip; of the chips with measured rates both are of the same rows.
+    """
+    chip = LEFT_OUT["a chip"](published.rows)
+    by_sheet = Published(by_their_sheets(published.rows))
+    wanted = published.device_bound & ~published.blind & np.array([bool(row.peaks.measured) for row in published.rows])
+    sheets = widened(left_out(by_sheet, chip, by_sheet.fit(), wanted), chip, models)
+    return {
+        "a measured chip|all": chips.of(lambda row: bool(row.peaks.measured)).figures(),
+        "a measured chip by its sheet|all": sheets.figures(),
+        "a chip that nobody measured|all": chips.of(
+            lambda row: row.peaks.platform == "gpu" and not row.peaks.measured
+        ).figures(),
+    }
+
+
+def by_their_sheets(rows: Sequence[Row]) -> list[Row]:
+    """The same times as if nobody had measured a device's rates; a memory that a source names stays."""
+    hardware = hardware_rows()
+    devices = {row.device for row in rows}
+    usual, plain = ({name: Peaks.of(hardware[name], measured) for name in devices} for measured in (True, False))
+    return [
+        row if row.peaks.bandwidth != usual[row.device].bandwidth else replace(row, peaks=plain[row.device])
+        for row in rows
+    ]
 
 
 def layouts(models: Forecasts) -> dict[str, dict[str, float]]:

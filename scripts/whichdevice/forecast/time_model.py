@@ -131,8 +131,11 @@ class Peaks:
         return MEASURED if RATES.get(pace.partition(" of ")[0]) in self.measured else self.chip_class
 
     @classmethod
-    def of(cls, row: HardwareRow) -> "Peaks":
-        """Return those of a row of config/hardware.csv; raises StudyError where a number is missing."""
+    def of(cls, row: HardwareRow, measured: bool = True) -> "Peaks":
+        """Return those of a row of config/hardware.csv; raises StudyError where a number is missing.
+
+        Without `measured` they are the sheet's, whatever somebody measured.
+        """
         tera = {
             "float32": row.fp32_tflops,
             "tf32": row.tf32_tflops or row.fp32_tflops,
@@ -153,7 +156,7 @@ class Peaks:
             tpu = CHIPS[row.device]
             share = {name: value / tpu.devices for name, value in operations.items()}
             return cls(row.device, "tpu", share, bandwidth / tpu.devices, tpu.link, tpu.clock)
-        shares = measured_shares(row)
+        shares = measured_shares(row) if measured else {}
         if MATRIX in shares:
             of_matrix = [name for name in ("half", "tf32") if operations[name] > operations["float32"]]
             operations |= {name: operations[name] * shares[MATRIX] for name in of_matrix}
