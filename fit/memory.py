@@ -94,9 +94,10 @@ def page(cases: list[Case]) -> Iterator[str]:
         f"{len(errors)} published peaks: the median error is {100 * np.expm1(np.median(errors)):.0f} %, 9 of 10 are "
         f"within {100 * np.expm1(np.quantile(errors, 0.9)):.0f} %. {len(wrong)} of {len(cases)} verdicts are wrong; "
         "*tight* may be either. A peak is of tensors alone. *Needs* has the pieces that the allocator keeps, and is "
-        "what a verdict is made of. Where GPUs share weights, LitGPT's ranks hold the whole model beside their share "
-        "while they load: *does not load*. The four GPUs' published peak of 35.57 GB is that one. 4-bit layers take "
-        "more than forecast: bitsandbytes writes weights out in a second number format, which no trace has."
+        "what a verdict is made of. An answer is about the step, and says *fits* of the two GPUs too: LitGPT's ranks hold "
+        "the whole model beside their share while they load (*does not load*). The four GPUs' published peak, 35.57 GB, "
+        "is that of loading. What 4-bit layers take beyond the forecast grows with the vocabulary: probably a copy of "
+        "the written-out weights in a second number format."
     )
     yield ""
     yield "| step | device | published | peak by forecast | needs | of | verdict |"
