@@ -32,7 +32,9 @@ def test_a_measured_rate_is_of_a_device_of_the_sheet_and_below_its_peak(rate) ->
 def test_a_chip_has_the_rates_that_were_measured_on_it_or_on_another_form() -> None:
     l40s, nvl, a10 = (Peaks.of(SHEET[name]) for name in ("L40S", "H100 NVL", "A10"))
     assert l40s.operations["half"] == pytest.approx(224.8e12) and set(l40s.measured) == {"matrix", "memory"}
-    assert nvl.operations["half"] / 835.5e12 == pytest.approx(0.73, abs=0.02), "of H100, H200 and GH200, with less power"
+    assert nvl.operations["half"] / 835.5e12 == pytest.approx(0.73, abs=0.02), (
+        "of H100, H200 and GH200, with less power"
+    )
     assert a10.operations["half"] == 125e12 and a10.measured == ()
     assert l40s.operations["float32"] == 91.6e12
 
