@@ -61,6 +61,7 @@ SENTENCES = {
     "untested_request": "Untested by published times, so with a wider range: {names}.",
     "untested": "Untested by published servers, so with a wider range: {names}.",
     "here_rate": "This machine is forecast from the memory rate that is measured here.",
+    "here_engine": "This machine is measured with {engine}.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
     "without": "No {weights} weights there: {names}.",
@@ -76,6 +77,7 @@ LONGEST = (3,)  # columns that are shown where they are asked for
 FULL = 8  # the same as the one before where no load is given
 LEAVE_OUT = (2, 8, 1)  # columns that go first where a terminal is narrow
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
+ENGINES |= {"onnxruntime": "ONNX Runtime", "tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}  # predictions
 
 
 def say(sentence: str, /, **parts: object) -> str:
@@ -322,6 +324,8 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
     if answer.load.unit == "request":
         most = max((option.server.max_requests for option in rows), default=1)
         known = [*folded(answer, everything), say("columns_request", most=most), say("source_request")]
+        if engine := next((option.server.engine.partition(",")[0] for option in rows if option.server.here), None):
+            known.append(say("here_engine", engine=ENGINES.get(engine, engine)))
     else:
         engines = [ENGINES[option.server.engine] for option in rows]
         known = [*folded(answer, everything), say("columns"), say("source", engines=joined(engines))]

@@ -25,6 +25,7 @@ from whichdevice.commands.values import (
     LARGEST_TIME,
     NUMBER,
     at_least_one,
+    given_options,
     gpu_counts,
     grams_of,
     positive,
@@ -33,7 +34,6 @@ from whichdevice.commands.values import (
     rate_of,
     usd,
 )
-from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import DEADLINE_HOURS, FORECAST_DEVICES
 from whichdevice.errors import StudyError
 
@@ -404,14 +404,3 @@ def targets_of(
         if name.casefold() not in GROUPS and (others := other_targets(name)):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
     return targets_in(devices_in(asked, software), counts)
-
-
-def given_options(given: list[str]) -> dict[str, Any]:
-    """Return KEY=VALUE of the command line as the config's `options`; raises StudyError."""
-    options = {}
-    for pair in given:
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise StudyError(f"--option {pair}: needs KEY=VALUE, e.g. layers=2")
-        options[key] = parse_yaml(text, f"--option {pair}")
-    return options

@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from whichdevice.commands.ask import add_step_arguments, given_options, looked_at
+from whichdevice.commands.ask import add_step_arguments, looked_at
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
-from whichdevice.commands.values import at_least_one
+from whichdevice.commands.values import at_least_one, given_options
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import check_yaml
 from whichdevice.config.tpus import CHIPS, TOPOLOGIES

@@ -2,17 +2,19 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.commands.values import gpu_counts, prices_of, providers_of, usd
+from whichdevice.commands.values import given_options, gpu_counts, prices_of, providers_of, usd
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
     from whichdevice.answer import Answer
     from whichdevice.answer.serving import Load, Serving
+    from whichdevice.models.loading import Model
     from whichdevice.planning.request_log import RequestLog
     from whichdevice.planning.serving import Machines, ServingQuestion
 
@@ -122,7 +124,25 @@ def _predictions(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     if args.rps is not None and not 0 < args.rps < MAX_RPS:
         raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
     answers = [answer for batch in BATCHES for answer in predicted(batch)]
-    return serve_predictions(str(Model.read(args.model)), Load(args.rps, 0, 1, seconds, seconds, "request"), answers)
+    load, model = Load(args.rps, 0, 1, seconds, seconds, "request"), Model.read(args.model)
+    return serve_predictions(str(model), load, answers, {} if args.no_measuring else _exported(args, model))
+
+
+def _exported(args: argparse.Namespace, model: "Model") -> Mapping[int, float]:
+    """Seconds of a call of the exported model here by its batch; none where it cannot be exported, which is said."""
+    from whichdevice.planning.predictions import BATCHES
+    from whichdevice.terminal import LiveLine
+    from whichdevice.trying.exported import can_export, exported_steps
+
+    if not can_export(model):
+        return {}
+    phases = ["starting"]
+    try:
+        with LiveLine(lambda: f"{model} on ONNX Runtime here: {phases[-1]}"):
+            return exported_steps(model, BATCHES, given_options(args.option), args.sequence_length, phases.append)
+    except StudyError as error:
+        print(f"{model}: not measured on ONNX Runtime: {error}", file=sys.stderr)
+        return {}
 
 
 def load_of(args: argparse.Namespace, log: "RequestLog | None") -> "Load":
