@@ -29,7 +29,7 @@ ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a st
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
-PARTS = ("weights", "gradients", "optimizer", "activations", "update", "context")  # of a GPU's memory, in a traced step
+PARTS = ("weights", "gradients", "optimizer", "activations", "update", "rollout", "context")  # of a traced step's GPU
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
@@ -79,7 +79,7 @@ class Row:
     memory_tight: bool = False  # it may fit or not
     memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
     way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
-    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting and time (of an example, over today's)
+    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting (and width), time over today's
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
     devices: int = 1
     faster: tuple[Mapping[str, Any], ...] = ()  # name, time (of a step, over today's) and its log_sd

@@ -100,9 +100,12 @@ def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = M
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
     add("--precision", choices=ASK_FORMATS, help="number format; default: the script's, else mixed: as people use each")
     add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
+    add("--objective", dest="option", action="append", type="objective={}".format, metavar="NAME", help=OBJECTIVE_HELP)
     parser.set_defaults(passed_on=[])
 
 
+OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[1] / "models/objectives").glob("[a-z]*.py"))
+OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss"
 INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"

@@ -98,7 +98,7 @@ class CompileFacts(Part):
     changes: list[Change] = Field(default_factory=list)  # of a traced step that does not fit
     faster: list[Change] = Field(default_factory=list)  # where the largest batch is asked for
     passes: list[Pass] = Field(default_factory=list)  # where it is asked for: of all sizes that fit
-    pass_batch: Integer | None = None  # examples of one pass of a traced step, on one device
+    pass_batch: Integer | None = None  # examples of one pass, on one device
     checkpointing: bool = False
     arguments: float | None = None
     outputs: float | None = None
@@ -112,6 +112,8 @@ class CompileFacts(Part):
     fit: bool = False  # whether Keras' `fit` makes the call
     host_time: float | None = None  # in which the asking machine sends the step off, by its own rates; None: not known
     collectives: dict[str, Collective] = Field(default_factory=dict)
+    rollout_time: float | None = None  # seconds of a step in which a server writes what is trained on, on the same GPUs
+    rollout_log_sd: float = 0.0  # their log spread
     unit: str = "example"  # what throughput counts
     units_per_step: float | None = None
     way: str | None = None  # of a traced step: how GPUs share it, checkpointing, passes

@@ -1,6 +1,5 @@
 """Records of PyTorch models: one trace in a process, facts and work for every device."""
 
-import math
 import re
 import warnings
 from collections.abc import Callable
@@ -18,7 +17,9 @@ from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import facts_on, layout_note, outcome, way_on, work_of
-from whichdevice.forecast.torch.memory import AFTERWARDS, FUSED, HALF, LIGHT, RESERVE, SPREAD, Plan, need
+from whichdevice.forecast.torch.memory import LIGHT, RESERVE, SPREAD, Plan, need
+from whichdevice.forecast.torch.rollout import Beside, served_beside, with_server
+from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
 from whichdevice.forecast.work import Item, Work
@@ -29,16 +30,13 @@ from whichdevice.models.hugging_face import HubModel
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
 from whichdevice.models.torch_model import TorchFile
-from whichdevice.records.products import GENERATING, Change, CompileFacts, CompileStatus, Pass, ProgramRequest
+from whichdevice.records.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
 from whichdevice.records.schema import GENERATED_UNIT
 from whichdevice.workloads.base import Options
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
 SHORTEST, ROUND = 256, 64  # tokens of the first sequence that is tried for the longest, and of its steps
-MAX_PASS = 2**16  # examples; a batch that is larger is no batch
-COMPILE = "torch.compile"
-COMPILE_SD, FORMAT_SD, SAME_SD = 0.15, 0.1, 0.02  # of the logarithm of a change's factor, at least; assumed
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
@@ -140,7 +138,8 @@ class Traced:
         """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
         if target.kind == "tpu" and (reason := self._not_on_tpu()):
             raise StudyError(reason)
-        way = self._way(request, target)
+        beside = self._beside(request, target)
+        way = self._way(request, target, beside)
         if target.kind == "tpu" and (reason := tpu.without_form(way.trace.no_tpu)):
             raise StudyError(reason)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
@@ -157,15 +156,17 @@ class Traced:
             pass_batch=way.batch,
             checkpointing=LIGHT in way.changes or self._workload.tuning.gradient_checkpointing,
             notes=[tpu.PYTORCH] if target.kind == "tpu" else notes,
+            rollout_time=beside.seconds or None,
+            rollout_log_sd=beside.log_sd,
         )
         needed, available = need(trace), target.available(RESERVE)
         if not changes:
             return *outcome(facts), facts, work
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
-        if request.largest_batch and request.mode == "train" and target.kind == "gpu" and target.devices == 1:
-            found = {"passes": self._passes(request, target, work), "faster": self._faster(request, target, way, work)}
-            facts = facts.model_copy(update=found)
+        if request.largest_batch and request.mode == "train" and target.kind == "gpu":
+            running = Running(self.plan, self._first, self._compiled, request, target, way, work)
+            facts = facts.model_copy(update={"passes": running.passes(), "faster": running.faster()})
         if request.longest_sequence and request.mode == "train" and isinstance(self._workload, HubModel):
             facts = facts.model_copy(update={"longest_sequence": self._longest(request, target)})
         if (request.largest_batch or needed > available) and not self._workload.tunable:
@@ -183,68 +184,23 @@ class Traced:
         read = (Item("memory", "half", 0.0, nbytes, 1),) if request.mode == "decode" else ()
         return replace(trace, work=replace(trace.work, items=(*trace.work.items, *read)), memory=memory)
 
-    def _way(self, request: ProgramRequest, target: Target) -> Way:
+    def _beside(self, request: ProgramRequest, target: Target) -> Beside:
+        """What a server beside the training takes, where it writes what is trained on."""
+        rollout = self._workload.rollout
+        if rollout is None or request.mode != "train":
+            return Beside(0.0, 0.0, 0.0)
+        return served_beside(rollout, self._workload.address.function, target, request.batch_size)
+
+    def _way(self, request: ProgramRequest, target: Target, beside: Beside) -> Way:
         """How each device takes its part of the step."""
         trains, tuned = request.mode == "train", self._workload.tunable
         passes = self._workload.tuning.gradient_accumulation if trains else None
         mixed = self.plan.step.precision.startswith("mixed")
-        return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes)
 
-    def _passes(self, request: ProgramRequest, target: Target, work: Work) -> list[Pass]:
-        """Return what passes of 1, 2, 4 and more examples take, until none fits; then with checkpointing.
+        def traced(size: int, ways: tuple[str, ...]) -> Trace:
+            return with_server(self.trace(size, ways), beside.bytes)
 
-        The largest of each is found by halves, to an eighth.
-        """
-        asked, available = request.batch_size // target.devices, target.available(RESERVE) * (1 - SPREAD)
-        one = self._seconds(request, target, work) / asked
-        passes: list[Pass] = []
-
-        def fits(size: int, ways: tuple[str, ...]) -> bool | None:
-            """Whether a pass fits, which is then kept; None where it cannot be traced."""
-            try:
-                trace = self.plan.trace(size, ways, self._first)
-            except Exception:  # one example is too few for a batch norm, other numbers do not fit its shapes
-                return None
-            if need(trace) > available:
-                return False
-            taken = self._seconds(request, target, work_of(target, trace, request.precision, self._compiled)) / size
-            passes.append(Pass(batch=size, checkpointing=bool(ways), memory_needed=need(trace), time=taken / one))
-            return True
-
-        size = 1
-        for ways in ((), (LIGHT,)):
-            while size <= MAX_PASS:
-                known = fits(size, ways)
-                if known is False or (known is None and size >= asked):
-                    break
-                size *= 2
-            low, high = size // 2, size
-            while size <= MAX_PASS and high - low > size // 8:
-                middle = (low + high) // 2
-                low, high = (middle, high) if fits(middle, ways) else (low, middle)
-        return passes
-
-    def _faster(self, request: ProgramRequest, target: Target, way: Way, work: Work) -> list[Change]:
-        """Return what makes the step faster, each alone: compiled, a fused optimiser, another number format."""
-        before = self._seconds(request, target, work)
-
-        def change(name: str, trace: Trace, log_sd: float, compiled: bool = self._compiled) -> Change:
-            changed = work_of(target, trace, request.precision, compiled)
-            times = self._seconds(request, target, changed) / before
-            spread = max(log_sd, abs(math.log(times)) / 3)
-            return Change(name=name, memory_needed=need(trace), time=times, log_sd=spread)
-
-        changes = [] if self._compiled else [change(COMPILE, way.trace, COMPILE_SD, True)]
-        if way.trace.memory["optimizer"]:
-            changes.append(change(FUSED, AFTERWARDS[FUSED](way.trace), SAME_SD))
-        if self.plan.step.precision != "bfloat16" and target.row.half_dense_tflops:
-            with suppress(Exception):  # what a model makes of 16 bits is the model's
-                half = self.plan.trace(way.batch, (HALF, *way.changes), self._first)
-                changes.append(change(HALF, accumulated(half, way.accumulation), FORMAT_SD))
-        if way.changes:
-            plain = self.plan.trace(way.batch, (), self._first)
-            changes.append(change(f"no {LIGHT}", accumulated(plain, way.accumulation), SAME_SD))
-        return sorted((one for one in changes if one.time < 1), key=lambda one: one.time)
+        return way_on(target, traced, request.batch_size, mixed, trains and tuned, passes)
 
     def _seconds(self, request: ProgramRequest, target: Target, work: Work) -> float:
         return forecast_step(work, target.row, request.mode, target.devices).seconds
