@@ -132,7 +132,8 @@ def decision(answer: Serving) -> str:
 
 def _api(answer: Serving) -> str:
     """Return the decision for somebody else's interface, where it costs less than the pick at the load."""
-    api, own, rps = answer.api, answer.pick and answer.pick.usd_per_hour, answer.load.rps
+    api, rps = answer.api, answer.load.rps
+    own = None if answer.pick is None else answer.pick.usd_per_hour
     if api is None or api.usd_per_hour is None or rps is None or own is None or api.usd_per_hour >= own:
         return ""
     pays = "" if api.cheaper_from is None else say("api_pays", rps=two(api.cheaper_from))
