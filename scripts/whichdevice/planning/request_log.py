@@ -57,7 +57,8 @@ def read_requests(path: Path) -> RequestLog:
                 found = {name: _value(values, name, where) for name in NAMES}
                 requests.append((found["arrival"], int(found["prompt"]), int(found["answer"])))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise StudyError(f"--requests {path}: cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise StudyError(f"--requests {path}: cannot be read: {reason}") from None
     if len(requests) < MIN_REQUESTS or len({arrival for arrival, _, _ in requests}) < MIN_REQUESTS:
         raise StudyError(f"--requests {path}: two requests at different times are needed")
     requests.sort()
