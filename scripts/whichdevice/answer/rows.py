@@ -356,11 +356,11 @@ def _facts_of_cell(cell: pd.Series) -> dict[str, Any]:
 
 def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
     """The first pipeline of a file's own that was timed, of these measured cells."""
-    own = next((cell for cell in cells if cell["pipeline"] == "own"), None)
-    if own is None:
+    timed = next((cell for cell in cells if cell["pipeline"] == "own"), None)
+    if timed is None:
         return {}
     rates, workers = ("pipeline_rate", "written_rate"), ("pipeline_workers", "written_workers")
-    return {name: float(own[name]) for name in rates} | {name: int(own[name]) for name in workers}
+    return {name: float(timed[name]) for name in rates} | {name: int(timed[name]) for name in workers}
 
 
 JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
@@ -369,10 +369,10 @@ COLD = ("start", "initialise", "load", "build", "first_step")
 
 def _chosen_cells(cells: pd.DataFrame) -> Iterator[pd.Series]:
     """The fastest cell of each device, of those with enough good repeats and the largest share of the data."""
-    for _, own in cells.groupby("device", sort=False):
-        timed = own[(own["n_timed"].fillna(0) > 0) & own["step_time"].notna()]
+    for _, of_device in cells.groupby("device", sort=False):
+        timed = of_device[(of_device["n_timed"].fillna(0) > 0) & of_device["step_time"].notna()]
         if timed.empty:
-            yield own.iloc[0]
+            yield of_device.iloc[0]
             continue
         timed = timed[timed["fraction"] == timed["fraction"].max()]
         timed = timed[enough_repeats(timed["n_timed"])]

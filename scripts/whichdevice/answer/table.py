@@ -186,9 +186,9 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
 
 
 def _hurried(answer: Answer, fastest: Option) -> str:
-    usd, more = usd_of(fastest, interval=False), turning_words(answer, fastest)
+    usd, turning = usd_of(fastest, interval=False), turning_words(answer, fastest)
     return say(
-        "hurried", workload=answer.work.workload, device=fastest.device, time=time_of(fastest), usd=usd, more=more
+        "hurried", workload=answer.work.workload, device=fastest.device, time=time_of(fastest), usd=usd, more=turning
     )
 
 

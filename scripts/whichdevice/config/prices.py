@@ -140,8 +140,8 @@ def market(offers: Sequence[Offer], kind: Kind = "on_demand", providers: Sequenc
     usd = lowest.usd_per_hour if named else statistics.median(offer.usd_per_hour for offer in asked)
     newest = max(offer.date for offer in asked)
     spread = 0.0 if named or lowest.device.startswith("TPU") else _spread(asked)  # TPUs have one provider
-    own = math.hypot(math.sqrt(1 - SHARED) * spread, YEARLY_CHANGE * math.sqrt(age_days(newest) / 365))
-    return Market(usd, math.sqrt(SHARED) * spread, own, lowest, 1 if named else len(asked), newest)
+    log_sd_own = math.hypot(math.sqrt(1 - SHARED) * spread, YEARLY_CHANGE * math.sqrt(age_days(newest) / 365))
+    return Market(usd, math.sqrt(SHARED) * spread, log_sd_own, lowest, 1 if named else len(asked), newest)
 
 
 def offers_of_today(offers: Sequence[Offer], kind: Kind) -> list[Offer]:
