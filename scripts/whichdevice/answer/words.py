@@ -205,6 +205,8 @@ SENTENCES = {
     "head_device": "device",
     "head_fits": "fits, GB",
     "head_step": "a step",
+    "head_speed_here": "× here",
+    "head_speed_pick": "× pick",
     "head_generated": "a token",
     "head_whole": "whole training",
     "badge": "training",
