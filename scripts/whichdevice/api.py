@@ -281,10 +281,10 @@ class Served:
 
     def _repr_html_(self) -> str:
         from whichdevice.answer.serving_words import page_parts
-        from whichdevice.report.chart import serving_chart
         from whichdevice.report.page import page
+        from whichdevice.report.serving_pictures import pictures
 
-        parts = page_parts(self.answer, serving_chart(self.answer))
+        parts = page_parts(self.answer, pictures(self.answer))
         return _frame(page("ask.html", answers=[parts]), "Which server?")
 
 

@@ -126,7 +126,7 @@ def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
     assert asked("--rps", "5", "--html", str(page), *FEW) == 0
     text = page.read_text(encoding="utf-8")
     assert "a million tokens at 5 requests a second" in text and "<table" in text
-    assert text.count("<polyline") == 2 and "USD a million tokens" in text
+    assert text.count('<polyline class="curve') == 4 and "USD a million tokens" in text
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,12 @@ def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
 )
 def test_what_cannot_be_answered_says_why_in_one_line(capsys, options, message):
     assert re.search(message, error(capsys, *options))
+
+
+def test_the_longest_context_is_of_language_models(capsys):
+    for model, *mode in (("mnist_cnn",), (LLAMA, "--mode", "predict"), ("mnist_cnn", "--mode", "serve")):
+        assert main(["ask", model, "--longest", "--no-measuring", *mode]) == 2
+        assert capsys.readouterr().err.startswith("--longest: is for ")
 
 
 def test_options_of_serving_belong_to_serving(capsys):

@@ -25,6 +25,7 @@ from whichdevice.forecast import joint
 HOUR, DAY = 3600.0, 86400.0
 WEEK = 7 * DAY
 MILLION = 1e6
+TEXTS = {"pair": 2}  # sequences of tokens of a unit, where they are several
 DRAWS = 400  # of each device: a live page carries them all
 DIGITS = 1000  # of the logarithm of a draw, as whole numbers
 NEAR = 0.05  # another device is better where it is so by more than this share ...
@@ -294,7 +295,7 @@ def tokens_of_unit(work: Work) -> float:
         return 1.0
     if not (tokens := work.sequence_length or work.tokens):
         raise StudyError(f"--tokens: {work.workload} has no sequences of tokens: use --examples")
-    return float(tokens)
+    return float(tokens) * TEXTS.get(work.unit, 1)
 
 
 def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray:

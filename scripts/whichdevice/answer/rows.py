@@ -29,7 +29,7 @@ ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a st
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
-PARTS = ("weights", "gradients", "optimizer", "activations", "update", "context")  # of a GPU's memory, in a traced step
+PARTS = ("weights", "gradients", "optimizer", "activations", "update", "rollout", "context")  # of a traced step's GPU
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
@@ -79,7 +79,7 @@ class Row:
     memory_tight: bool = False  # it may fit or not
     memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
     way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
-    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting and time (of an example, over today's)
+    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting (and width), time over today's
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
     devices: int = 1
     faster: tuple[Mapping[str, Any], ...] = ()  # name, time (of a step, over today's) and its log_sd
@@ -87,6 +87,7 @@ class Row:
     pass_batch: int | None = None  # examples of one pass, of a traced step
     checkpointing: bool = False
     largest_batch: int | None = None
+    longest_sequence: int | None = None  # that fits, where that was asked for; 0: none does
     usd_per_hour: float | None = None
     usd_log_sd_shared: float = 0.0  # of the logarithm of the price: a provider is dear for all of its devices
     usd_log_sd_own: float = 0.0
@@ -466,7 +467,8 @@ def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[fl
 
 AS_FORECAST = (  # what a row has from its forecast under the same name
     "precision", "software", "fits", "memory_needed", "memory_available", "memory_tight", "way", "changes", "feed",
-    "faster", "passes", "pass_batch", "checkpointing", "devices", "largest_batch", "usd_per_hour", "moved",
+    "faster", "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
+    "longest_sequence", "usd_per_hour", "moved",
 )  # fmt: skip
 AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels")
 

@@ -42,6 +42,15 @@ SENTENCES = {
     "api_from": "an own server is cheaper from {rps} requests a second on.",
     "api_never": "it is cheaper than an own server at every load.",
     "log": "The load is your log's: {count} requests in {time}.",
+    "too_long": "{model}: takes {longest} tokens, and a request has {tokens}: ask for fewer (--prompt, --answer), or a "
+    "model with a longer context",
+    "nothing_asked": "{model}: no device is asked about; name some: --devices H100,L40S",
+    "nothing_fits": "{model}: {weights} weights of {needed} GB fit none of these devices; the largest, {name}, has "
+    "{room} GB: name smaller weights (--weights awq) or larger devices (--devices)",
+    "nothing_sure": "{model}: nothing surely holds {targets}; nearest is {name}, {share} sure: ask for more time "
+    "(--ttft, --tpot) or other devices (--devices all)",
+    "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, "
+    "of one user alone: ask for {asked} or a smaller format (--weights)",
     "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
     "cases. USD/M: for a million tokens of answers, at this load and at the most that is in time.",
     "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
@@ -152,30 +161,25 @@ def _nothing(answer: Serving) -> str:
     if near is None:
         server = min((option.server for option in answer.options), key=_missing, default=None)
         if server is None:
-            return f"{answer.model}: no device is asked about; name some: --devices H100,L40S"
-        needs = server.memory["weights"] * server.count / GB
-        return (
-            f"{answer.model}: {server.weights} weights of {number(round(needs))} GB fit none of these devices; the "
-            f"largest, {server.name}, has {number(round(server.available * server.count / GB))} GB: name smaller "
-            "weights (--weights awq) or larger devices (--devices)"
+            return say("nothing_asked", model=answer.model)
+        needed, room = (
+            number(round(nbytes * server.count / GB)) for nbytes in (server.memory["weights"], server.available)
+        )
+        return say(
+            "nothing_fits", model=answer.model, weights=server.weights, needed=needed, name=server.name, room=room
         )
     server = near.server
     tpot = 1 / server.one_user[1] if server.one_user[1] else 0.0
-    if tpot > load.tpot or server.first_token > load.ttft:
-        wanted = []
-        if server.first_token > load.ttft:
-            wanted.append(f"--ttft {_rounded_up(server.first_token)}")
-        if tpot > load.tpot:
-            wanted.append(f"--tpot {_rounded_up(tpot)}")
-        return (
-            f"{answer.model}: nothing holds {targets(load)}; nearest is {server.name}: first token after "
-            f"{time_words(server.first_token)}, then {time_words(tpot)} each, of one user alone: ask for "
-            f"{' '.join(wanted)} or a smaller format (--weights)"
+    if tpot <= load.tpot and server.first_token <= load.ttft:
+        return say(
+            "nothing_sure", model=answer.model, targets=targets(load), name=near.name, share=share_words(near.sure or 0)
         )
-    return (
-        f"{answer.model}: nothing surely holds {targets(load)}; nearest is {near.name}, {share_words(near.sure or 0)} "
-        "sure: ask for more time (--ttft, --tpot) or other devices (--devices all)"
-    )
+    own = {"--ttft": (server.first_token, load.ttft), "--tpot": (tpot, load.tpot)}
+    asked = " ".join(f"{option} {_rounded_up(time)}" for option, (time, most) in own.items() if time > most)
+    return say(
+        "nothing_holds", model=answer.model, targets=targets(load), name=server.name,
+        ttft=time_words(server.first_token), tpot=time_words(tpot), asked=asked,
+    )  # fmt: skip
 
 
 def _missing(server: Server) -> float:
@@ -212,8 +216,7 @@ def lines(answer: Serving) -> list[str]:
     if answer.take_over is not None:
         rps, other = answer.take_over
         found.append(say("take_over", rps=two(rps), name=other.name, usd=_usd(other.usd_per_hour)))
-    for other in answer.other_formats:
-        found.append(say("format", weights=other.server.weights, name=other.name, usd=_usd(other.usd_per_hour)))
+    found += format_lines(answer)
     if answer.api is not None:
         api = answer.api
         now = say("api_now", usd=_usd(api.usd_per_hour)) if api.usd_per_hour is not None and load.rps else ""
@@ -221,6 +224,14 @@ def lines(answer: Serving) -> list[str]:
         sentence = now + then
         found.append(sentence[0].upper() + sentence[1:])
     return found
+
+
+def format_lines(answer: Serving) -> list[str]:
+    """Return what costs less with other weights than the pick."""
+    return [
+        say("format", weights=other.server.weights, name=other.name, usd=_usd(other.usd_per_hour))
+        for other in answer.other_formats
+    ]
 
 
 def _sure(option: Option) -> str:
@@ -236,12 +247,13 @@ def shown(answer: Serving, everything: bool = False) -> list[Option]:
     """Return the options of the table: one a device, without those that are too small or never in time."""
     if everything:
         return list(answer.options)
-    best = [option for option in best_of_each(answer.options, answer.pick) if option.server.here or _in_time(option)]
+    best = [option for option in best_of_each(answer.options, answer.pick) if option.server.here or in_time(option)]
     here = [option for option in best[MAX_ROWS:] if option.server.here]
     return [*best[:MAX_ROWS], *here]
 
 
-def _in_time(option: Option) -> bool:
+def in_time(option: Option) -> bool:
+    """Return whether it sometimes holds the targets."""
     return option.server.fits and (option.sure or 0.0) >= NEVER
 
 
@@ -251,7 +263,7 @@ def folded(answer: Serving, everything: bool = False) -> list[str]:
     left = [option for option in best_of_each(answer.options, answer.pick) if option.server.device not in rows]
     reasons: dict[str, list[str]] = {"small": [], "late": [], "more": []}
     for option in left:
-        reason = "small" if not option.server.fits else "more" if _in_time(option) else "late"
+        reason = "small" if not option.server.fits else "more" if in_time(option) else "late"
         reasons[reason].append(option.server.device)
     words = [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
     if answer.without:
@@ -272,22 +284,22 @@ def _cells(option: Option, usual: str) -> list[str]:
     alone = two(server.one_user[1])
     if not server.one_user[1]:  # of predictions
         parts, alone = (_gb(weights) if server.fits else f"no: {_gb(weights)}"), time_words(server.first_token)
-    low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
+    low, middle, high = (option.servers * server.quantile(share) for share in (0.1, 0.5, 0.9))
     hour = _usd(option.usd_per_hour)
     if price is not None and price.low < price.high:
         hour += f" [{_usd(price.low * option.servers)}–{_usd(price.high * option.servers)}]"
     name = say("here_row") if server.here else option.name
-    in_time = _in_time(option)
+    often = in_time(option)
     return [
         name if server.weights == usual else f"{name}, {server.weights}",
         f"{parts} of {_gb(server.available)}",
-        f"{server.max_requests:,}" if server.fits else "–",
+        f"{option.servers * server.max_requests:,}" if server.fits else "–",
         f"{server.max_context:,}" if server.fits else "–",
         alone if server.fits else "–",
         f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
         hour,
-        _usd(option.usd_million) if in_time else "–",
-        _usd(option.usd_million_full) if in_time else "–",
+        _usd(option.usd_million) if often else "–",
+        _usd(option.usd_million_full) if often else "–",
         "–" if option.sure is None else share_words(option.sure),
     ]
 
@@ -344,11 +356,13 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.rjust(size) if place else cell.ljust(size) for place, (cell, size) in cells).rstrip()
 
 
-def page_parts(answer: Serving, chart: str, everything: bool = False) -> dict[str, Any]:
-    """Return what the page of an answer shows, under its names; `chart` is its picture."""
+def page_parts(
+    answer: Serving, chart: str, everything: bool = False, live: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what the page of an answer shows, under its names; `chart`: its pictures, `live`: the facts."""
     below, rows = notes(answer, everything), cells(answer, everything)
     return {
-        "title": title(answer), "lines": lines(answer), "live": None, "chart": chart, "head": head(answer),
+        "title": title(answer), "lines": lines(answer), "live": live, "chart": chart, "head": head(answer),
         "cells": rows, "notes": below, "lasting": below,
     }  # fmt: skip
 

@@ -32,6 +32,7 @@ LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
 HALF = "mixed 16 bits"
 FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
+MIN_GB = 0.1  # of memory that is told in GB, less in MB
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
     "decision": "{use}: {time}{instead}{usd}.",
@@ -157,13 +158,14 @@ SENTENCES = {
     "fits_nowhere": "{workload} fits none of these devices: it needs {needs} GB, {device} has {has}{do}.",
     "try_gpus": "; try --gpus auto",
     "try_change": "; with {name} {gb} GB",
-    "parts": "Memory{each}, GB: {parts}{context}.{way}",
+    "parts": "Memory{each}, {unit}: {parts}{context}.{way}",
     "of_each": " of each",
     "part_weights": "weights {gb}",
     "part_gradients": "gradients {gb}",
     "part_optimizer": "optimiser {gb}",
     "part_activations": "activations {gb}",
     "part_update": "the optimiser's copies {gb}",
+    "part_rollout": "the server's weights and cache {gb}",
     "part_rest": "buffers and fragments {gb}",
     "context": "; CUDA's context takes {gb} besides",
     "way": " With {way}.",
@@ -187,6 +189,8 @@ SENTENCES = {
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
+    "feed_width": "To feed the {device}: width {width} → {setting} fills its matrix units, where products of it take "
+    "{share} of the time: {time} times the time of as much work.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
     "feed_time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
     "feed_batch": "each chip has few examples, a batch {setting} times as large",
@@ -218,6 +222,9 @@ SENTENCES = {
     "no_checkpointing": "no checkpointing",
     "running_workers": ", {workers} to load data",
     "running_faster": ": {time} times the time of an example",
+    "longest": "Longest sequence that fits, one in a pass and with gradient checkpointing: {fitting} tokens.",
+    "longest_on": "{device} {tokens}",
+    "longest_none": "No length surely fits: {names}.",
     "running_largest": "; up to {largest} fit",
     "faster": "Faster on {device}: {changes}.",
     "faster_change": "{name} {time} times the time [{low}–{high}]",
@@ -333,8 +340,11 @@ def _feeding(answer: Answer) -> list[str]:
     if not options or options[0].host_decides:
         return []
     row, change = options[0].row, options[0].row.feed[0]
-    what = say(f"feed_{change['cause']}", share=f"{change['share']:.0%}", setting=change["setting"])
-    return [say("feed", device=row.card, what=what, time=f"{change['time']:.2f}")]
+    share, setting, took = chance(change["share"]), change["setting"], f"{change['time']:.2f}"
+    if change["cause"] == "width":
+        return [say("feed_width", device=row.card, width=change["width"], setting=setting, share=share, time=took)]
+    what = say(f"feed_{change['cause']}", share=share, setting=setting)
+    return [say("feed", device=row.card, what=what, time=took)]
 
 
 def decision(answer: Answer) -> str:
@@ -769,16 +779,30 @@ def memory_words(answer: Answer) -> list[str]:
     return [line for line in (parts_words(shown) if shown else "", change) if line]
 
 
+def longest_words(answer: Answer) -> list[str]:
+    """Return the longest sequence that fits each device, the longest first, where that was asked for."""
+    asked = [row for row in answer.work.rows if row.longest_sequence is not None]
+    lengths = {row.card or row.device: row.longest_sequence or 0 for row in asked}
+    if not lengths:
+        return []
+    ordered = sorted(lengths, key=lambda device: -lengths[device])
+    fitting = [say("longest_on", device=device, tokens=f"{lengths[device]:,}") for device in ordered if lengths[device]]
+    none = joined([device for device in ordered if not lengths[device]])
+    return [say("longest", fitting=", ".join(fitting))] * bool(fitting) + [say("longest_none", names=none)] * bool(none)
+
+
 def parts_words(row: Row) -> str:
     """Return what adds up to the memory needed, and CUDA's context, which the memory available is without."""
-    parts = [say(f"part_{name}", gb=two(nbytes / 1e9)) for name, nbytes in facts.parts(row).items()]
-    if not parts:
+    known = facts.parts(row)
+    if not known:
         return ""
+    unit, size = ("MB", 1e6) if sum(known.values()) < MIN_GB * 1e9 else ("GB", 1e9)
+    parts = [say(f"part_{name}", gb=small(nbytes / size)) for name, nbytes in known.items()]
     of_each = say("of_each") if row.devices > 1 else ""
     nbytes = row.memory_parts.get("context")
-    context = say("context", gb=two(nbytes / 1e9)) if nbytes else ""
+    context = say("context", gb=two(nbytes / size)) if nbytes else ""
     way = say("way", way=row.way) if row.way else ""
-    return say("parts", each=of_each, parts=", ".join(parts), context=context, way=way)
+    return say("parts", each=of_each, unit=unit, parts=", ".join(parts), context=context, way=way)
 
 
 def changes_words(row: Row) -> str:
@@ -830,7 +854,7 @@ def running_lines(answer: Answer) -> list[str]:
 
 def lasting_notes(answer: Answer) -> list[str]:
     """Return the notes that hold whatever is picked."""
-    rows, lasting = answer.work.rows, [*answer.work.remarks]
+    rows, lasting = answer.work.rows, [*longest_words(answer), *answer.work.remarks]
     if by_loop(answer.work):
         lasting.insert(0, say("serve"))
     for note, cards in facts.step_notes(answer).items():
@@ -923,8 +947,9 @@ def fits_words(row: Row) -> str:
 
 
 def memory_of(row: Row) -> str:
-    """Return `3.5 of 25`, in GB."""
-    needed = two((row.memory_needed or 0.0) / 1e9)
+    """Return `3.5 of 25`, in GB; what is very small `<0.01 of 25`."""
+    size = (row.memory_needed or 0.0) / 1e9
+    needed = "<0.01" if 0 < size < 0.01 else two(size)
     if not row.memory_available:
         return say("fits_unknown", needed=needed)
     return say("fits", needed=needed, available=two(row.memory_available / 1e9))

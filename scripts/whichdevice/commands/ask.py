@@ -20,7 +20,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.commands.serving import add_serving_arguments, refuse_serving_options, run_serving
+from whichdevice.commands.serving import add_serving_arguments, language_model, refuse_serving_options, run_serving
 from whichdevice.commands.values import (
     LARGEST_TIME,
     NUMBER,
@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
     add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
+    add("--longest", action="store_true", help="also find the longest context that fits, of a language model")
     add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
     add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
     add("--all", action="store_true", help="show devices that are dearer and slower, too, and speeds")
@@ -99,9 +100,12 @@ def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = M
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
     add("--precision", choices=ASK_FORMATS, help="number format; default: the script's, else mixed: as people use each")
     add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
+    add("--objective", dest="option", action="append", type="objective={}".format, metavar="NAME", help=OBJECTIVE_HELP)
     parser.set_defaults(passed_on=[])
 
 
+OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[1] / "models/objectives").glob("[a-z]*.py"))
+OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss"
 INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
@@ -123,6 +127,8 @@ def run(args: argparse.Namespace) -> int:
     if args.mode == "serve":
         return run_serving(args, lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1])
     refuse_serving_options(args)
+    if args.longest and (args.mode != "train" or language_model(args.model) is None):
+        raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained or served")
     if args.here:
         return try_here(question_of(args))
     return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
@@ -145,6 +151,7 @@ def question_of(args: argparse.Namespace) -> "Question":
         options=given_options(args.option),
         backend=args.backend,
         largest=args.largest or args.explain or args.effective_batch is not None,
+        longest=args.longest,
         exact=args.exact,
         measuring=not args.no_measuring,
         again=args.again,

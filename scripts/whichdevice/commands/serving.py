@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whichdevice.commands.values import gpu_counts, prices_of, providers_of, usd
 from whichdevice.errors import StudyError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from whichdevice.answer import Answer
     from whichdevice.answer.serving import Load, Serving
     from whichdevice.planning.request_log import RequestLog
-    from whichdevice.planning.serving import ServingQuestion
+    from whichdevice.planning.serving import Machines, ServingQuestion
 
     Predicted = Callable[[int], Sequence[Answer]]
 
@@ -33,7 +33,7 @@ OF_TRAINING: dict[str, object] = {
 OF_A_STEP: dict[str, object] = {
     "sequence_length": None, "precision": None, "backend": None, "exact": False, "option": [], "again": False,
 }  # fmt: skip
-OWN = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests", "longest")
+OWN = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests")
 
 
 def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,13 +50,12 @@ def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=("vllm", "sglang", "trtllm", "llama.cpp"), help="default: vllm; on computers llama.cpp")
     add("--api-usd", metavar="IN,OUT", help="what an API asks for a million tokens: from which load own is cheaper")
     add("--latency", metavar="TIME", help=f"of other models: to the answer, for nine in ten; default: {LATENCY}")
-    add("--longest", action="store_true", help="also show the longest context that fits")
     add("--requests", type=Path, metavar="FILE", help="your log as the load: CSV or JSON lines: arrival,prompt,answer")
 
 
 def refuse_serving_options(args: argparse.Namespace) -> None:
     """Raise StudyError on an option of serving in another mode."""
-    _refuse(args, dict.fromkeys((*OWN, "latency")) | {"longest": False}, "belongs to --mode serve")
+    _refuse(args, dict.fromkeys((*OWN, "latency")), "belongs to --mode serve")
 
 
 def serving_question(args: argparse.Namespace) -> "ServingQuestion":
@@ -97,8 +96,8 @@ def _refuse(args: argparse.Namespace, defaults: Mapping[str, object], why: str) 
             raise StudyError(f"--{name.replace('_', '-')}: {why}")
 
 
-def _language_model(text: str) -> str | None:
-    """The name of a model of Hugging Face that writes text word by word; None for every other model."""
+def language_model(text: str) -> str | None:
+    """Return the name of a model of Hugging Face that writes text word by word; None for every other model."""
     from whichdevice.models.address import full_name
     from whichdevice.models.hugging_face import PREFIX, configuration
     from whichdevice.models.served import without_format
@@ -176,19 +175,31 @@ def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
     `predicted` returns the answers of --mode predict at a batch.
     """
     from whichdevice.answer import serving_words as words
-    from whichdevice.planning.serving import ask_serving
+    from whichdevice.planning.serving import ask_serving, machines
 
-    is_language = _language_model(args.model) is not None
-    answer = ask_serving(serving_question(args)) if is_language else _predictions(args, predicted)
+    question = None if language_model(args.model) is None else serving_question(args)
+    known = None if question is None else machines(question)
+    answer = _predictions(args, predicted) if question is None else ask_serving(question, known)
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
-        from whichdevice.report.chart import serving_chart
         from whichdevice.report.page import render
+        from whichdevice.report.serving_pictures import pictures
 
-        render("ask.html", args.html, answers=[words.page_parts(answer, serving_chart(answer), args.all)])
+        live = None if question is None or known is None else _live(answer, question, known, args.all)
+        render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer), args.all, live)])
     if args.json:
         print(words.as_json(answer))
         return 0
     print("\n".join(words.text(answer, get_terminal_size((100, 40)).columns, args.all, args.longest)))
     return 0
+
+
+def _live(answer: "Serving", question: "ServingQuestion", known: "Machines", everything: bool) -> dict[str, Any] | None:
+    """Return the facts of a page whose reader types another load; None where the load is a log."""
+    from whichdevice.planning.serving import over_lengths
+    from whichdevice.report.serving_live import lengths, live_data
+
+    if question.log is not None:
+        return None
+    return live_data(answer, over_lengths(question, known, lengths(answer)), everything)

@@ -44,9 +44,7 @@ def draw_claims(study: StudyResults) -> Figure | str:
     for axes, (unit, rows) in zip(panels, parts.items(), strict=True):
         _panel(axes, [part for _, part in rows])
         axes.set_xlabel(UNITS[unit], fontsize=8)
-    marks = [
-        Line2D([], [], label=words, **look) for words, look in (("published", PUBLISHED), ("disputed", DISPUTED))
-    ]
+    marks = [Line2D([], [], label=words, **look) for words, look in (("published", PUBLISHED), ("disputed", DISPUTED))]
     shown = claims[_comparable(claims)]
     seen = zip(shown["kind"], shown["evidence"] == "measured", strict=True)
     style.kinds_legend(figure, seen, *marks)

@@ -1,8 +1,8 @@
 """How long a script's training is: the loops around its step, its usual names for epochs, its longest arrays.
 
-    stack = Stack(path)                                       # in the step
-    stack.loops                                               # Loops(epochs=3, steps=250)
-    sizes(stack.scopes, stack.loops, [(64, 28, 28)], None)    # {"examples": ..., "epochs": ...}
+stack = Stack(path)                                       # in the step
+stack.loops                                               # Loops(epochs=3, steps=250)
+sizes(stack.scopes, stack.loops, [(64, 28, 28)], None)    # {"examples": ..., "epochs": ...}
 """
 
 import ast

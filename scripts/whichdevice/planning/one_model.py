@@ -55,6 +55,7 @@ class Question:
     options: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
     largest: bool = False
+    longest: bool = False  # whether the longest sequence that fits is found, too
     exact: bool = False  # TPUs by their own compiler
     measuring: bool = True
     again: bool = False  # measure anew
@@ -114,6 +115,7 @@ class OneModel:
                 "gpus": list(self.gpus),
                 "precision": [self.precision],
                 "largest_batch": question.largest,
+                "longest_sequence": question.longest,
                 "exact": question.exact,
             },
             "data": {"source": "standin", "sources": {model.dataset: "standin"} if model.dataset else {}},

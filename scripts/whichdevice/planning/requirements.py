@@ -25,6 +25,7 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import HERE, INSTALLED, VARIABLE
 from whichdevice.models.address import Address
+from whichdevice.models.diffusion import diffusion_name
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_in
 from whichdevice.models.stand_ins import LOGGING, WRAPPING
 
@@ -60,8 +61,9 @@ def require(address: Address, kinds: Iterable[str] = ("gpu",), exact: bool = Fal
     for requirement in (*FORECASTS[framework], *compilers):
         if not _installed("libtpu" if requirement == TPU else requirement.partition("=")[0]) and _exists(requirement):
             missing.append(requirement)
-    if address.kind == "hub" and find_spec("transformers") is None:
-        missing.append("transformers")
+    if address.kind == "hub":
+        libraries = ["transformers", *(["diffusers"] if diffusion_name(address.function) else [])]
+        missing += [library for library in libraries if find_spec(library) is None]
     missing += [
         name for name in map(_pip_name, _missing_imports(address)) if not any(m.startswith(name) for m in missing)
     ]

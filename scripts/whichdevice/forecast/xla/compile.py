@@ -78,9 +78,7 @@ def compile_programs(
     failed: dict[int, CompiledRecord] = {}
     for unshared in (False, True):  # the architectures' programs, then those that cards need of their own
         rest = {
-            number: request
-            for number, request in enumerate(requests)
-            if number not in records and number not in failed
+            number: request for number, request in enumerate(requests) if number not in records and number not in failed
         }
         for number, request in list(rest.items()):
             if (refused := _refused(request)) is not None:
@@ -192,7 +190,8 @@ def provisional(request: ProgramRequest, known: Iterable[CompiledRecord]) -> Com
     usable = (
         borrowed(record, request)
         for record in known
-        if record.work and record.asked.model_dump(include=SAME_STEP) == same
+        if record.work
+        and record.asked.model_dump(include=SAME_STEP) == same
         and not (on_tpu and record.facts is not None and record.facts.evidence == "traced")
     )
     return next((record for record in usable if record is not None), None)
@@ -203,7 +202,8 @@ def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> Com
     if UNSUPPORTED in (record.reason or ""):
         return None  # the card cannot run such a step
     for other in others:
-        lent = borrowed(other, record.asked) if other.work is not None else None
+        traced = other.facts is not None and other.facts.evidence == "traced"  # has a record for each device
+        lent = borrowed(other, record.asked) if other.work is not None and not traced else None
         if lent is not None and lent.facts is not None:
             note = f"the program of the {lent.program_device}, of another architecture ({record.reason})"
             lent.facts = lent.facts.model_copy(update={"notes": [*lent.facts.notes, note]})

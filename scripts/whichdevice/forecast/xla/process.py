@@ -112,7 +112,7 @@ class _Compiling:
             text, for_tpu = parse_program(program.text), None
             work, unrolled = _work(text, step, target, request, request.batch_size)
             if target.device == tpu.CARD:
-                for_tpu = work_of(text, _platform(target), small_loops=tpu.SMALL_LOOPS).digest()
+                for_tpu = work_of(text, _platform(target), small_loops=tpu.SMALL_LOOPS, weights=step.weights).digest()
             notes = [step.note] if step.note and not unrolled else []
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             sent = {"arrays": step.arrays, "fit": step.keras}
@@ -236,7 +236,8 @@ def _work(text: Program, step: Step, target: Target, request: ProgramRequest, ba
     if step.recurrent:
         share = max(1, batch_size // target.devices)
         fused = fused_work(text, step.recurrent, request.precision, share, request.mode == "train")
-    return fused or work_of(text, _platform(target)), bool(step.recurrent) and fused is None
+    weights = step.weights if target.kind == "tpu" or target.device == tpu.CARD else frozenset()
+    return fused or work_of(text, _platform(target), weights=weights), bool(step.recurrent) and fused is None
 
 
 def _facts(program: CompiledProgram, work: Work) -> dict[str, Any]:
