@@ -56,7 +56,7 @@ PRIOR: Mapping[str, tuple[float, float]] = {
 }
 PACE_SD = 0.15  # log spread of what a chip, an engine and a format have beside a class of work
 NEW_PACE_SD = 0.6  # of those that only single users' rows are of
-PULL, ROBUST = 1.0, 0.1
+PULL, ROBUST = 0.3, 0.1
 HELD, Z80 = 0.8, 1.2816
 OLD_VLLM = ("0.11", "0.12")
 SHRINK = 1.0  # kinds of servers that a model's or a chip's mean is held to 0 by
@@ -112,6 +112,16 @@ class Row:
         room = self.server.max_requests(self.prompt + self.answer)
         return min(self.requests, max(1.0, room * (self.server.count if self.server.whole_attention else 1)))
 
+    @property
+    def mostly_waits(self) -> bool:
+        """Whether most of its requests wait for their first token, so that nobody knows how many are in flight."""
+        return self.kind == "server" and (self.first or 0.0) > self.answer * self.seconds
+
+    @property
+    def tokens_rate(self) -> float:
+        """Tokens of answers that the server wrote in a second, by the published times."""
+        return self.requests * self.answer / ((self.first or 0.0) + self.answer * self.seconds)
+
     @cached_property
     def parts(self) -> Mapping[str, float]:
         """Seconds of an output token at the sheet's peaks by class: of decoding, and a share of others' prompts."""
@@ -120,8 +130,9 @@ class Row:
             return server.work(0.0, 0.0, self.prompt, self.prompt**2 / 2)
         decode = server.work(self.batch, held)
         if self.kind == "server":
-            chunk = min(server.chunk, self.prompt)
-            share = self.batch * self.prompt / self.answer / chunk  # chunks that are read for each token
+            arrive = self.batch * self.prompt / self.answer  # tokens of prompts for each token of an answer
+            chunk = min(server.chunk, max(self.prompt, arrive))
+            share = arrive / chunk  # iterations that read
             alone = server.engine == "sglang"  # which reads prompts in iterations of their own
             mixed = server.work(0.0 if alone else self.batch, 0.0 if alone else held, chunk, chunk * self.prompt / 2)
             base = dict.fromkeys(decode, 0.0) if alone else decode
@@ -547,7 +558,10 @@ def main() -> None:
 
     every = published_rows()
     waits = waits_for_host(every)
-    rows = [row for row, wait in zip(every, waits, strict=True) if row.kind in ("server", "batch") and not wait]
+    queues = np.array([row.mostly_waits for row in every])
+    rows = [
+        row for row, wait in zip(every, waits | queues, strict=True) if row.kind in ("server", "batch") and not wait
+    ]
     servers = Fitted.of(rows, GROUPS)
     alone = [row for row in decode_rows() if row.kind == "decode" or row.server.count == 1]
     single = Fitted.of(alone, GROUPS)
@@ -561,7 +575,7 @@ def main() -> None:
     constants["servers"]["first token"] = by_engine
     constants["llama.cpp"] = single.constants({"other": nothing})
     write_json(constants, CONSTANTS)
-    write_page(servers, single, first, every, waits)
+    write_page(servers, single, first, every, waits, queues)
 
 
 # Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator,

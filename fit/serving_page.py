@@ -22,7 +22,9 @@ LEAST_CHOICES = 2  # that hold a target
 PRICE_DRAWS = 200
 
 
-def write_page(servers: Fitted, single: Fitted, first: FirstTokens, every: Sequence[Row], waits: np.ndarray) -> None:
+def write_page(
+    servers: Fitted, single: Fitted, first: FirstTokens, every: Sequence[Row], waits: np.ndarray, queues: np.ndarray
+) -> None:
     """Write the page, and nothing else."""
     lines = [INTRODUCTION.format(rows=len(every) + len(single.rows)), *_first_table(servers, single, first), ""]
     lines += [*_decided(servers), ""]
@@ -34,7 +36,7 @@ def write_page(servers: Fitted, single: Fitted, first: FirstTokens, every: Seque
         *_full(every),
         "",
         *_by_model(servers),
-        ABOUT_REST.format(waits=int(waits.sum())),
+        ABOUT_REST.format(waits=int(waits.sum()), queues=int(queues.sum())),
     ]
     PAGE.write_text("\n".join(lines), encoding="utf-8")
 
@@ -63,6 +65,7 @@ near to each other as the forecast is to them, so that 8 of 10 picks cost little
 ABOUT_REST = """## Rows that no score is of
 
 - {waits} of ML.ENERGY whose GPUs draw less than 0.8 of their power at a smaller batch: they wait for their host.
+- {queues} whose time to the first token is longer than the whole answer: how many requests were in flight is not known.
 - Runs with tokens drafted ahead, by the source's own list of changes; GB200 in parts of several machines; rows whose
   weights do not fit into the GPUs that they name. Equal rows count once.
 
@@ -188,7 +191,7 @@ def _published_as(rows: Sequence[Row], chosen: np.ndarray) -> str:
 # Decisions
 
 Name = tuple[str, int]  # device and number
-Curve = tuple[np.ndarray, np.ndarray]  # logs of requests at once, and of seconds a token
+Curve = tuple[np.ndarray, np.ndarray]  # logs of seconds a token, and of tokens a second
 
 
 def _decided(servers: Fitted) -> Iterator[str]:
@@ -226,7 +229,10 @@ class Choices:
         for _ in range(PRICE_DRAWS):
             shared = self.sd[0] * random.normal()
             slow = {name: shared + self.sd[1] * random.normal() for name in self.usd}
-            moved = {name: [(n, log + slow[name]) for n, log in its] for name, its in self.forecast.items()}
+            moved = {
+                name: [(log + slow[name], rate - slow[name]) for log, rate in its]
+                for name, its in self.forecast.items()
+            }
             prices = self.prices(moved, target)
             wins += math.isfinite(prices[pick]) and prices[pick] <= SAME * min(prices.values())
         return wins / PRICE_DRAWS
@@ -234,10 +240,8 @@ class Choices:
 
 def _tokens(curve: Curve, target: float) -> float:
     """Return the most tokens a second at which a curve holds a target; 0 where it never does."""
-    requests, seconds = curve[0], np.maximum.accumulate(curve[1])
-    if seconds[0] > target:
-        return 0.0
-    return math.exp(float(np.interp(target, seconds, requests)) - min(target, float(seconds[-1])))
+    seconds, rates = np.maximum.accumulate(curve[0]), np.maximum.accumulate(curve[1])
+    return 0.0 if seconds[0] > target else math.exp(float(np.interp(target, seconds, rates)))
 
 
 def all_choices(servers: Fitted, left_out: str) -> Iterator[Choices]:
@@ -252,12 +256,13 @@ def all_choices(servers: Fitted, left_out: str) -> Iterator[Choices]:
             question = (row.source, row.model, row.prompt, row.answer)
             kinds[question] = row.dense
             server = alike.setdefault(question, {}).setdefault((row.system, row.server.count), {})
-            logs = np.log([row.requests, row.seconds, row.seconds / math.exp(miss), row.naive])
-            server.setdefault(row.kind_of_server, []).append(tuple(logs))
+            times = np.array([row.seconds, row.seconds / math.exp(miss), row.naive])
+            rates = np.array([row.tokens_rate, row.batch / times[1], row.batch / times[2]])
+            server.setdefault(row.kind_of_server, []).append((row.requests, *np.log(times), *np.log(rates)))
     for question, names in alike.items():
         usd = {name: sheet[name[0]].market().usd_per_hour * name[1] for name in names}
         columns = {name: [np.array(sorted(rows)).T for rows in its.values()] for name, its in names.items()}
-        curves = [{name: [(c[0], c[place]) for c in its] for name, its in columns.items()} for place in (1, 2, 3)]
+        curves = [{name: [(c[at], c[at + 3]) for c in its] for name, its in columns.items()} for at in (1, 2, 3)]
         yield Choices(usd, *curves, spreads[kinds[question]])
 
 

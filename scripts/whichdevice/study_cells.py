@@ -90,9 +90,7 @@ def with_model_settings(study: AnyStudy) -> AnyStudy:
     The backend is that of its framework, where it is a model of PyTorch or JAX; the loops are those that can train it:
     a model with a train_step of its own has `fit` alone.
     """
-    return study.model_copy(
-        update={"workloads": {name: _settled(study, name) for name in study.workloads}}
-    )
+    return study.model_copy(update={"workloads": {name: _settled(study, name) for name in study.workloads}})
 
 
 def _settled(study: Study, name: str) -> Workload:

@@ -435,6 +435,14 @@ def test_memory_that_does_not_suffice() -> None:
     assert fits_words(replace(FAST, fits=False, memory_needed=90e9, memory_available=80e9)) == "no: 90 of 80"
 
 
+def test_little_memory_is_in_mb() -> None:
+    parts = {"weights": 1e6, "activations": 4e3, "rest": 2.0, "context": 0.9e9}
+    little = replace(FAST, memory_needed=1e6, memory_available=80e9, memory_parts=parts)
+    assert fits_words(little) == "<0.01 of 80"
+    wanted = "Memory, MB: weights 1, activations 0.004, buffers and fragments <0.001; CUDA's context takes 900 besides."
+    assert wanted in notes(answer(little))
+
+
 def test_json_has_the_same_numbers_and_nothing_that_json_lacks() -> None:
     found = answer(here(), FAST, device("P4", 1.0, None))
     plain = json.loads(json.dumps(as_json(found), allow_nan=False))
@@ -532,3 +540,14 @@ def test_buying_is_mentioned_where_the_training_is_a_part_of_what_a_card_costs()
         for line in notes(answer(card, wants=Wants(examples=3e10, deadline=9e9)))
     )
     assert not any("To buy one" in line for line in notes(answer(card, wants=Wants(examples=1e7))))
+
+
+def test_the_longest_sequence_is_said_of_each_card_where_it_was_asked_for() -> None:
+    rows = [replace(row, longest_sequence=length) for row, length in ((FAST, 9_216), (CHEAP, 0), (MIDDLE, 32_768))]
+    said = [line for line in notes(answer(*rows)) if "ongest" in line or "length" in line]
+    assert said == [
+        f"Longest sequence that fits, one in a pass and with gradient checkpointing: {MIDDLE.card} 32,768, "
+        f"{FAST.card} 9,216 tokens.", f"No length surely fits: {CHEAP.card}.",
+    ]  # fmt: skip
+    assert not [line for line in notes(answer(FAST, CHEAP)) if "ongest" in line]
+    assert {row["longest_sequence"] for row in as_json(answer(*rows))["rows"]} == {0, 9_216, 32_768}

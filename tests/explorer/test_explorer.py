@@ -11,7 +11,8 @@ from needs import BROWSER, require
 from playwright.sync_api import sync_playwright
 
 from whichdevice.__main__ import main
-from whichdevice.answer import Option, Wants, words
+from whichdevice.answer import Option, Wants, serving_words, words
+from whichdevice.answer.serving import Load
 from whichdevice.answer.words import fits_words, known_words, why_words
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.explorer.answers import answer_for, record_for, targets
@@ -20,6 +21,8 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
+from whichdevice.models.served import served_model
+from whichdevice.planning.serving import ServingQuestion, ask_serving
 
 LLAMA, QWEN, BERT, GPT2 = (
     "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B", "google-bert/bert-base-uncased", "openai-community/gpt2",
@@ -113,6 +116,27 @@ def test_an_address_brings_a_phone_to_the_same_choice_and_a_keyboard_changes_it(
     opened.focus("select[name=model]")
     opened.select_option("select[name=model]", "resnet18")  # which takes no adapters
     assert opened.input_value("select[name=how]") == MIXED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", [(1280, f"model={LLAMA}&use=serving"), (390, f"model={LLAMA}")], indirect=True)
+def test_a_switch_shows_what_serves_a_language_model(opened: Any) -> None:
+    if opened.input_value("select[name=use]") == "training":
+        heads = opened.locator("thead th").all_inner_texts()
+        opened.select_option("select[name=use]", "serving")
+    else:
+        heads = []
+    answer = ask_serving(ServingQuestion(served_model(LLAMA), Load(5, 1000, 300, 2.0, 0.1), here=False))
+    assert opened.inner_text("[data-decision]") == serving_words.decision(answer)
+    rows = [row for _, row in serving_words.cells(answer)]
+    assert opened.locator("tbody th").all_inner_texts() == [row[0] for row in rows]
+    assert opened.locator("tbody tr:first-child td").all_inner_texts() == rows[0][1:]
+    assert opened.locator(".notes li").all_inner_texts() == serving_words.notes(answer)
+    assert opened.is_hidden("select[name=how]") and opened.is_hidden("svg.chart") and "use=serving" in opened.url
+    assert opened.evaluate("document.documentElement.scrollWidth") <= opened.viewport_size["width"]
+    opened.select_option("select[name=model]", GPT2)  # whose context is shorter than the requests
+    assert opened.input_value("select[name=use]") == "training" and opened.is_visible("select[name=how]")
+    assert opened.locator("thead th").all_inner_texts()[: len(heads)] == heads
 
 
 @pytest.mark.slow

@@ -253,6 +253,15 @@ def best_of_each(options: Sequence[Option], pick: Option | None) -> list[Option]
     return [option for option in options if any(option is one for one in best.values())]
 
 
+def fastest_for_the_money(options: Sequence[Option]) -> list[Option]:
+    """Return those that no other one beats in both a user's tokens a second and the price of a million, by price."""
+    front: list[Option] = []
+    for option in sorted(options, key=lambda one: (one.usd_million or math.inf, -one.server.one_user[1])):
+        if not front or option.server.one_user[1] > front[-1].server.one_user[1]:
+            front.append(option)
+    return front
+
+
 def usd_over_load(answer: Serving, loads: Sequence[float]) -> dict[str, list[float]]:
     """Return USD a million tokens at each load, of the pick's device and the next ones; infinite where none holds."""
     devices = [option.server.device for option in best_of_each(answer.options, answer.pick) if _is_choice(option)]

@@ -25,6 +25,7 @@ SENTENCES = {
     "unpriced": "Use {name}{servers}: no price is known (--price {price}); {sure} to hold {targets}.",
     "servers": " ({count} servers of {each})",
     "at": " at {rps} requests a second",
+    "at_one": " at 1 request a second",
     "at_full": " when full",
     "sure": "{share} sure",
     "likely": "only {share} sure",
@@ -35,15 +36,28 @@ SENTENCES = {
     "each": "Each server",
     "price": "An hour of one {device} is USD {usd}, the median of {count} providers; the lowest {lowest} ({provider}).",
     "rival": "About as cheap: {name}, USD {usd} an hour, {sure}.",
-    "take_over": "From {rps} requests a second on {name} is cheaper: USD {usd} an hour.",
+    "take_over": "From {rps} requests a second on, the cheapest is {name}: USD {usd} an hour.",
     "instead": ". With {weights} weights it is {name}, USD {usd} an hour (--weights {weights})",
     "format": "With {weights} weights: {name}, USD {usd} an hour (--weights {weights}; answers change a little).",
+    "api": "Use that API: USD {usd} an hour at {rps} requests a second; own servers cost USD {own}{from_load}.",
+    "api_pays": " and are cheaper from {rps} requests a second on",
     "api_now": "That API costs USD {usd} an hour at this load; ",
     "api_from": "an own server is cheaper from {rps} requests a second on.",
     "api_never": "it is cheaper than an own server at every load.",
     "log": "The load is your log's: {count} requests in {time}.",
+    "too_long": "{model}: takes {longest} tokens, and a request has {tokens}: ask for fewer (--prompt, --answer), or a "
+    "model with a longer context",
+    "nothing_asked": "{model}: no device is asked about; name some: --devices H100,L40S",
+    "nothing_fits": "{model}: {weights} weights of {needed} GB fit none of these devices; the largest, {name}, has "
+    "{room} GB: name smaller weights (--weights awq) or larger devices (--devices)",
+    "nothing_sure": "{model}: nothing surely holds {targets}; nearest is {name}, {share} sure: ask for more time "
+    "(--ttft, --tpot) or other devices (--devices all)",
+    "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, "
+    "of one user alone: ask for {asked} or a smaller format (--weights)",
     "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
-    "cases. USD/M: for a million tokens of answers, at this load and at the most that is in time.",
+    "cases. USD/M: for a million tokens of answers {when}.",
+    "when": "at this load; full: at the most requests in time",
+    "when_full": "at the most requests in time",
     "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
     "{most}. USD/M: for a million requests, at this load and at the most that is in time.",
     "source_request": "Requests that wait go together, as TensorFlow Serving and Triton batch them. Not included: the "
@@ -52,6 +66,7 @@ SENTENCES = {
     "untested_request": "Untested by published times, so with a wider range: {names}.",
     "untested": "Untested by published servers, so with a wider range: {names}.",
     "here_rate": "This machine is forecast from the memory rate that is measured here.",
+    "here_engine": "This machine is measured with {engine}.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
     "without": "No {weights} weights there: {names}.",
@@ -67,6 +82,7 @@ LONGEST = (3,)  # columns that are shown where they are asked for
 FULL = 8  # the same as the one before where no load is given
 LEAVE_OUT = (2, 8, 1)  # columns that go first where a terminal is narrow
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
+ENGINES |= {"onnxruntime": "ONNX Runtime", "tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}  # predictions
 
 
 def say(sentence: str, /, **parts: object) -> str:
@@ -110,10 +126,23 @@ def engine_of(answer: Serving) -> str:
 
 
 def decision(answer: Serving) -> str:
-    """Return the first line: what to rent, what it costs and how sure it holds the targets."""
-    pick = answer.pick
-    if pick is None:
+    """Return the first line: what to rent, what it costs and how sure it holds the targets; or what else costs less."""
+    if answer.pick is None:
         return nothing(answer)
+    return _api(answer) or _own(answer, answer.pick)
+
+
+def _api(answer: Serving) -> str:
+    """Return the decision for somebody else's interface, where it costs less than the pick at the load."""
+    api, rps = answer.api, answer.load.rps
+    own = None if answer.pick is None else answer.pick.usd_per_hour
+    if api is None or api.usd_per_hour is None or rps is None or own is None or api.usd_per_hour >= own:
+        return ""
+    pays = "" if api.cheaper_from is None else say("api_pays", rps=two(api.cheaper_from))
+    return say("api", usd=_usd(api.usd_per_hour), rps=number(rps), own=_usd(own), from_load=pays)
+
+
+def _own(answer: Serving, pick: Option) -> str:
     server, rps = pick.server, answer.load.rps
     bought = server.price is not None and server.price.bought_usd is not None
     of_here = "here_request" if answer.load.unit == "request" else "here"
@@ -127,7 +156,7 @@ def decision(answer: Serving) -> str:
         million=_usd(pick.usd_million),
         unit=answer.load.unit,
         rate=two(server.one_user[1]),
-        at=say("at_full") if rps is None else say("at", rps=number(rps)),
+        at=say("at_full") if rps is None else say("at_one" if number(rps) == "1" else "at", rps=number(rps)),
         sure=_sure(pick),
         targets=targets(answer.load),
     )
@@ -152,30 +181,25 @@ def _nothing(answer: Serving) -> str:
     if near is None:
         server = min((option.server for option in answer.options), key=_missing, default=None)
         if server is None:
-            return f"{answer.model}: no device is asked about; name some: --devices H100,L40S"
-        needs = server.memory["weights"] * server.count / GB
-        return (
-            f"{answer.model}: {server.weights} weights of {number(round(needs))} GB fit none of these devices; the "
-            f"largest, {server.name}, has {number(round(server.available * server.count / GB))} GB: name smaller "
-            "weights (--weights awq) or larger devices (--devices)"
+            return say("nothing_asked", model=answer.model)
+        needed, room = (
+            number(round(nbytes * server.count / GB)) for nbytes in (server.memory["weights"], server.available)
+        )
+        return say(
+            "nothing_fits", model=answer.model, weights=server.weights, needed=needed, name=server.name, room=room
         )
     server = near.server
     tpot = 1 / server.one_user[1] if server.one_user[1] else 0.0
-    if tpot > load.tpot or server.first_token > load.ttft:
-        wanted = []
-        if server.first_token > load.ttft:
-            wanted.append(f"--ttft {_rounded_up(server.first_token)}")
-        if tpot > load.tpot:
-            wanted.append(f"--tpot {_rounded_up(tpot)}")
-        return (
-            f"{answer.model}: nothing holds {targets(load)}; nearest is {server.name}: first token after "
-            f"{time_words(server.first_token)}, then {time_words(tpot)} each, of one user alone: ask for "
-            f"{' '.join(wanted)} or a smaller format (--weights)"
+    if tpot <= load.tpot and server.first_token <= load.ttft:
+        return say(
+            "nothing_sure", model=answer.model, targets=targets(load), name=near.name, share=share_words(near.sure or 0)
         )
-    return (
-        f"{answer.model}: nothing surely holds {targets(load)}; nearest is {near.name}, {share_words(near.sure or 0)} "
-        "sure: ask for more time (--ttft, --tpot) or other devices (--devices all)"
-    )
+    own = {"--ttft": (server.first_token, load.ttft), "--tpot": (tpot, load.tpot)}
+    asked = " ".join(f"{option} {_rounded_up(time)}" for option, (time, most) in own.items() if time > most)
+    return say(
+        "nothing_holds", model=answer.model, targets=targets(load), name=server.name,
+        ttft=time_words(server.first_token), tpot=time_words(tpot), asked=asked,
+    )  # fmt: skip
 
 
 def _missing(server: Server) -> float:
@@ -194,6 +218,8 @@ def lines(answer: Serving) -> list[str]:
     found = [decision(answer)]
     if pick is None:
         return found
+    if _api(answer):
+        found.append(_own(answer, pick))
     if answer.log is not None:
         found.append(say("log", count=f"{answer.log.requests:,}", time=time_words(3600 * answer.log.hours)))
     server = pick.server
@@ -212,15 +238,22 @@ def lines(answer: Serving) -> list[str]:
     if answer.take_over is not None:
         rps, other = answer.take_over
         found.append(say("take_over", rps=two(rps), name=other.name, usd=_usd(other.usd_per_hour)))
-    for other in answer.other_formats:
-        found.append(say("format", weights=other.server.weights, name=other.name, usd=_usd(other.usd_per_hour)))
-    if answer.api is not None:
+    found += format_lines(answer)
+    if answer.api is not None and not _api(answer):
         api = answer.api
         now = say("api_now", usd=_usd(api.usd_per_hour)) if api.usd_per_hour is not None and load.rps else ""
         then = say("api_never") if api.cheaper_from is None else say("api_from", rps=two(api.cheaper_from))
         sentence = now + then
         found.append(sentence[0].upper() + sentence[1:])
     return found
+
+
+def format_lines(answer: Serving) -> list[str]:
+    """Return what costs less with other weights than the pick."""
+    return [
+        say("format", weights=other.server.weights, name=other.name, usd=_usd(other.usd_per_hour))
+        for other in answer.other_formats
+    ]
 
 
 def _sure(option: Option) -> str:
@@ -236,12 +269,13 @@ def shown(answer: Serving, everything: bool = False) -> list[Option]:
     """Return the options of the table: one a device, without those that are too small or never in time."""
     if everything:
         return list(answer.options)
-    best = [option for option in best_of_each(answer.options, answer.pick) if option.server.here or _in_time(option)]
+    best = [option for option in best_of_each(answer.options, answer.pick) if option.server.here or in_time(option)]
     here = [option for option in best[MAX_ROWS:] if option.server.here]
     return [*best[:MAX_ROWS], *here]
 
 
-def _in_time(option: Option) -> bool:
+def in_time(option: Option) -> bool:
+    """Return whether it sometimes holds the targets."""
     return option.server.fits and (option.sure or 0.0) >= NEVER
 
 
@@ -251,7 +285,7 @@ def folded(answer: Serving, everything: bool = False) -> list[str]:
     left = [option for option in best_of_each(answer.options, answer.pick) if option.server.device not in rows]
     reasons: dict[str, list[str]] = {"small": [], "late": [], "more": []}
     for option in left:
-        reason = "small" if not option.server.fits else "more" if _in_time(option) else "late"
+        reason = "small" if not option.server.fits else "more" if in_time(option) else "late"
         reasons[reason].append(option.server.device)
     words = [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
     if answer.without:
@@ -272,22 +306,22 @@ def _cells(option: Option, usual: str) -> list[str]:
     alone = two(server.one_user[1])
     if not server.one_user[1]:  # of predictions
         parts, alone = (_gb(weights) if server.fits else f"no: {_gb(weights)}"), time_words(server.first_token)
-    low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
+    low, middle, high = (option.servers * server.quantile(share) for share in (0.1, 0.5, 0.9))
     hour = _usd(option.usd_per_hour)
     if price is not None and price.low < price.high:
         hour += f" [{_usd(price.low * option.servers)}–{_usd(price.high * option.servers)}]"
     name = say("here_row") if server.here else option.name
-    in_time = _in_time(option)
+    often = in_time(option)
     return [
         name if server.weights == usual else f"{name}, {server.weights}",
         f"{parts} of {_gb(server.available)}",
-        f"{server.max_requests:,}" if server.fits else "–",
+        f"{option.servers * server.max_requests:,}" if server.fits else "–",
         f"{server.max_context:,}" if server.fits else "–",
         alone if server.fits else "–",
         f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
         hour,
-        _usd(option.usd_million) if in_time else "–",
-        _usd(option.usd_million_full) if in_time else "–",
+        _usd(option.usd_million) if often else "–",
+        _usd(option.usd_million_full) if often else "–",
         "–" if option.sure is None else share_words(option.sure),
     ]
 
@@ -310,9 +344,12 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
     if answer.load.unit == "request":
         most = max((option.server.max_requests for option in rows), default=1)
         known = [*folded(answer, everything), say("columns_request", most=most), say("source_request")]
+        if engine := next((option.server.engine.partition(",")[0] for option in rows if option.server.here), None):
+            known.append(say("here_engine", engine=ENGINES.get(engine, engine)))
     else:
         engines = [ENGINES[option.server.engine] for option in rows]
-        known = [*folded(answer, everything), say("columns"), say("source", engines=joined(engines))]
+        when = say("when_full" if answer.load.rps is None else "when")
+        known = [*folded(answer, everything), say("columns", when=when), say("source", engines=joined(engines))]
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
         sentence = "untested_request" if answer.load.unit == "request" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))
@@ -344,11 +381,13 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.rjust(size) if place else cell.ljust(size) for place, (cell, size) in cells).rstrip()
 
 
-def page_parts(answer: Serving, chart: str, everything: bool = False) -> dict[str, Any]:
-    """Return what the page of an answer shows, under its names; `chart` is its picture."""
+def page_parts(
+    answer: Serving, chart: str, everything: bool = False, live: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what the page of an answer shows, under its names; `chart`: its pictures, `live`: the facts."""
     below, rows = notes(answer, everything), cells(answer, everything)
     return {
-        "title": title(answer), "lines": lines(answer), "live": None, "chart": chart, "head": head(answer),
+        "title": title(answer), "lines": lines(answer), "live": live, "chart": chart, "head": head(answer),
         "cells": rows, "notes": below, "lasting": below,
     }  # fmt: skip
 

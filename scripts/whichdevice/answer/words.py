@@ -23,14 +23,16 @@ from whichdevice.answer.decide import (
     RuledOut,
 )
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
-from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.numbers import between, counted, number, time_words, two, usd_words
 
 MAX_LINES = 8
+FACTOR_ENDS = ("time", "low", "high")  # of a change
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
-FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
+HALF = "mixed 16 bits"
+FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
+MIN_GB = 0.1  # of memory that is told in GB, less in MB
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
     "decision": "{use}: {time}{instead}{usd}.",
@@ -156,13 +158,14 @@ SENTENCES = {
     "fits_nowhere": "{workload} fits none of these devices: it needs {needs} GB, {device} has {has}{do}.",
     "try_gpus": "; try --gpus auto",
     "try_change": "; with {name} {gb} GB",
-    "parts": "Memory{each}, GB: {parts}{context}.{way}",
+    "parts": "Memory{each}, {unit}: {parts}{context}.{way}",
     "of_each": " of each",
     "part_weights": "weights {gb}",
     "part_gradients": "gradients {gb}",
     "part_optimizer": "optimiser {gb}",
     "part_activations": "activations {gb}",
     "part_update": "the optimiser's copies {gb}",
+    "part_rollout": "the server's weights and cache {gb}",
     "part_rest": "buffers and fragments {gb}",
     "context": "; CUDA's context takes {gb} besides",
     "way": " With {way}.",
@@ -206,6 +209,8 @@ SENTENCES = {
     "head_device": "device",
     "head_fits": "fits, GB",
     "head_step": "a step",
+    "head_speed_here": "× here",
+    "head_speed_pick": "× pick",
     "head_generated": "a token",
     "head_whole": "whole training",
     "badge": "training",
@@ -217,9 +222,13 @@ SENTENCES = {
     "no_checkpointing": "no checkpointing",
     "running_workers": ", {workers} to load data",
     "running_faster": ": {time} times the time of an example",
+    "longest": "Longest sequence that fits, one in a pass and with gradient checkpointing: {fitting} tokens.",
+    "longest_on": "{device} {tokens}",
+    "longest_none": "No length surely fits: {names}.",
     "running_largest": "; up to {largest} fit",
     "faster": "Faster on {device}: {changes}.",
     "faster_change": "{name} {time} times the time [{low}–{high}]",
+    "best_workers": "{workers} to load data",
     "head_energy": "kWh, kg CO2",
     "energy_cell": "{kwh}, {kg}",
     "energy": "Energy of {device}, {evidence}: {kwh}, {kg}: {watts} W with its host; {grid}.",
@@ -309,7 +318,7 @@ def formats(rows: Sequence[Row]) -> str:
 
 
 def _format(row: Row) -> str:
-    name = FORMATS.get(row.precision, row.precision)
+    name = FORMAT_NAMES.get(row.precision, row.precision)
     return say("by_compile", format=name) if row.software == "torch.compile" else name
 
 
@@ -489,8 +498,8 @@ def _why(answer: Answer) -> str:
         return say("alone")
     if not answer.matters:
         apart = "5 %" if (pick.seconds or 0) * NEAR > NEAR_SECONDS else f"{NEAR_SECONDS / 60:.0f} min"
-        more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
-        return say("no_matter", count=len(choices), apart=apart, more=more)
+        dollars = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
+        return say("no_matter", count=len(choices), apart=apart, more=dollars)
     among = _among(answer)
     most, sure = sentences(answer)[_most(answer)], pick.sure or 0.0
     if sure >= SURE:
@@ -770,16 +779,30 @@ def memory_words(answer: Answer) -> list[str]:
     return [line for line in (parts_words(shown) if shown else "", change) if line]
 
 
+def longest_words(answer: Answer) -> list[str]:
+    """Return the longest sequence that fits each device, the longest first, where that was asked for."""
+    asked = [row for row in answer.work.rows if row.longest_sequence is not None]
+    lengths = {row.card or row.device: row.longest_sequence or 0 for row in asked}
+    if not lengths:
+        return []
+    ordered = sorted(lengths, key=lambda device: -lengths[device])
+    fitting = [say("longest_on", device=device, tokens=f"{lengths[device]:,}") for device in ordered if lengths[device]]
+    none = joined([device for device in ordered if not lengths[device]])
+    return [say("longest", fitting=", ".join(fitting))] * bool(fitting) + [say("longest_none", names=none)] * bool(none)
+
+
 def parts_words(row: Row) -> str:
     """Return what adds up to the memory needed, and CUDA's context, which the memory available is without."""
-    parts = [say(f"part_{name}", gb=two(nbytes / 1e9)) for name, nbytes in facts.parts(row).items()]
-    if not parts:
+    known = facts.parts(row)
+    if not known:
         return ""
+    unit, size = ("MB", 1e6) if sum(known.values()) < MIN_GB * 1e9 else ("GB", 1e9)
+    parts = [say(f"part_{name}", gb=small(nbytes / size)) for name, nbytes in known.items()]
     of_each = say("of_each") if row.devices > 1 else ""
     nbytes = row.memory_parts.get("context")
-    context = say("context", gb=two(nbytes / 1e9)) if nbytes else ""
+    context = say("context", gb=two(nbytes / size)) if nbytes else ""
     way = say("way", way=row.way) if row.way else ""
-    return say("parts", each=of_each, parts=", ".join(parts), context=context, way=way)
+    return say("parts", each=of_each, unit=unit, parts=", ".join(parts), context=context, way=way)
 
 
 def changes_words(row: Row) -> str:
@@ -821,17 +844,17 @@ def running_lines(answer: Answer) -> list[str]:
         workers=workers, faster=faster,
         largest="" if run.largest is None else say("running_largest", largest=f"{run.largest:,}"),
     )  # fmt: skip
+    best_workers = say("best_workers", workers=_workers(answer.work.pipeline_workers))
     changes = [
-        say("faster_change", name=one["name"], time=f"{one['time']:.2f}", low=f"{low:.2f}", high=f"{high:.2f}")
-        for one in pick.row.faster
-        for low, high in [(one["time"] * math.exp(-Z80 * one["log_sd"]), one["time"] * math.exp(Z80 * one["log_sd"]))]
+        say("faster_change", name=one.name or best_workers, **{end: f"{getattr(one, end):.2f}" for end in FACTOR_ENDS})
+        for one in facts.faster(answer)
     ]
     return [first] + ([say("faster", device=pick.device, changes="; ".join(changes))] if changes else [])
 
 
 def lasting_notes(answer: Answer) -> list[str]:
     """Return the notes that hold whatever is picked."""
-    rows, lasting = answer.work.rows, [*answer.work.remarks]
+    rows, lasting = answer.work.rows, [*longest_words(answer), *answer.work.remarks]
     if by_loop(answer.work):
         lasting.insert(0, say("serve"))
     for note, cards in facts.step_notes(answer).items():
@@ -924,8 +947,9 @@ def fits_words(row: Row) -> str:
 
 
 def memory_of(row: Row) -> str:
-    """Return `3.5 of 25`, in GB."""
-    needed = two((row.memory_needed or 0.0) / 1e9)
+    """Return `3.5 of 25`, in GB; what is very small `<0.01 of 25`."""
+    size = (row.memory_needed or 0.0) / 1e9
+    needed = "<0.01" if 0 < size < 0.01 else two(size)
     if not row.memory_available:
         return say("fits_unknown", needed=needed)
     return say("fits", needed=needed, available=two(row.memory_available / 1e9))

@@ -3,7 +3,7 @@
 import base64
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,16 @@ NUMBERS = (
 MARKS = ("fits", "rough", "memory_tight", "too_small", "known")
 
 
-def write_page(page: Path, names: Iterable[str] = ()) -> None:
-    """Write the page of these models and the default one, or of all."""
+Served = Callable[[str], Mapping[str, Any] | None]  # what answer/serving_words.py has on a page, of a model's name
+
+
+def write_page(page: Path, names: Iterable[str] = (), served: Served = lambda _: None) -> None:
+    """Write the page of these models and the default one, or of all; `served` says what serves one, if it can be."""
     wanted, models = {*names, DEFAULT[0]}, known_models()
     chosen = [model for model in models.values() if not names or model.name in wanted]
     sheet = hardware_rows()
     answers = _Answers(sheet)
-    described = [answers.describe(model) for model in chosen]
+    described = [answers.describe(model) | {"serving": _served(served(model.name))} for model in chosen]
     first = answers.first
     assert first is not None
     shown = answer_parts(first)
@@ -97,6 +100,11 @@ class _Answers:
         columns = {name: [_short(cards[card][name]) for card in names] for name in (*NUMBERS, *MARKS, "software")}
         notes = [self.notes.setdefault(line, len(self.notes)) for line in words.lasting_notes(answer)]
         return {"cards": names, "columns": columns, "notes": notes}
+
+
+def _served(parts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what of an answer about servers the page shows."""
+    return None if parts is None else {name: parts[name] for name in ("title", "lines", "head", "cells", "notes")}
 
 
 def _short(value: Any) -> Any:

@@ -352,9 +352,7 @@ def _row_named(name: str) -> str:
         raise StudyError(f"device {name!r}: which one? {', '.join(fitting)}")
     near = get_close_matches(_plain(name), row_of, n=3, cutoff=0.4)
     names = list(dict.fromkeys(row_of[plain] for plain in near)) or ["T4", "A100 SXM 80GB", "H100 SXM", "TPU v5e"]
-    known_row = next(
-        (row for row in hardware_rows().values() if _plain(name) in map(_plain, row.names)), None
-    )
+    known_row = next((row for row in hardware_rows().values() if _plain(name) in map(_plain, row.names)), None)
     if known_row is not None:
         near_rows = ", ".join(_as_fast_as(known_row, rows) or names)
         raise StudyError(f"device {name!r}: no forecast for it; nearest that have one: {near_rows}")

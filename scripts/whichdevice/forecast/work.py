@@ -20,6 +20,7 @@ Kind = Literal[
     "product",
     "convolution",
     "grouped convolution",
+    "slow grouped convolution",  # published ones of TensorFlow 1.15 on Turing; no forecast has any
     "memory",
     "gather and scatter",
     "collective",
@@ -62,7 +63,7 @@ Untested = Literal[
 
 LAST = "channels-last "
 OF_LAYOUT = tuple(kind.removeprefix(LAST) for kind in get_args(Kind) if kind.startswith(LAST))
-PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution")
+PRODUCTS: tuple[Kind, ...] = ("product", "convolution", "grouped convolution", "slow grouped convolution")
 
 
 # How recurrent layers run in a forecast, among the notes of a program.
@@ -143,7 +144,15 @@ class Work:
     @property
     def grouped(self) -> bool:
         """Whether some of its convolutions have groups, as depthwise ones have."""
-        return any(item.kind.startswith(("grouped", "depthwise")) for item in self.items)
+        return any("grouped" in item.kind or item.kind.startswith("depthwise") for item in self.items)
+
+    def with_slow_groups(self) -> "Work":
+        """The same work where a library has no fast kernel for grouped convolutions."""
+        items = (
+            replace(item, kind="slow grouped convolution") if item.kind == "grouped convolution" else item
+            for item in self.items
+        )
+        return replace(self, items=tuple(items))
 
     @property
     def has_channels_last(self) -> bool:

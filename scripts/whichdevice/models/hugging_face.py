@@ -4,8 +4,9 @@
     hf:path/to/folder              which has a config.json
     hf:ORG/NAME                    of the hub, by its config.json: where huggingface_hub is installed
 
-A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one. Options: `length` (words of
-a sequence) and those of models/tuning.py. A mixture of experts is routed evenly, as on random words.
+A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one, or each what the option
+`objective` names (models/objectives/). Options: `length` (words of a sequence), those of the objective and those of
+models/tuning.py. A mixture of experts is routed evenly, as on random words.
 """
 
 import csv
@@ -26,6 +27,7 @@ from whichdevice.models.address import HUB_TABLE, Address, config_file, hub_mode
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
 from whichdevice.models.model_file import Adapter
+from whichdevice.models.objectives import DEFAULT, Objective, Rollout, find_objective
 from whichdevice.models.shapes import Array, Tree
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.workloads.base import Options
@@ -234,6 +236,23 @@ class HubModel(TorchFile):
         self.configuration: Configuration = adapter.load().configuration
         self.layers = self.configuration.layers
         self.declared = replace(self.declared, optimizer=self._stated().get("optimizer", self.declared.optimizer))
+        self.objective = self._objective()
+        if self.objective is not None:
+            self._shapes = inputs, targets = self.objective.shapes(self.configuration.vocabulary)
+            self.unit = self.objective.unit
+            self.declared = replace(self.declared, input=inputs, target=targets, unit=self.unit)
+
+    def _objective(self) -> Objective | None:
+        """What it is trained for, if not its own loss; raises StudyError where such a model has no such objective."""
+        name = self.options.get("objective", None) or DEFAULT
+        if (kind := find_objective(name)) is None:
+            return None
+        if self.configuration.task not in kind.tasks:
+            needed = " or ".join(
+                {"CausalLM": "a decoder", "SequenceClassification": "an encoder"}[task] for task in kind.tasks
+            )
+            raise StudyError(f"{self.address.text}: objective {name} needs {needed}")
+        return kind({option: self.options.get(option, None) for option in kind.options}, self.address.text)
 
     def _stated(self) -> dict[str, Any]:
         values = {name: self.options.get(name, None) for name in TUNING}
@@ -255,6 +274,16 @@ class HubModel(TorchFile):
         """The optimiser with a fused update, as trainers use it."""
         return self.tuning.optimizer_for(module)
 
+    @property
+    def only_on_gpu(self) -> str | None:
+        """Why nobody measures it here."""
+        return super().only_on_gpu or (self.objective.unmeasured if self.objective else None)
+
+    @property
+    def rollout(self) -> Rollout | None:
+        """What a server writes in each step, before the model is trained on it."""
+        return None if self.objective is None else self.objective.rollout(self.length or LENGTH)
+
     def cache_bytes(self) -> float | None:
         """Bytes of keys and values of all layers, of a decoder with equal ones."""
         known = self.configuration
@@ -268,7 +297,10 @@ class HubModel(TorchFile):
     def made_module(self, *layers: int) -> Any:
         """The model, perhaps of fewer layers."""
         if not layers:
-            return super().made_module()
+            model = super().made_module()
+            if self.objective is None:
+                return model
+            return self.objective.module(model, self._built if self.tuning.method == "full" else None)
         given = {**self.options.given, "layers": layers[0]}
         return HubModel(self.adapter, replace(self.options, given=given)).made_module()
 
@@ -279,7 +311,7 @@ class HubModel(TorchFile):
 
     def check_options(self) -> None:
         """Raise StudyError on an option that no model of Hugging Face has."""
-        known = (*TUNING, "length", "layers")
+        known = (*TUNING, "length", "layers", "objective", *(self.objective.options if self.objective else ()))
         for name in self.options.given:
             if name not in known:
                 raise StudyError(f"{self.address.text}: no option {name}; there are {', '.join(known)}")

@@ -172,9 +172,7 @@ class Watching(Watcher):
         pmap = "pmap(" in self.run.path.read_text(encoding="utf-8")
         why = "the step runs under jax.pmap" if pmap else "the gradient is taken outside of jax.jit"
         where = f"{self.run.path.name}, line {Stack(self.run.path).line}"
-        self.run.stop(
-            StudyError(f"{where}: {why}: put the step of one batch into one function with @jax.jit, {WRITE}")
-        )
+        self.run.stop(StudyError(f"{where}: {why}: put the step of one batch into one function with @jax.jit, {WRITE}"))
 
     def _looping(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Stand in for a loop of JAX, which a gradient that is taken in it leaves."""

@@ -10,7 +10,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,11 +26,21 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.environment import FRAMES, Environment, environment_in
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import Found, Run, Script, Watcher, is_own, others_like
+from whichdevice.models.script_run import SEED, Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
 from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
-from whichdevice.models.torch_tape import MANY_READS, Call, Loss, Step, Tape, is_module, leaves
+from whichdevice.models.torch_tape import (
+    MANY_READS,
+    Call,
+    Loss,
+    Step,
+    Tape,
+    is_module,
+    leaves,
+    optimizers_in,
+    weights_of,
+)
 from whichdevice.numbers import number, two
 
 MAX_REAL = 1e9  # bytes of weights that have values here
@@ -109,6 +119,7 @@ class Watching(Watcher):
         if "fsdp" in source.lower() or "fully_shard" in source:
             self._names.replace_fsdp()
         Watch.probing, Watch.meant = True, None
+        torch.manual_seed(SEED)
         hooks = [*self._tape.hooks(self._step), register_module_parameter_registration_hook(self._weight)]
         for hook in hooks:
             self.replacements.callback(hook.remove)
@@ -405,18 +416,6 @@ def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:
     values += [getattr(scope.get(name), "train_dataloader", None) for scope in scopes for name in HOLDERS]
     known = [value for value in values if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
     return min(known, key=lambda loader: (loader.batch_size != size, -len(loader.dataset)), default=None)
-
-
-def optimizers_in(scopes: Iterable[Mapping[str, Any]]) -> list[torch.optim.Optimizer]:
-    """The optimisers among the script's variables."""
-    values = [value for scope in scopes for value in scope.values()]
-    values += [inner for value in values if isinstance(value, list | tuple) for inner in value]
-    return [value for value in values if isinstance(value, torch.optim.Optimizer)]
-
-
-def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
-    """The weights that they change, one optimiser around another the same."""
-    return {id(weight) for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]}
 
 
 def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:

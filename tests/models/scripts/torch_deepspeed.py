@@ -5,6 +5,7 @@ import argparse
 import deepspeed
 import torch
 import wandb
+from deepspeed.accelerator import get_accelerator
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--local_rank", type=int, default=-1)
@@ -21,7 +22,9 @@ engine, _, loader, _ = deepspeed.initialize(
 )
 for epoch in range(3):
     for images, labels in loader:
-        loss = torch.nn.functional.cross_entropy(engine(images.to(engine.device)), labels.to(engine.device))
+        device = get_accelerator().device_name(engine.local_rank)
+        images = images.to(device, torch.half) if engine.fp16_enabled() else images.to(device)
+        loss = torch.nn.functional.cross_entropy(engine(images), labels.to(engine.device))
         engine.backward(loss)
         engine.step()
         wandb.log({"loss": loss.item()})

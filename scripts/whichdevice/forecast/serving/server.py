@@ -90,6 +90,8 @@ def memory_of(row: HardwareRow) -> float:
 def speed_up(weights: WeightFormat, row: HardwareRow) -> tuple[str, float]:
     """Return the number format that products are made in, and how much faster they are than those of 16 bits."""
     name = FORMATS.get(weights.operations, "half")
+    if weights.name == "mxfp4" and generation_of(row) == "Blackwell":  # whose kernels take activations of 8 bits
+        name = "fp8"
     if row.device.startswith(NO_FP8):
         return "half", 1.0
     if name == "fp4" and row.device in FP4_TOO:
@@ -256,6 +258,7 @@ class Server:
         state = 2.0 * model.state_layers * model.state * STATE_BYTES * requests
         cache_bytes = (read + looked / TILE) * model.token_values * self.cache_bits / 8
         head_dim = 2 * (model.latent or model.head_dim)
+        read_dim = HEAD if model.latent else model.head_dim
         width = 2.0 * model.hidden
         work = {
             "weights": (attention * kept.attention_bits / 8 / attention_parts + other / parts) / bandwidth + none,
@@ -264,7 +267,7 @@ class Server:
             "cache": (cache_bytes / self.cache_parts + state / parts) / bandwidth,
             "products": 2 * ((attention + model.always) * tokens + model.embedding * requests) / parts / rate,
             "expert products": 2 * model.expert * model.experts_per_token * tokens / parts / rate,
-            "attention": 2 * model.heads * (head_dim * read + 2 * HEAD * looked) / parts / peaks["half"],
+            "attention": 2 * model.heads * (head_dim * read + 2 * read_dim * looked) / parts / peaks["half"],
             "activations": tokens * model.layers * width * (8 / attention_parts + 4 / parts) / bandwidth,
             "layers": model.layers + none,
             "layer widths": model.layers * model.hidden / WIDTH + none,

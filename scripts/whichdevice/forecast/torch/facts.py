@@ -46,7 +46,7 @@ def layout_note(target: Target, trace: Trace, work: Work, mode: str) -> str | No
     """Return what the other layout of images gives, where it was timed: operation by operation on NVIDIA's GPUs."""
     if not trace.images or work.software != "eager" or target.row.compiler != "cuda":
         return None
-    times = [forecast_step(each, target.row, mode, target.devices).seconds for each in (work.in_other_layout(), work)]
+    times = [forecast_step(form, target.row, mode, target.devices).seconds for form in (work.in_other_layout(), work)]
     ratio = round(times[0] / times[1], 1)
     if ratio == 1.0:
         return None

@@ -202,7 +202,8 @@ def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> Com
     if UNSUPPORTED in (record.reason or ""):
         return None  # the card cannot run such a step
     for other in others:
-        lent = borrowed(other, record.asked) if other.work is not None else None
+        traced = other.facts is not None and other.facts.evidence == "traced"  # has a record for each device
+        lent = borrowed(other, record.asked) if other.work is not None and not traced else None
         if lent is not None and lent.facts is not None:
             note = f"the program of the {lent.program_device}, of another architecture ({record.reason})"
             lent.facts = lent.facts.model_copy(update={"notes": [*lent.facts.notes, note]})
