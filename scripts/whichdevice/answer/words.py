@@ -189,6 +189,7 @@ SENTENCES = {
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
+    "no_tpu_rows": "No rows of TPUs: {reason}.",
     "feed_width": "To feed the {device}: width {width} → {setting} fills its matrix units, where products of it take "
     "{share} of the time: {time} times the time of as much work.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
