@@ -225,29 +225,36 @@ def configured_trace(
 def _litgpt_trace(line: Published) -> Trace:
     """LoRA by LitGPT's own model: one fused layer of queries, keys and values, and a loss in chunks.
 
-    Lightning makes the model's output float32. bitsandbytes kept the input of a 4-bit layer in 2023.
+    Lightning makes the model's output float32. bitsandbytes of 2023 kept the input of a 4-bit layer, and wrote weights out
+    in float16 before it cast them.
     """
     import torch
     from litgpt.lora import GPT, Config, mark_only_lora_as_trainable
 
     from whichdevice.models.tuning import Linear4bit
 
-    class Kept(torch.autograd.Function):
+    def written_out(packed: Any, outputs: int, dtype: Any) -> Any:
+        pairs = packed.view(outputs, -1, 1)
+        return pairs.expand(-1, -1, 2).to(torch.half).view(outputs, -1).to(dtype)
+
+    class FourBits(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return x.view_as(x)
+        def forward(ctx: Any, x: Any, packed: Any, outputs: int) -> Any:
+            ctx.save_for_backward(x, packed)
+            ctx.outputs = outputs
+            return x @ written_out(packed, outputs, x.dtype).T
 
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
-            return gradient
+            return gradient @ written_out(ctx.saved_tensors[1], ctx.outputs, gradient.dtype), None, None
 
     class Old4bit(Linear4bit):
         weight = property(lambda self: self.packed)  # LitGPT asks for its device, and for the next
         out_features = property(lambda self: self.outputs)
 
         def forward(self, x: Any) -> Any:
-            return super().forward(Kept.apply(x))
+            product = FourBits.apply(x, self.packed, self.outputs)
+            return product if self.bias is None else product + self.bias
 
     def build(*layers: int) -> Any:
         rank, _, dropout = ADAPTERS[LITGPT]
