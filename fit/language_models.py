@@ -225,8 +225,8 @@ def configured_trace(
 def _litgpt_trace(line: Published) -> Trace:
     """LoRA by LitGPT's own model: one fused layer of queries, keys and values, and a loss in chunks.
 
-    Lightning makes the model's output float32. bitsandbytes of 2023 kept the input of a 4-bit layer, and wrote weights out
-    in float16 before it cast them.
+    Lightning makes the model's output float32. bitsandbytes of 2023 kept the input of a 4-bit layer, and wrote its
+    weights out in float16 before it cast them.
     """
     import torch
     from litgpt.lora import GPT, Config, mark_only_lora_as_trainable
