@@ -33,7 +33,12 @@ class Load:
     answer: float
     ttft: float  # seconds to the first token; of predictions to the answer
     tpot: float  # seconds from token to token
-    unit: Literal["token", "request"] = "token"  # that is paid for: of predictions the request
+    unit: Literal["token", "request", "image", "video"] = "token"  # that is paid for: of predictions the request
+
+    @property
+    def made(self) -> bool:
+        """Whether images or videos are made, which are dear: a thousand have a price, not a million."""
+        return self.unit in ("image", "video")
 
 
 @dataclass(frozen=True)
