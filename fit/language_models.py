@@ -21,7 +21,7 @@ from fit.traces import sums, write
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
-from whichdevice.models.hugging_face import configuration
+from whichdevice.models.hugging_face import Configuration, configuration
 from whichdevice.models.tuning import Tuning
 
 FRAGMENTATION, RESERVE, SPREAD = 1.09, 0.9e9, 0.05  # as forecast/torch/ has them
@@ -191,11 +191,18 @@ def language_model_trace(
     model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool, words_known: int | None = None
 ) -> Trace:
     """A step on sequences of `length`; transformers' own loss writes the scores of all words out in float32."""
-    import torch
-
     found = configuration(model)
     if words_known is not None:
         found = replace(found, fields={**found.fields, "vocab_size": words_known})
+    return configured_trace(found, model, tuning, batch, length, loss_in_16_bits)
+
+
+def configured_trace(
+    found: Configuration, model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool
+) -> Trace:
+    """The same of a configuration, like the one that `model` names."""
+    import torch
+
     if found.kind == "gpt2":
         found = replace(found, fields={**found.fields, "n_positions": length})
 
@@ -250,8 +257,8 @@ def _litgpt_trace(line: Published) -> Trace:
         for name in linear if line.tuning.method == "qlora" else ():
             owner, _, last = name.rpartition(".")
             held = Old4bit(module.get_submodule(name))
-            if line.weights == "nf4":
-                held.scales, held.scales_of_scales = held.scales.float(), held.scales_of_scales[:0]
+            if line.weights == "nf4":  # four bytes a scale, which a step in 16 bits leaves as they are
+                held.scales, held.scales_of_scales = held.scales.int(), held.scales_of_scales[:0]
             setattr(module.get_submodule(owner), last, held)
         return module
 

@@ -45,11 +45,14 @@ A quarter of the families of timm's models never enters a fit, and no choice was
 that a name begins with, behind what says whose weights it has (tf, tv, legacy, gluon, ssl, swsl, ig): `resnet` of
 `tv_resnet50`. It is left out where the first byte of its SHA-256 is a multiple of four. The next rows leave out whole
 authors, each of one weight, and every row of the same model, chip or author at once. The last rows are within the fit:
-image models with attention, whose names' family is left out, and the time with channels last over that with channels
-first.
+image models with attention, whose names' family is left out, the time with channels last over that with channels
+first, and chips that were left out: those whose rate of large products or of memory somebody measured, with these rates
+and as if nobody had, and the others.
 """
 FAIR = {"families": "families of timm that no fit has seen", "an author": "an author, each of one weight",
         "an author, a chip and a model": "an author, a chip and a model, each author of one weight",
+        "a measured chip": "a chip with measured rates", "a measured chip by its sheet": "the same, by its sheet",
+        "a chip that nobody measured": "a chip without measured rates",
         "channels last over first": "ratio of channels last to first, model left out"}  # fmt: skip
 SOFTWARE = {"eager": "operation by operation", "all": "all on GPUs", "predict": "forward passes", "train": "training"}
 WAITING = {

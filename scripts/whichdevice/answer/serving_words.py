@@ -26,7 +26,9 @@ SENTENCES = {
     "unpriced": "Use {name}{servers}: no price is known (--price {price}); {sure} to hold {targets}.",
     "servers": " ({count} servers of {each})",
     "at": " at {rps} requests a second",
+    "at_one": " at 1 request a second",
     "at_full": " when full",
+    "at_work": " one after the other",
     "sure": "{share} sure",
     "likely": "only {share} sure",
     "targets": "{ttft} and {tpot}",
@@ -36,9 +38,11 @@ SENTENCES = {
     "each": "Each server",
     "price": "An hour of one {device} is USD {usd}, the median of {count} providers; the lowest {lowest} ({provider}).",
     "rival": "About as cheap: {name}, USD {usd} an hour, {sure}.",
-    "take_over": "From {rps} requests a second on {name} is cheaper: USD {usd} an hour.",
+    "take_over": "From {rps} requests a second on, the cheapest is {name}: USD {usd} an hour.",
     "instead": ". With {weights} weights it is {name}, USD {usd} an hour (--weights {weights})",
     "format": "With {weights} weights: {name}, USD {usd} an hour (--weights {weights}; answers change a little).",
+    "api": "Use that API: USD {usd} an hour at {rps} requests a second; own servers cost USD {own}{from_load}.",
+    "api_pays": " and are cheaper from {rps} requests a second on",
     "api_now": "That API costs USD {usd} an hour at this load; ",
     "api_from": "an own server is cheaper from {rps} requests a second on.",
     "api_never": "it is cheaper than an own server at every load.",
@@ -53,11 +57,13 @@ SENTENCES = {
     "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, "
     "of one user alone: ask for {asked} or a smaller format (--weights)",
     "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
-    "cases. USD/M: for a million tokens of answers, at this load and at the most that is in time.",
+    "cases. USD/M: for a million tokens of answers {when}.",
+    "when": "at this load; full: at the most requests in time",
+    "when_full": "at the most requests in time",
     "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
     "{most}. USD/M: for a million requests, at this load and at the most that is in time.",
     "columns_made": "GB: all parts in 16 bits. requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 "
-    "cases. USD/1000: for a thousand {unit}s, at this load and at the most that is in time.",
+    "cases. USD/1000: for a thousand {unit}s, at this load and one after the other.",
     "source_made": "Forecast of diffusers in 16 bits without a compiler, one after the other: nobody measured yours.",
     "source_request": "Requests that wait go together, as TensorFlow Serving and Triton batch them. Not included: the "
     "network, and decoding inputs.",
@@ -126,11 +132,31 @@ def engine_of(answer: Serving) -> str:
 
 
 def decision(answer: Serving) -> str:
-    """Return the first line: what to rent, what it costs and how sure it holds the targets."""
-    pick = answer.pick
-    if pick is None:
+    """Return the first line: what to rent, what it costs and how sure it holds the targets; or what else costs less."""
+    if answer.pick is None:
         return nothing(answer)
-    server, rps = pick.server, answer.load.rps
+    return _api(answer) or _own(answer, answer.pick)
+
+
+def _api(answer: Serving) -> str:
+    """Return the decision for somebody else's interface, where it costs less than the pick at the load."""
+    api, rps = answer.api, answer.load.rps
+    own = None if answer.pick is None else answer.pick.usd_per_hour
+    if api is None or api.usd_per_hour is None or rps is None or own is None or api.usd_per_hour >= own:
+        return ""
+    pays = "" if api.cheaper_from is None else say("api_pays", rps=two(api.cheaper_from))
+    return say("api", usd=_usd(api.usd_per_hour), rps=number(rps), own=_usd(own), from_load=pays)
+
+
+def _at(load: Load) -> str:
+    """Return the load that a price is of."""
+    if load.rps is None:
+        return say("at_work" if load.made else "at_full")
+    return say("at_one" if number(load.rps) == "1" else "at", rps=number(load.rps))
+
+
+def _own(answer: Serving, pick: Option) -> str:
+    server = pick.server
     bought = server.price is not None and server.price.bought_usd is not None
     of_here = "here_request" if answer.load.unit != "token" else "here"
     each = f"{server.count}" if server.count > 1 else "one"
@@ -144,7 +170,7 @@ def decision(answer: Serving) -> str:
         many="thousand" if answer.load.made else "million",
         unit=answer.load.unit,
         rate=two(server.one_user[1]),
-        at=say("at_full") if rps is None else say("at", rps=number(rps)),
+        at=_at(answer.load),
         sure=_sure(pick),
         targets=targets(answer.load),
     )
@@ -206,6 +232,8 @@ def lines(answer: Serving) -> list[str]:
     found = [decision(answer)]
     if pick is None:
         return found
+    if _api(answer):
+        found.append(_own(answer, pick))
     if answer.log is not None:
         found.append(say("log", count=f"{answer.log.requests:,}", time=time_words(3600 * answer.log.hours)))
     server = pick.server
@@ -225,7 +253,7 @@ def lines(answer: Serving) -> list[str]:
         rps, other = answer.take_over
         found.append(say("take_over", rps=two(rps), name=other.name, usd=_usd(other.usd_per_hour)))
     found += format_lines(answer)
-    if answer.api is not None:
+    if answer.api is not None and not _api(answer):
         api = answer.api
         now = say("api_now", usd=_usd(api.usd_per_hour)) if api.usd_per_hour is not None and load.rps else ""
         then = say("api_never") if api.cheaper_from is None else say("api_from", rps=two(api.cheaper_from))
@@ -312,8 +340,8 @@ def _cells(option: Option, usual: str, load: Load) -> list[str]:
         alone if server.fits else "–",
         f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
         hour,
-        _usd(option.usd_million) if often else "–",
-        _usd(option.usd_million_full) if often else "–",
+        _usd(_for_many(load, option.usd_million)) if often else "–",
+        _usd(_for_many(load, option.usd_million_full)) if often else "–",
         "–" if option.sure is None else share_words(option.sure),
     ]
 
@@ -341,7 +369,8 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
             known.append(say("here_engine", engine=ENGINES.get(engine, engine)))
     else:
         engines = [ENGINES[option.server.engine] for option in rows]
-        known = [*folded(answer, everything), say("columns"), say("source", engines=joined(engines))]
+        when = say("when_full" if answer.load.rps is None else "when")
+        known = [*folded(answer, everything), say("columns", when=when), say("source", engines=joined(engines))]
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
         sentence = "untested_request" if answer.load.unit != "token" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))

@@ -27,10 +27,11 @@ from whichdevice.models.address import ARGUMENTS
 from whichdevice.numbers import between, counted, number, time_words, two, usd_words
 
 MAX_LINES = 8
-ENDS = ("time", "low", "high")  # of a change
+FACTOR_ENDS = ("time", "low", "high")  # of a change
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
-FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
+HALF = "mixed 16 bits"
+FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
@@ -208,6 +209,8 @@ SENTENCES = {
     "head_device": "device",
     "head_fits": "fits, GB",
     "head_step": "a step",
+    "head_speed_here": "× here",
+    "head_speed_pick": "× pick",
     "head_generated": "a token",
     "head_whole": "whole training",
     "badge": "training",
@@ -315,7 +318,7 @@ def formats(rows: Sequence[Row]) -> str:
 
 
 def _format(row: Row) -> str:
-    name = FORMATS.get(row.precision, row.precision)
+    name = FORMAT_NAMES.get(row.precision, row.precision)
     return say("by_compile", format=name) if row.software == "torch.compile" else name
 
 
@@ -495,8 +498,8 @@ def _why(answer: Answer) -> str:
         return say("alone")
     if not answer.matters:
         apart = "5 %" if (pick.seconds or 0) * NEAR > NEAR_SECONDS else f"{NEAR_SECONDS / 60:.0f} min"
-        more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
-        return say("no_matter", count=len(choices), apart=apart, more=more)
+        dollars = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
+        return say("no_matter", count=len(choices), apart=apart, more=dollars)
     among = _among(answer)
     most, sure = sentences(answer)[_most(answer)], pick.sure or 0.0
     if sure >= SURE:
@@ -843,7 +846,7 @@ def running_lines(answer: Answer) -> list[str]:
     )  # fmt: skip
     best_workers = say("best_workers", workers=_workers(answer.work.pipeline_workers))
     changes = [
-        say("faster_change", name=one.name or best_workers, **{end: f"{getattr(one, end):.2f}" for end in ENDS})
+        say("faster_change", name=one.name or best_workers, **{end: f"{getattr(one, end):.2f}" for end in FACTOR_ENDS})
         for one in facts.faster(answer)
     ]
     return [first] + ([say("faster", device=pick.device, changes="; ".join(changes))] if changes else [])

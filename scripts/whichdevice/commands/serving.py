@@ -28,6 +28,7 @@ TTFT, TPOT = "2s", "100ms"  # a person waits that long, and reads that fast
 CACHE_BITS = (16, 8)
 TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|min)?")
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
+MIN_UNIT = 20.0  # seconds from which on a time needs its unit: milliseconds are likely meant
 MAX_SECONDS, MAX_TOKENS, MAX_RPS, MAX_USD = 3600.0, 10_000_000, 1e6, 1e6
 # Options of other modes with their defaults: those of a training, and those of a step, which predictions have.
 OF_TRAINING: dict[str, object] = {
@@ -206,6 +207,8 @@ def seconds_of(option: str, text: str) -> float:
     """Return the seconds of a time such as 50ms or 1s; raises StudyError."""
     time = TIME.fullmatch(text.strip())
     seconds = float(time[1]) * UNITS[time[2] or "s"] if time else 0.0
+    if time and not time[2] and seconds >= MIN_UNIT:
+        raise StudyError(f"{option} {text}: without a unit these are seconds; write {text}ms or {text}s")
     if not 0 < seconds <= MAX_SECONDS:
         raise StudyError(f"{option} {text}: a time is needed, e.g. 50ms or 1s")
     return seconds

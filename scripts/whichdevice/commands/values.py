@@ -75,8 +75,8 @@ def rate_of(text: str | None) -> float | None:
     """Return how often in an hour a machine is taken away, from 0.1 or 10%; raises StudyError."""
     if text is None:
         return None
-    found = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
-    rate = float(found[1]) / (100 if found[2] else 1) if found else math.inf
+    match = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
+    rate = float(match[1]) / (100 if match[2] else 1) if match else math.inf
     if rate > MAX_RATE:
         raise StudyError(f"--interruptions {text}: times an hour are needed, e.g. 0.1 or 10%, at most {MAX_RATE:g}")
     return rate

@@ -237,10 +237,10 @@ class Step(torch.nn.Module):
                 return given
             if isinstance(given.source, str):
                 return self._input(given.source, inputs[given.source])
-            found = outputs[given.source]
+            part_of = outputs[given.source]
             for part in given.path:
-                found = (parts_of(found) or {}).get(part, ABSENT)
-            return found
+                part_of = (parts_of(part_of) or {}).get(part, ABSENT)
+            return part_of
 
         for call in self.calls:
             function = self.called[call.function] if isinstance(call.function, int) else call.function
@@ -267,12 +267,11 @@ class Step(torch.nn.Module):
                     if size >= self.size:
                         raise
                     outputs.append(ABSENT)
-        given = [part for loss in self.losses if (part := value(loss)) is not ABSENT]
-        loss = sum((getattr(part, "loss", part) for part in given[1:]), getattr(given[0], "loss", given[0]))
-        first = next(
-            (out for out, call in zip(outputs, self.calls, strict=True) if isinstance(call.function, int)), loss
-        )
-        return StepOutput(loss=loss, logits=next(filter(torch.is_tensor, leaves(first))))
+        losses = [part for part in map(value, self.losses) if part is not ABSENT]
+        first, *others = (getattr(part, "loss", part) for part in losses)
+        loss = sum(others, first)
+        modules = (out for out, call in zip(outputs, self.calls, strict=True) if isinstance(call.function, int))
+        return StepOutput(loss=loss, logits=next(filter(torch.is_tensor, leaves(next(modules, loss)))))
 
     def _input(self, name: str, batch: torch.Tensor) -> torch.Tensor:
         """One input as the script gave it."""
@@ -359,7 +358,7 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
     for loss, result in taken:
         called = [makers.calls[place].function for place in makers.needed_for([result])]
         # A loss, which has no weights, may be made anew for each batch.
-        networks = [each for each in called if is_module(each) and next(each.parameters(), None) is not None]
+        networks = [part for part in called if is_module(part) and next(part.parameters(), None) is not None]
         last[loss.place, *networks] = result
     return len(taken), [*last.values()] or [Result(len(makers.calls) - 1)]
 

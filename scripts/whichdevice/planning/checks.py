@@ -15,7 +15,7 @@ from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.study import study_targets, usual_precision
 from whichdevice.models.address import ARGUMENTS, built_in_names, full_name, is_path
-from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
+from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, TORCH
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import leaves
 from whichdevice.study_cells import model_of, uneven_cells
@@ -58,7 +58,7 @@ def check_backends(study: Study) -> None:
 def wrong_backend(model: Model, backend: str) -> str:
     """Why a model does not run on a backend, and which one it takes."""
     framework = model.framework
-    return f"{model} is {NAMES[framework]}, which {backend} does not run; take {', '.join(BACKENDS[framework])}"
+    return f"{model} is {FRAMEWORKS[framework]}, which {backend} does not run; take {', '.join(BACKENDS[framework])}"
 
 
 def check_hardware(study: Study) -> None:
@@ -171,7 +171,7 @@ def _meaningless(workload: Workload, model: Model) -> list[tuple[str, str]]:
             (
                 "loop",
                 workload.mode == "generate" and workload.loop != [GENERATING_LOOPS.get(model.framework, "epoch")],
-                f"mode generate of {NAMES[model.framework]} has the loop "
+                f"mode generate of {FRAMEWORKS[model.framework]} has the loop "
                 f"{GENERATING_LOOPS.get(model.framework, 'epoch')} alone",
             ),
             (
@@ -230,7 +230,7 @@ def check_export(study: Study) -> None:
             raise StudyError(f"config: workloads.{name}.export: it learns nothing (epochs, train.repeats)")
         if model.framework != KERAS:
             raise StudyError(
-                f"config: workloads.{name}.export: {NAMES[model.framework]} cannot be exported; only Keras' are"
+                f"config: workloads.{name}.export: {FRAMEWORKS[model.framework]} cannot be exported; only Keras' are"
             )
 
 

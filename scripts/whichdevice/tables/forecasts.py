@@ -20,13 +20,13 @@ from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Kind, Sources, read_table, table
 from whichdevice.tables.hardware import Sheet, device_rows
 
-KINDS: Mapping[Any, Kind] = {str: "text", int: "int", float: "float", bool: "flag", tuple: "text"}
+COLUMN_KINDS: Mapping[Any, Kind] = {str: "text", int: "int", float: "float", bool: "flag", tuple: "text"}
 
 
 def _kind(annotation: Any) -> Kind:
     """The kind of column that holds a field of this type; a tuple is JSON."""
     plain = get_args(annotation)[0] if isinstance(annotation, UnionType) else get_origin(annotation) or annotation
-    return KINDS[plain]
+    return COLUMN_KINDS[plain]
 
 
 COLUMNS: dict[str, Column] = {
@@ -34,7 +34,7 @@ COLUMNS: dict[str, Column] = {
 }
 LISTS = [field.name for field in fields(Forecast) if get_origin(field.type) is tuple]
 Timed = Sequence[tuple[Error, float]]
-SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
+IN_COMMON = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
 
 
 @makes("one row per program that was compiled for a device. Nobody ran them; times are forecasts", COLUMNS)
@@ -113,7 +113,7 @@ def _compared(forecast: Forecast, summary: pd.DataFrame, devices: dict[str, str 
     if forecast.mode == "prefill":
         summary = summary.assign(step_time=summary["prefill_time"])
     cells = summary[summary["step_time"].notna()]
-    for name in SAME:
+    for name in IN_COMMON:
         value = getattr(forecast, name)
         cells = cells[cells[name].isna() if value is None else (cells[name] == value).fillna(False)]
     here = [name for name, hardware in devices.items() if hardware == forecast.device]
