@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +24,9 @@ PRICE_DRAWS = 200
 
 
 def write_page(
-    servers: Fitted, single: Fitted, first: FirstTokens, every: Sequence[Row], waits: np.ndarray, queues: np.ndarray
+    servers: Fitted, single: Fitted, first: FirstTokens, every: Sequence[Row], left_out: Mapping[str, int]
 ) -> None:
-    """Write the page, and nothing else."""
+    """Write the page, and nothing else; `left_out` has how many rows have no score, by reason."""
     lines = [INTRODUCTION.format(rows=len(every) + len(single.rows)), *_first_table(servers, single, first), ""]
     lines += [*_decided(servers), ""]
     lines += [*_left_out(servers, "Time of an output token on data-centre GPUs"), ""]
@@ -36,7 +37,7 @@ def write_page(
         *_full(every),
         "",
         *_by_model(servers),
-        ABOUT_REST.format(waits=int(waits.sum()), queues=int(queues.sum())),
+        ABOUT_REST.format(**left_out),
     ]
     PAGE.write_text("\n".join(lines), encoding="utf-8")
 
@@ -59,8 +60,10 @@ ABOUT_DECISIONS = """## Decisions
 
 Of the devices and numbers of them that one source measured for one model and one pair of lengths: the cheapest a token,
 by the price sheet, that holds a target of time a token, each with as many requests at once as it can take
-(interpolated). Right: the pick's own measured price is at most 5 % above the best. What limits it: many choices are as
-near to each other as the forecast is to them, so that 8 of 10 picks cost little more than the best.
+(interpolated). The price is of the tokens that were written in a second, the wait for the first one included. Right:
+the pick's own measured price is at most 5 % above the best. What limits it: many choices are as near to each other as
+the forecast is to them, so that 8 of 10 picks cost little more than the best. Most of the others are of Qwen3-235B on 4
+or 8 H100 with an early TensorRT-LLM, which gained less from the second four than others do.
 """
 ABOUT_REST = """## Rows that no score is of
 
@@ -206,6 +209,11 @@ def _decided(servers: Fitted) -> Iterator[str]:
             f"{_percent(card['naive_right'])} | {_percent(card['more'])} more than the best | "
             f"{_percent(card['sure'])} | {_percent(card['sure_right'])} |"
         )
+    yield ""
+    yield "| a model, left out | comparisons | right |"
+    yield "|---|--:|--:|"
+    for model, (number, right) in sorted(decisions(servers, "model")["of models"].items()):
+        yield f"| {model} | {number} | {_percent(right)} |"
 
 
 @dataclass(frozen=True)
@@ -217,11 +225,17 @@ class Choices:
     forecast: Mapping[Name, Sequence[Curve]]
     naive: Mapping[Name, Sequence[Curve]]
     sd: tuple[float, float]  # log spread that all share, and of each
+    model: str
 
     def prices(self, curves: Mapping[Name, Sequence[Curve]], target: float) -> dict[Name, float]:
         """Return the price of so many tokens of each that holds a target (log seconds)."""
         tokens = {name: max(_tokens(curve, target) for curve in its) for name, its in curves.items()}
         return {name: self.usd[name] / rate if rate else math.inf for name, rate in tokens.items()}
+
+    def pick(self, curves: Mapping[Name, Sequence[Curve]], target: float) -> Name:
+        """Return the cheapest that holds the target; where none does, the fastest."""
+        prices = self.prices(curves, target)
+        return min(prices, key=lambda name: (prices[name], min(float(curve[0][0]) for curve in curves[name])))
 
     def chance(self, pick: Name, target: float) -> float:
         """Return the share of draws in which the pick is within 5 % of the best."""
@@ -263,7 +277,8 @@ def all_choices(servers: Fitted, left_out: str) -> Iterator[Choices]:
         usd = {name: sheet[name[0]].market().usd_per_hour * name[1] for name in names}
         columns = {name: [np.array(sorted(rows)).T for rows in its.values()] for name, its in names.items()}
         curves = [{name: [(c[at], c[at + 3]) for c in its] for name, its in columns.items()} for at in (1, 2, 3)]
-        yield Choices(usd, *curves, spreads[kinds[question]])
+        of_model = np.array([row.model == question[1] for row in servers.rows])
+        yield Choices(usd, *curves, spreads[kinds[question]], _published_as(servers.rows, of_model))
 
 
 def _spreads(missed: np.ndarray, of_servers: np.ndarray) -> tuple[float, float]:
@@ -272,21 +287,23 @@ def _spreads(missed: np.ndarray, of_servers: np.ndarray) -> tuple[float, float]:
     return math.hypot(math.sqrt(spread_of(missed) ** 2 - rest**2), SHARED * rest), OWN * rest
 
 
-def decisions(servers: Fitted, left_out: str) -> dict[str, float]:
+def decisions(servers: Fitted, left_out: str) -> dict[str, Any]:
     """Return how often the device and number is picked that holds a target at the lowest price a token."""
-    found = []
+    found, models = [], []
     for choices in all_choices(servers, left_out):
         for target in np.log(TARGETS):
             measured = choices.prices(choices.measured, target)
             if sum(math.isfinite(price) for price in measured.values()) < LEAST_CHOICES:
                 continue
-            forecast, naive = choices.prices(choices.forecast, target), choices.prices(choices.naive, target)
-            pick, by_rule = (min(prices, key=lambda name, its=prices: its[name]) for prices in (forecast, naive))
+            pick, by_rule = choices.pick(choices.forecast, target), choices.pick(choices.naive, target)
             best = min(measured.values())
             found.append((measured[pick] / best, measured[by_rule] / best, choices.chance(pick, target)))
+            models.append(choices.model)
     pick_price, rule_price, chance = np.array(found).T
-    sure = chance >= SURE
+    sure, right = chance >= SURE, pick_price <= SAME
+    known = np.array(models)
     return {
+        "of models": {model: (int((known == model).sum()), float(right[known == model].mean())) for model in models},
         "comparisons": len(found),
         "right": float(np.mean(pick_price <= SAME)),
         "naive_right": float(np.mean(rule_price <= SAME)),

@@ -16,17 +16,19 @@ MAX_NAMES = 6
 MIN_WIDTH = 60
 SENTENCES = {
     "title_request": "{model} · predictions · answered in {ttft}",
+    "title_made": "{model} · answered in {ttft}",
     "title": "{model} · {weights} on {engine} · {prompt} tokens in, {answer} out · first ≤ {ttft}, next ≤ {tpot}",
-    "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a million {unit}s{at}; {sure} to hold {targets}.",
+    "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a {many} {unit}s{at}; {sure} to hold {targets}.",
     "here": "Use this machine: {rate} tokens a second, USD {usd} an hour of electricity; {sure} to hold {targets}.",
     "here_request": "Use this machine: USD {usd} an hour of electricity; {sure} to hold {targets}.",
-    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million {unit}s{at}; {sure} to "
+    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a {many} {unit}s{at}; {sure} to "
     "hold {targets}.",
     "unpriced": "Use {name}{servers}: no price is known (--price {price}); {sure} to hold {targets}.",
     "servers": " ({count} servers of {each})",
     "at": " at {rps} requests a second",
     "at_one": " at 1 request a second",
     "at_full": " when full",
+    "at_work": " one after the other",
     "sure": "{share} sure",
     "likely": "only {share} sure",
     "targets": "{ttft} and {tpot}",
@@ -60,6 +62,9 @@ SENTENCES = {
     "when_full": "at the most requests in time",
     "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
     "{most}. USD/M: for a million requests, at this load and at the most that is in time.",
+    "columns_made": "GB: all parts in 16 bits. requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 "
+    "cases. USD/1000: for a thousand {unit}s, at this load and one after the other.",
+    "source_made": "Forecast of diffusers in 16 bits without a compiler, one after the other: nobody measured yours.",
     "source_request": "Requests that wait go together, as TensorFlow Serving and Triton batch them. Not included: the "
     "network, and decoding inputs.",
     "source": "Forecast of {engines} with a queue of requests: nobody measured yours. Prices: median of providers.",
@@ -77,6 +82,7 @@ HEAD = (
     "device", "GB: weights + cache", "at once", "context", "tok/s", "requests/s", "USD/h", "USD/M", "full", "sure",
 )  # fmt: skip
 REQUEST_HEAD = {"GB: weights + cache": "GB", "tok/s": "alone"}  # of predictions
+MADE_HEAD = {"USD/M": "USD/1000"}
 OF_TOKENS = (2, 3)  # columns that predictions lack
 LONGEST = (3,)  # columns that are shown where they are asked for
 FULL = 8  # the same as the one before where no load is given
@@ -97,7 +103,7 @@ def share_words(share: float) -> str:
 
 def targets(load: Load) -> str:
     """Return the times that must hold."""
-    if load.unit == "request":
+    if load.unit != "token":
         return time_words(load.ttft)
     return say("targets", ttft=time_words(load.ttft), tpot=time_words(load.tpot))
 
@@ -105,8 +111,8 @@ def targets(load: Load) -> str:
 def title(answer: Serving) -> str:
     """Return what was asked."""
     load, name = answer.load, answer.model.rpartition("/")[2]
-    if load.unit == "request":
-        return say("title_request", model=name, ttft=time_words(load.ttft))
+    if load.unit != "token":
+        return say("title_made" if load.made else "title_request", model=name, ttft=time_words(load.ttft))
     return say(
         "title", model=name, weights=format_of(answer), engine=engine_of(answer), prompt=number(load.prompt),
         answer=number(load.answer), ttft=time_words(load.ttft), tpot=time_words(load.tpot),
@@ -142,10 +148,17 @@ def _api(answer: Serving) -> str:
     return say("api", usd=_usd(api.usd_per_hour), rps=number(rps), own=_usd(own), from_load=pays)
 
 
+def _at(load: Load) -> str:
+    """Return the load that a price is of."""
+    if load.rps is None:
+        return say("at_work" if load.made else "at_full")
+    return say("at_one" if number(load.rps) == "1" else "at", rps=number(load.rps))
+
+
 def _own(answer: Serving, pick: Option) -> str:
-    server, rps = pick.server, answer.load.rps
+    server = pick.server
     bought = server.price is not None and server.price.bought_usd is not None
-    of_here = "here_request" if answer.load.unit == "request" else "here"
+    of_here = "here_request" if answer.load.unit != "token" else "here"
     each = f"{server.count}" if server.count > 1 else "one"
     return say(
         of_here if server.here else "unpriced" if server.price is None else "buy" if bought else "rent",
@@ -153,10 +166,11 @@ def _own(answer: Serving, pick: Option) -> str:
         name=pick.name if pick.name != server.device else f"{article(server.device)} {server.device}",
         servers=say("servers", count=pick.servers, each=each) if pick.servers > 1 else "",
         usd=_usd(pick.usd_per_hour),
-        million=_usd(pick.usd_million),
+        million=_usd(_for_many(answer.load, pick.usd_million)),
+        many="thousand" if answer.load.made else "million",
         unit=answer.load.unit,
         rate=two(server.one_user[1]),
-        at=say("at_full") if rps is None else say("at_one" if number(rps) == "1" else "at", rps=number(rps)),
+        at=_at(answer.load),
         sure=_sure(pick),
         targets=targets(answer.load),
     )
@@ -172,7 +186,7 @@ def nothing(answer: Serving) -> str:
 
 def _nothing(answer: Serving) -> str:
     near, load = answer.nearest, answer.load
-    if near is not None and load.unit == "request":
+    if near is not None and load.unit != "token":
         alone = near.server.first_token
         return (
             f"{answer.model}: nothing surely answers in {targets(load)}; nearest is {near.name}, {time_words(alone)} "
@@ -226,7 +240,7 @@ def lines(answer: Serving) -> list[str]:
     if server.safe:
         it = say("it" if pick.servers == 1 else "each")
         alone = time_words(server.first_token)
-        one = "one_request" if load.unit == "request" else "one"
+        one = "one_request" if load.unit != "token" else "one"
         found.append(say(one, it=it, rps=two(server.safe), rate=two(server.one_user[1]), time=alone))
     if (price := server.price) is not None and price.providers > 1:
         each, lowest = usd_words(price.usd / server.count), usd_words(price.lowest)
@@ -265,6 +279,11 @@ def _usd(usd: float | None) -> str:
     return "–" if usd is None else usd_words(usd)
 
 
+def _for_many(load: Load, million: float | None) -> float | None:
+    """USD for a million, or for a thousand images."""
+    return million / 1000 if million is not None and load.made else million
+
+
 def shown(answer: Serving, everything: bool = False) -> list[Option]:
     """Return the options of the table: one a device, without those that are too small or never in time."""
     if everything:
@@ -296,15 +315,16 @@ def folded(answer: Serving, everything: bool = False) -> list[str]:
 def cells(answer: Serving, everything: bool = False) -> list[tuple[bool, list[str]]]:
     """Return a row of texts in the columns of HEAD, and whether it is the pick."""
     usual = format_of(answer)
-    return [(option is answer.pick, _cells(option, usual)) for option in shown(answer, everything)]
+    return [(option is answer.pick, _cells(option, usual, answer.load)) for option in shown(answer, everything)]
 
 
-def _cells(option: Option, usual: str) -> list[str]:
+def _cells(option: Option, usual: str, load: Load) -> list[str]:
     server, price = option.server, option.server.price
     weights, cache = (max(server.memory.get(part, 0.0), 0.0) for part in ("weights", "cache"))
     parts = f"{_gb(weights)} + {_gb(cache)}" if server.fits else f"no: {_gb(weights)}"
     alone = two(server.one_user[1])
     if not server.one_user[1]:  # of predictions
+        weights += server.memory.get("values", 0.0)
         parts, alone = (_gb(weights) if server.fits else f"no: {_gb(weights)}"), time_words(server.first_token)
     low, middle, high = (option.servers * server.quantile(share) for share in (0.1, 0.5, 0.9))
     hour = _usd(option.usd_per_hour)
@@ -320,8 +340,8 @@ def _cells(option: Option, usual: str) -> list[str]:
         alone if server.fits else "–",
         f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
         hour,
-        _usd(option.usd_million) if often else "–",
-        _usd(option.usd_million_full) if often else "–",
+        _usd(_for_many(load, option.usd_million)) if often else "–",
+        _usd(_for_many(load, option.usd_million_full)) if often else "–",
         "–" if option.sure is None else share_words(option.sure),
     ]
 
@@ -341,9 +361,10 @@ def text(answer: Serving, width: int = 100, everything: bool = False, longest: b
 def notes(answer: Serving, everything: bool = False) -> list[str]:
     """Return what is below the table: what it leaves out, what its columns are, and what it is a forecast of."""
     rows = shown(answer, everything)
-    if answer.load.unit == "request":
-        most = max((option.server.max_requests for option in rows), default=1)
-        known = [*folded(answer, everything), say("columns_request", most=most), say("source_request")]
+    if answer.load.unit != "token":
+        most, made = max((option.server.max_requests for option in rows), default=1), answer.load.made
+        columns = say("columns_made", unit=answer.load.unit) if made else say("columns_request", most=most)
+        known = [*folded(answer, everything), columns, say("source_made" if made else "source_request")]
         if engine := next((option.server.engine.partition(",")[0] for option in rows if option.server.here), None):
             known.append(say("here_engine", engine=ENGINES.get(engine, engine)))
     else:
@@ -351,7 +372,7 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
         when = say("when_full" if answer.load.rps is None else "when")
         known = [*folded(answer, everything), say("columns", when=when), say("source", engines=joined(engines))]
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
-        sentence = "untested_request" if answer.load.unit == "request" else "untested"
+        sentence = "untested_request" if answer.load.unit != "token" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))
     from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
     return [*known, say("here_rate")] if from_rate else known
@@ -361,7 +382,7 @@ def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list
     rows = [["  " + name if place == 0 else name for place, name in enumerate(head(answer))]]
     rows += [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in cells(answer, everything)]
     hidden = (*(() if longest else LONGEST), *((FULL,) if answer.load.rps is None else ()))
-    hidden += OF_TOKENS if answer.load.unit == "request" else ()
+    hidden += OF_TOKENS if answer.load.unit != "token" else ()
     kept = [place for place in range(len(HEAD)) if place not in hidden]
     for left_out in (None, *LEAVE_OUT):
         kept = [place for place in kept if place != left_out]
@@ -373,7 +394,8 @@ def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list
 
 def head(answer: Serving) -> list[str]:
     """Return the names of the columns."""
-    return [REQUEST_HEAD.get(name, name) if answer.load.unit == "request" else name for name in HEAD]
+    others = REQUEST_HEAD | (MADE_HEAD if answer.load.made else {})
+    return [others.get(name, name) if answer.load.unit != "token" else name for name in HEAD]
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

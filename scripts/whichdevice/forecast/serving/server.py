@@ -49,6 +49,7 @@ CLASSES = (
 )  # fmt: skip
 MEMORY = ("weights", "experts", "slices", "cache", "activations")
 SLICE = 128  # columns of an expert's matrix: what a narrow part of it takes beside its own bytes
+UNEVEN = 0.5  # of what the busiest of several devices would have more than the mean, were experts drawn evenly
 GENERATIONS = (  # by compute capability
     ("10.", "Blackwell"),
     ("12.", "Blackwell RTX"),
@@ -251,6 +252,8 @@ class Server:
         touched = model.experts_touched(tokens) if model.experts else none
         whole = self._on_the_busiest(touched) if self.split_experts else touched  # that one device reads, or a part of
         narrow = whole * model.expert_layers * model.matrices * model.hidden * SLICE * kept.bits / 8
+        if self.split_experts:
+            narrow = 0.0 * narrow
         whole_layers = model.layers - model.windowed_layers - model.state_layers
         window = model.window or 0
         read = whole_layers * context + model.windowed_layers * np.minimum(context, requests * window)
@@ -290,7 +293,7 @@ class Server:
         own = self.model.experts / self.parts
         share = touched / max(self.model.experts, 1)
         spread = np.sqrt(2 * math.log(self.parts) * own * share * (1 - share)) if self.parts > 1 else 0.0
-        return np.minimum(own, own * share + spread)
+        return np.minimum(own, own * share + UNEVEN * spread)
 
 
 def paces(name: str, server: Server) -> tuple[str, ...]:
