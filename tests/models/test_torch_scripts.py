@@ -104,6 +104,16 @@ for frame in range(2000):
     (net(states) - actions).pow(2).mean().backward()
     optimizer.step()
 """
+IN_LOOP = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch in range(3):
+    for (x,) in DataLoader(TensorDataset(torch.zeros(640, 4)), 64, shuffle=True):
+        net(x).mean().backward()
+        optimizer.step()
+"""
 DRAWS = """
 import random
 import numpy
@@ -206,6 +216,13 @@ def test_an_evaluation_before_the_training_is_not_computed(tmp_path):
 def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
     (tmp_path / "train.py").write_text(COLLECTS, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
+
+
+@pytest.mark.slow
+def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
+    (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.examples, found.epochs) == (640, 3) and found.pipeline
 
 
 @pytest.mark.slow

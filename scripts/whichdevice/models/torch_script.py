@@ -124,13 +124,14 @@ class Watching(Watcher):
         hooks = [*self._tape.hooks(self._step), register_module_parameter_registration_hook(self._weight)]
         for hook in hooks:
             self.replacements.callback(hook.remove)
-        self.replace(DataLoader, "__iter__", partialmethod(self._load, DataLoader.__iter__))
+        begin = DataLoader.__iter__
+        self.replace(DataLoader, "__iter__", lambda loader: begin(self._noted(loader)))
         self._tape.__enter__()
 
-    def _load(self, loader: Any, begin: Callable[[Any], Any]) -> Any:
-        """A loader begins to give batches."""
+    def _noted(self, loader: Any) -> Any:
+        """A loader that begins to give batches."""
         self._loaders[loader.batch_size] = loader
-        return begin(loader)
+        return loader
 
     def detach(self) -> None:
         """Give everything back."""
