@@ -45,6 +45,12 @@ def test_an_effective_batch_is_taken_in_passes_that_divide_it(batch: int, expect
     assert expected in line(answer(replace(ROW, passes=SIZES), wants=Wants(effective_batch=batch)))
 
 
+def test_several_devices_share_a_batch() -> None:
+    two = replace(ROW, devices=2, pass_batch=8, passes=SIZES)
+    assert line(answer(two)).startswith("Run it as: batch 256, bfloat16") and "up to 1,024 fit" in line(answer(two))
+    assert "batch 256 × 12, bfloat16" in line(answer(two, wants=Wants(effective_batch=3072)))
+
+
 def test_no_batch_is_larger_than_the_data() -> None:
     assert "batch 100, bfloat16, no checkpointing: 0.53 times" in line(answer(replace(ROW, passes=SIZES), data=100))
     assert "batch 16, bfloat16, no checkpointing; up to" in line(answer(replace(ROW, passes=SIZES), data=10))
