@@ -39,7 +39,13 @@ def test_the_smallest_batch_that_is_as_fast_as_any() -> None:
 
 @pytest.mark.parametrize(
     ("batch", "expected"),
-    [(64, "batch 64, bfloat16"), (1024, "batch 128 × 8, bfloat16"), (48, "batch 48, bfloat16"), (687, "batch 229 × 3")],
+    [
+        (64, "batch 64, bfloat16"),
+        (1024, "batch 128 × 8, bfloat16"),
+        (48, "batch 48, bfloat16"),
+        (687, "batch 229 × 3"),
+        (10**12, "batch 128 × 7,812,500,000"),
+    ],
 )
 def test_an_effective_batch_is_taken_in_passes_that_divide_it(batch: int, expected: str) -> None:
     assert expected in line(answer(replace(ROW, passes=SIZES), wants=Wants(effective_batch=batch)))
