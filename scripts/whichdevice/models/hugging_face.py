@@ -119,7 +119,8 @@ class Configuration:
         maker = getattr(transformers, f"AutoModelFor{self.task}")
         try:
             made = maker.from_config(config, attn_implementation="sdpa")
-            made.set_attn_implementation("causal")
+            if not hasattr(config, "index_topk"):  # an index of the tokens that are looked at reads the mask itself
+                made.set_attn_implementation("causal")
             return made
         except ValueError:
             return maker.from_config(config, attn_implementation="eager")
