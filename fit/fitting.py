@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fit.residuals import TURNS, Columns, fit
+from fit.robust import Point, robust_logs
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
 from whichdevice.forecast.time_model import (
@@ -358,18 +359,15 @@ def fit_factors(
     logs = centre.copy() if start is None else np.log(start)
     used = part.at_peaks > 0
     flat = np.nonzero(used)[0] * len(names) + part.pace[used]
-    for _ in range(40 if start is None else 8):  # Gauss-Newton; a robust weight is one of the step before
+
+    def at(logs: np.ndarray) -> Point:
         parts = part.seconds(np.exp(logs))
         seconds = parts.sum(axis=1)
         slope = parts / seconds[:, None]
         slope += np.bincount(flat, slope[used], slope.size).reshape(slope.shape)
-        misses = np.log(seconds) - part.measured
-        trust = weight / np.sqrt(1 + (misses / ROBUST) ** 2)
-        square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
-        step = np.linalg.solve(square, slope.T @ (trust * misses) + hold * (logs - centre))
-        logs = logs - np.clip(step, -0.7, 0.7)
-        if np.abs(step).max() < 1e-4:
-            break
+        return np.log(seconds), slope
+
+    logs = robust_logs(at, part.measured, weight, ROBUST, hold, centre, logs, 40 if start is None else 8)
     timed = design.paces(chosen)
     known = class_clocks(design, np.exp(logs), timed)
     for place in map(int, np.flatnonzero((design.classes != "") & ~timed & ~np.isin(names, list(clocks)))):

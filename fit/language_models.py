@@ -142,14 +142,7 @@ def traced(path: Path = DIGESTS) -> Iterator[tuple[Published, Trace]]:
 def read_digests(path: Path = DIGESTS) -> Mapping[str, Trace]:
     """The committed traces by program."""
     programs = json.loads(path.read_text(encoding="utf-8"))["programs"] if path.is_file() else {}
-    return {
-        name: Trace.from_dict(
-            digest
-            | {"work": _spread(digest["work"])}
-            | {"fused": _spread(digest.get("fused", digest["work"]), "torch.compile")}
-        )
-        for name, digest in programs.items()
-    }
+    return {name: unpacked(digest) for name, digest in programs.items()}
 
 
 def write_digests(path: Path = DIGESTS) -> None:
@@ -160,12 +153,18 @@ def write_digests(path: Path = DIGESTS) -> None:
     for name, line in wanted.items():
         if name not in known:
             known[name] = line.trace()
-    packed = {name: _packed(known[name], name in compiled) for name in sorted(wanted)}
-    rows = (f'  "{name}": {json.dumps(digest, separators=(",", ":"))}' for name, digest in packed.items())
+    digests = {name: packed(known[name], name in compiled) for name in sorted(wanted)}
+    rows = (f'  "{name}": {json.dumps(digest, separators=(",", ":"))}' for name, digest in digests.items())
     path.write_text('{\n "programs": {\n' + ",\n".join(rows) + "\n }\n}\n", encoding="utf-8")
 
 
-def _packed(trace: Trace, compiled: bool) -> dict[str, Any]:
+def unpacked(digest: Mapping[str, Any]) -> Trace:
+    """The trace that `packed` wrote; where it has no compiled step, the other one stands for it."""
+    work, fused = digest["work"], digest.get("fused", digest["work"])
+    return Trace.from_dict({**digest, "work": _spread(work), "fused": _spread(fused, "torch.compile")})
+
+
+def packed(trace: Trace, compiled: bool = False) -> dict[str, Any]:
     """A trace as numbers of few digits; with the step by torch.compile where it is `compiled`."""
     works = {"work": trace.work} | ({"fused": trace.fused} if compiled else {})
     items = {

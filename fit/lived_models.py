@@ -595,13 +595,13 @@ class Yolo(nn.Module):
         super().__init__()
         depth, width = YOLO[size]
         a, b, c, d, e = (int(width * channels) for channels in (64, 128, 256, 512, 1024))
-        some, more, most = (max(round(blocks * depth), 1) for blocks in (3, 6, 9))
-        self.first = nn.Sequential(Conv(3, a, 6, 2), Conv(a, b, 3, 2), C3(b, b, some), Conv(b, c, 3, 2), C3(c, c, more))
-        self.second = nn.Sequential(Conv(c, d, 3, 2), C3(d, d, most))
-        self.third = nn.Sequential(Conv(d, e, 3, 2), C3(e, e, some))
+        three, six, nine = (max(round(blocks * depth), 1) for blocks in (3, 6, 9))
+        self.first = nn.Sequential(Conv(3, a, 6, 2), Conv(a, b, 3, 2), C3(b, b, three), Conv(b, c, 3, 2), C3(c, c, six))
+        self.second = nn.Sequential(Conv(c, d, 3, 2), C3(d, d, nine))
+        self.third = nn.Sequential(Conv(d, e, 3, 2), C3(e, e, three))
         self.pool = nn.ModuleList([Conv(e, e // 2), Conv(2 * e, e)])
-        self.up = nn.ModuleList([Conv(e, d), C3(e, d, some, False), Conv(d, c), C3(d, c, some, False)])
-        self.down = nn.ModuleList([Conv(c, c, 3, 2), C3(d, d, some, False), Conv(d, d, 3, 2), C3(e, e, some, False)])
+        self.up = nn.ModuleList([Conv(e, d), C3(e, d, three, False), Conv(d, c), C3(d, c, three, False)])
+        self.down = nn.ModuleList([Conv(c, c, 3, 2), C3(d, d, three, False), Conv(d, d, 3, 2), C3(e, e, three, False)])
         self.heads = nn.ModuleList([nn.Conv2d(channels, 255, 1) for channels in (c, d, e)])
 
     def forward(self, x: Tensor) -> Tensor:
@@ -684,9 +684,9 @@ def _nerf(size: tuple[int, ...], fine: str) -> Lived:
                 return total
             sums = torch.cumsum((weights + 1e-5) / (weights + 1e-5).sum(1, keepdim=True), 1).detach()
             places = torch.searchsorted(sums, torch.rand(len(origins), int(fine) - size[0])).clamp(max=size[0] - 1)
-            more, _ = torch.sort(torch.cat([depths, torch.gather(depths, 1, places)], 1), 1)
-            seen, densities = self.fine(origins[:, None] + views[:, None] * more[..., None], views)
-            return total + (self.rendered(seen, densities, more)[0] - origins).pow(2).mean()
+            deeper, _ = torch.sort(torch.cat([depths, torch.gather(depths, 1, places)], 1), 1)
+            seen, densities = self.fine(origins[:, None] + views[:, None] * deeper[..., None], views)
+            return total + (self.rendered(seen, densities, deeper)[0] - origins).pow(2).mean()
 
     return Lived(Rays, lambda n: (torch.zeros(n, 3), torch.zeros(n, 3)), lambda module, rays: module(*rays))
 
@@ -859,8 +859,8 @@ def _sdxl(size: tuple[int, ...]) -> Lived:
 
         def forward(self, x: Tensor, words: Tensor) -> Tensor:
             seen = torch.cat([encoder(words)[0] for encoder in self.texts], -1)
-            more = {"text_embeds": seen[:, 0, :1280], "time_ids": torch.zeros(len(x), 6)}
-            noise = self.unet(x, labels(len(x)), encoder_hidden_states=seen, added_cond_kwargs=more).sample
+            added = {"text_embeds": seen[:, 0, :1280], "time_ids": torch.zeros(len(x), 6)}
+            noise = self.unet(x, labels(len(x)), encoder_hidden_states=seen, added_cond_kwargs=added).sample
             return functional.mse_loss(noise.float(), x.float())
 
     shape = (size[0] // 8,)

@@ -255,7 +255,8 @@ def forecast_step(
     parts = seconds_by_class(work, peaks, fitted["factors"])
     seconds = sum(parts.values())
     family = family_of(work, mode)
-    residuals = residual(fitted, family, peaks.chip, peaks.chip_class)
+    alone = {"widths": fitted["alone"]} if devices == 1 and "alone" in fitted else {}  # of one device (fit/tpu.py)
+    residuals = residual(fitted | alone, family, peaks.chip, peaks.chip_class)
     middle = seconds * math.exp(residuals.offset)
 
     def share(chosen: Callable[[str], bool]) -> float:

@@ -20,6 +20,8 @@ from whichdevice.forecast.work import Item, Work
 CARD = "A100 SXM 80GB"  # whose program is read: it has every number format that a TPU has
 SMALL_LOOPS = 256e6  # bytes that one run of a loop may move for its arrays to stay on the chip
 ON_CHIP = 30e6  # bytes of a kernel of which half leave the chip; of larger ones most do
+# The same of chips that have a memory besides, which cores share: Jouppi et al., "TPU v4", ISCA 2023 (CMEM).
+COMMON_MEMORY = {"TPU v4": 128 * 2**20}
 SPREAD = 0.3  # within so much of the memory a step may or may not fit
 # Of what a GPU's program holds for a while, the share that a TPU's does: it fuses more, and pads what loops keep.
 TEMPORARY, IN_LOOPS = 0.8, 1.25
@@ -40,21 +42,23 @@ NO_FORM = "{} has no TPU form"
 CAST = "float64 has no TPU form; cast the model and its data to float32"
 
 
-def of_program(work: Work) -> Work:
+def of_program(work: Work, device: str = "") -> Work:
     """The work of a step on a TPU from that of a GPU's program, its loops as loops."""
-    return replace(work, platform="tpu", software="xla of a GPU", items=tuple(map(_fused, work.items)))
+    return replace(work, platform="tpu", software="xla of a GPU", items=_fused(work, device))
 
 
-def of_trace(fused: Work) -> Work:
+def of_trace(fused: Work, device: str = "") -> Work:
     """The work of a PyTorch step on a TPU from its trace, with chains of kernels fused."""
-    return replace(fused, platform="tpu", software="PyTorch", items=tuple(map(_fused, fused.items)))
+    return replace(fused, platform="tpu", software="PyTorch", items=_fused(fused, device))
 
 
-def _fused(item: Item) -> Item:
-    """The item with the bytes that leave the chip."""
-    if item.kind == "collective":
-        return item
-    return replace(item, bytes=item.bytes * item.bytes / (item.bytes + ON_CHIP))
+def _fused(work: Work, device: str) -> tuple[Item, ...]:
+    """The items with the bytes that leave the chip."""
+    stays = COMMON_MEMORY.get(device, ON_CHIP)
+    return tuple(
+        item if item.kind == "collective" else replace(item, bytes=item.bytes * item.bytes / (item.bytes + stays))
+        for item in work.items
+    )
 
 
 def memory_needed(work: Work, lasting: float, temporary: float) -> float:

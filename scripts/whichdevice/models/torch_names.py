@@ -195,8 +195,8 @@ class Engine(Whole):
         return self.train_micro_batch_size_per_gpu() * self.gradient_accumulation_steps()
 
     def _number(self, name: str, otherwise: int = 1) -> int:
-        found = self._settings.get(name, otherwise)
-        return found if isinstance(found, int) else otherwise
+        number = self._settings.get(name, otherwise)
+        return number if isinstance(number, int) else otherwise
 
 
 class Accelerator(Silent):
