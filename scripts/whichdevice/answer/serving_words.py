@@ -76,6 +76,7 @@ SENTENCES = {
     "here_engine": "This machine is measured with {engine}.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
+    "without_made": "No published times of such chips: {names}.",
     "without": "No {weights} weights there: {names}.",
     "more": "Not shown: {names} (--all).",
     "here_row": "this machine",
@@ -309,7 +310,8 @@ def folded(answer: Serving, everything: bool = False) -> list[str]:
         reasons[reason].append(option.server.device)
     words = [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
     if answer.without:
-        words.append(say("without", weights=format_of(answer), names=joined(answer.without, MAX_NAMES)))
+        sentence = "without_made" if answer.load.made else "without"
+        words.append(say(sentence, weights=format_of(answer), names=joined(answer.without, MAX_NAMES)))
     return words
 
 
