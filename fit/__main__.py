@@ -14,7 +14,7 @@ import json
 import sys
 from typing import Any
 
-from fit import energy, language_models, lived, serving, test_set, tpu
+from fit import energy, language_models, lived, newer, serving, test_set, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -73,6 +73,7 @@ def main() -> None:
     tpu.main()
     serving.main()
     energy.main()
+    newer.write_page()
     lived.main()
     tested = test_set.as_forecasts(test_set.scored())
     decided = decisions({"models": found["models"], "model, chip and author": new}, tested)

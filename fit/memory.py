@@ -96,8 +96,8 @@ def page(cases: list[Case]) -> Iterator[str]:
         "*tight* may be either. A peak is of tensors alone. *Needs* has the pieces that the allocator keeps, and is "
         "what a verdict is made of. An answer is about the step, and says *fits* of the two GPUs too: LitGPT's ranks "
         "hold the whole model beside their share while they load (*does not load*). The four GPUs' published peak, "
-        "35.57 GB, is that of loading. What 4-bit layers take beyond the forecast grows with the vocabulary: probably "
-        "a copy of the written-out weights in a second number format."
+        "35.57 GB, is that of loading. 4-bit layers are LitGPT's with the bitsandbytes of 2023, which keeps a layer's "
+        "input and writes weights out in float16 first; an answer is about today's, which does neither."
     )
     yield ""
     yield "| step | device | published | peak by forecast | needs | of | verdict |"

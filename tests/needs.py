@@ -63,6 +63,7 @@ NEEDS = {
     "onnx runtime": with_pip("ONNX Runtime", "onnxruntime", "onnxruntime onnxscript tf2onnx"),
     "equinox": with_pip("Equinox", "equinox"),
     "accelerate": with_pip("Accelerate", "accelerate"),
+    "diffusers": with_pip("diffusers", "diffusers"),
     "lightning": with_pip("Lightning", "lightning"),
     "hub client": with_pip("the client of Hugging Face's hub", "huggingface_hub"),
     "scikit-learn": with_pip("scikit-learn", "sklearn", "scikit-learn"),

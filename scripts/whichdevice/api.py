@@ -397,7 +397,7 @@ def _write(
     name: str, framework: str, imported: str, identity: Sequence[str], held: Mapping[str, Any], parts: Sequence[str],
     batch: int, save: Callable[[Path], Any] | None = None,
 ) -> Path:  # fmt: skip
-    shapes = [f"{each.shape[1:]} {each.dtype}" for each in _arrays(held.get("data", ()))]
+    shapes = [f"{array.shape[1:]} {array.dtype}" for array in _arrays(held.get("data", ()))]
     key = hashlib.sha256("\n".join([*identity, *shapes, *parts, str(batch)]).encode()).hexdigest()[:16]
     file = CACHE / key / f"{re.sub(r'[^A-Za-z0-9_]|_[0-9]+$', '_', name).strip('_')}.py"
     for other in CACHE.glob("*/"):
@@ -407,8 +407,8 @@ def _write(
         os.utime(file.parent)
     else:
         file.parent.mkdir(parents=True, exist_ok=True)
-        for each, value in held.items():
-            (file.parent / f"{each}.pickle").write_bytes(_pickled(value))
+        for value_name, value in held.items():
+            (file.parent / f"{value_name}.pickle").write_bytes(_pickled(value))
         if save is not None:
             save(file.parent / "model.keras")
         head = MODEL_FILE.format(imported=imported, framework=framework, batch=batch, identity=key)

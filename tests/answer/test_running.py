@@ -39,10 +39,22 @@ def test_the_smallest_batch_that_is_as_fast_as_any() -> None:
 
 @pytest.mark.parametrize(
     ("batch", "expected"),
-    [(64, "batch 64, bfloat16"), (1024, "batch 128 × 8, bfloat16"), (48, "batch 48, bfloat16"), (687, "batch 229 × 3")],
+    [
+        (64, "batch 64, bfloat16"),
+        (1024, "batch 128 × 8, bfloat16"),
+        (48, "batch 48, bfloat16"),
+        (687, "batch 229 × 3"),
+        (10**12, "batch 128 × 7,812,500,000"),
+    ],
 )
 def test_an_effective_batch_is_taken_in_passes_that_divide_it(batch: int, expected: str) -> None:
     assert expected in line(answer(replace(ROW, passes=SIZES), wants=Wants(effective_batch=batch)))
+
+
+def test_several_devices_share_a_batch() -> None:
+    two = replace(ROW, devices=2, pass_batch=8, passes=SIZES)
+    assert line(answer(two)).startswith("Run it as: batch 256, bfloat16") and "up to 1,024 fit" in line(answer(two))
+    assert "batch 256 × 12, bfloat16" in line(answer(two, wants=Wants(effective_batch=3072)))
 
 
 def test_no_batch_is_larger_than_the_data() -> None:

@@ -15,7 +15,7 @@ def test_no_case_is_called_wrong_but_where_it_is_tight() -> None:
 
 def test_published_peaks_of_lora_with_and_without_4_bit_layers() -> None:
     errors = [abs(np.log(case.tensors_gb / case.peak_gb)) for case in CASES if case.peak_gb]
-    assert len(errors) >= 9 and np.median(errors) <= np.log(1.05) and max(errors) <= np.log(1.13)
+    assert len(errors) >= 9 and np.median(errors) <= np.log(1.03) and np.quantile(errors, 0.9) <= np.log(1.08)
 
 
 def test_a_step_that_fits_may_not_load_where_every_rank_holds_the_whole_model() -> None:

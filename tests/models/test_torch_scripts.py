@@ -70,10 +70,12 @@ import torch
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.dense = torch.nn.Linear(4, 2)
+        self.dense, self.count = torch.nn.Linear(4, 2), 0
     def forward(self, x):
         out = self.dense(x)
         assert type(out) is not torch.Tensor, "it is computed"
+        self.count += not self.training
+        assert self.count < 20, "the same shapes are evaluated again and again"
         return out
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
@@ -81,7 +83,7 @@ def loss():
     return net(torch.zeros(16, 4)).mean()
 net.eval()
 with torch.no_grad():
-    print("before:", loss().item())
+    print("before:", sum(loss().item() for _ in range(400)))
 net.train()
 for _ in range(30):
     loss().backward()
@@ -101,6 +103,16 @@ for frame in range(2000):
     states, actions = (torch.cat(part) for part in zip(*memory[-32:]))
     (net(states) - actions).pow(2).mean().backward()
     optimizer.step()
+"""
+IN_LOOP = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch in range(3):
+    for (x,) in DataLoader(TensorDataset(torch.zeros(640, 4)), 64, shuffle=True):
+        net(x).mean().backward()
+        optimizer.step()
 """
 DRAWS = """
 import random
@@ -204,6 +216,13 @@ def test_an_evaluation_before_the_training_is_not_computed(tmp_path):
 def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
     (tmp_path / "train.py").write_text(COLLECTS, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
+
+
+@pytest.mark.slow
+def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
+    (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.examples, found.epochs) == (640, 3) and found.pipeline
 
 
 @pytest.mark.slow

@@ -163,11 +163,16 @@ def _known_runs(answer: Answer, wanted: int | None, checkpointing: bool, workers
     if not passes:
         return
     known = np.array(sorted((one["batch"] * devices, one["batch"] * devices * one["time"]) for one in passes)).T
-    data = int(answer.amount.units / answer.amount.epochs * work.batch / work.units_per_step)  # examples
-    doubled = devices * 2 ** np.arange(np.log2(known[0][-1] / devices) + 1)
-    sizes = np.append(doubled, [known[0][-1], data]) if wanted is None else np.arange(devices, wanted + 1, devices)
-    usable = (sizes >= known[0][0]) & (sizes <= min(known[0][-1], wanted or max(data, work.batch)))
-    for size in map(int, sizes[usable & ((wanted or sizes) % sizes == 0)]):
+    least, most = known[0][0], known[0][-1]
+    if wanted is None:
+        data = answer.amount.units / answer.amount.epochs * work.batch / work.units_per_step  # examples
+        most = min(most, max(int(data), work.batch))
+        sizes = np.append(devices * 2 ** np.arange(np.log2(known[0][-1] / devices) + 1), most)
+    else:
+        small = np.arange(1, math.isqrt(wanted) + 1)
+        small = small[wanted % small == 0]
+        sizes = np.concatenate([small, wanted // small])
+    for size in map(int, sizes[(sizes % devices == 0) & (sizes >= least) & (sizes <= most)]):
         time = float(np.interp(size, *known)) / size
         yield Running(size, (wanted or size) // size, checkpointing, workers, time)
 

@@ -28,6 +28,7 @@ from whichdevice.answer.words import (
     turning_words,
     usd_of,
     why_words,
+    with_option,
 )
 from whichdevice.numbers import time_words, two, usd_words
 
@@ -202,10 +203,8 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
 
 
 def _hurried(answer: Answer, fastest: Option) -> str:
-    usd, turning = usd_of(fastest, interval=False), turning_words(answer, fastest)
-    return say(
-        "hurried", workload=answer.work.workload, device=fastest.device, time=time_of(fastest), usd=usd, more=turning
-    )
+    more = turning_words(answer, fastest)
+    return with_option("hurried", fastest, workload=answer.work.workload, time=time_of(fastest), more=more)
 
 
 def _trained(answers: Sequence[Answer]) -> list[Answer]:
@@ -236,7 +235,7 @@ def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
             return "–"
         if option.seconds is None:
             return "–" if option.ruled_out is None else why_words(option.ruled_out)
-        return say("brief", device=option.device, time=time_of(option, False), usd=usd_of(option, False))
+        return with_option("brief", option)
 
     rows = []
     for answer in _trained(answers):

@@ -189,6 +189,7 @@ SENTENCES = {
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
+    "no_tpu_rows": "No rows of TPUs: {reason}.",
     "feed_width": "To feed the {device}: width {width} → {setting} fills its matrix units, where products of it take "
     "{share} of the time: {time} times the time of as much work.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
@@ -490,6 +491,12 @@ def usd_of(option: Option, interval: bool = True) -> str:
     return ("about " if rough and option.usd >= 0.1 else "") + usd_words(option.usd) + ends
 
 
+def with_option(sentence: str, option: Option, **values: object) -> str:
+    """Return a sentence about an option: its device, time and price, without their intervals."""
+    time, usd = time_of(option, interval=False), usd_of(option, interval=False)
+    return say(sentence, **{"device": option.device, "time": time, "usd": usd, **values})
+
+
 def _why(answer: Answer) -> str:
     """Why this one, and how sure that is."""
     pick, by, choices = answer.pick, answer.by, answer.choices
@@ -617,8 +624,7 @@ def _fastest(answer: Answer) -> list[str]:
     fastest = facts.hurry(answer)
     if fastest is None:
         return []
-    usd = usd_of(fastest, interval=False)
-    return [say("fastest", device=fastest.device, time=time_of(fastest), usd=usd, more=turning_words(answer, fastest))]
+    return [with_option("fastest", fastest, time=time_of(fastest), more=turning_words(answer, fastest))]
 
 
 def turning_words(answer: Answer, fastest: Option) -> str:
@@ -638,11 +644,7 @@ def hour_words(usd: float) -> str:
 def _with_more_time(answer: Answer) -> list[str]:
     """A choice that is cheaper and ends after the deadline."""
     later = facts.more_time(answer)
-    if later is None:
-        return []
-    option, days = later
-    time, usd = time_of(option, interval=False), usd_of(option, interval=False)
-    return [say("more_time", device=option.device, time=time, usd=usd, days=days)]
+    return [] if later is None else [with_option("more_time", later[0], days=later[1])]
 
 
 def waiting(answer: Answer) -> str:
@@ -676,9 +678,7 @@ def _tight(answer: Answer) -> list[str]:
     if answer.pick is None or not answer.pick.row.memory_tight:
         return []
     other = facts.with_room(answer)
-    room = ""
-    if other is not None:
-        room = say("room", device=other.device, time=time_of(other, False), usd=usd_of(other, False))
+    room = "" if other is None else with_option("room", other)
     return [say("tight", memory=memory_of(answer.pick.row), room=room)]
 
 
@@ -826,7 +826,7 @@ def notes(answer: Answer) -> list[str]:
 
 def notes_without_command(answer: Answer) -> list[str]:
     """Return the same notes without a command to copy, whose line is never broken."""
-    passing = [*_hourly(answer), *_several(answer), *_spot_offer(answer), *_port_offer(answer), *_buying(answer)]
+    passing = [*_hourly(answer), *_several(answer), *_offers(answer), *_buying(answer)]
     return [*running_lines(answer), *memory_words(answer), *lasting_notes(answer), *passing]
 
 
@@ -835,7 +835,7 @@ def running_lines(answer: Answer) -> list[str]:
     run, pick = facts.running(answer), answer.pick
     if run is None or pick is None:
         return []
-    passes = say("running_passes", passes=run.passes) if run.passes > 1 else ""
+    passes = say("running_passes", passes=f"{run.passes:,}") if run.passes > 1 else ""
     light = say("checkpointing" if run.checkpointing else "no_checkpointing")
     workers = "" if run.workers is None else say("running_workers", workers=_workers(run.workers))
     faster = say("running_faster", time=f"{run.time:.2f}") if abs(run.time - 1) > NEAR else ""
@@ -899,18 +899,11 @@ def _several(answer: Answer) -> list[str]:
     return [say("several", counts=",".join(map(str, counts)))] if counts else []
 
 
-def _spot_offer(answer: Answer) -> list[str]:
-    best = facts.cheaper(answer, Reason.SPOT)
-    if best is None:
-        return []
-    return [say("spot_offer", device=best.row.card, time=time_of(best, False), usd=usd_of(best, False))]
-
-
-def _port_offer(answer: Answer) -> list[str]:
-    best = facts.cheaper(answer, Reason.PORT)
-    if best is None:
-        return []
-    return [say("port_offer", device=best.device, time=time_of(best, False), usd=usd_of(best, False))]
+def _offers(answer: Answer) -> list[str]:
+    """Return what would be cheaper as a spot machine, and after a port to other software."""
+    spot, port = facts.cheaper(answer, Reason.SPOT), facts.cheaper(answer, Reason.PORT)
+    offers = [] if spot is None else [with_option("spot_offer", spot, device=spot.row.card)]
+    return offers + ([] if port is None else [with_option("port_offer", port)])
 
 
 def settling_line(answer: Answer) -> list[str]:

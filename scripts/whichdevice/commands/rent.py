@@ -211,10 +211,10 @@ def price(sky: str | None, args: argparse.Namespace) -> tuple[float | None, str]
     if known := [usd for usd in offers if usd and usd > 0]:
         return min(known), f"lowest in SkyPilot's catalogue, {time.strftime('%Y-%m-%d')}"
     rows = hardware_rows()
-    named = [each for each in rows.values() if row in each.names] or [
-        each for each in rows.values() if row == each.skypilot
+    named = [sheet_row for sheet_row in rows.values() if row in sheet_row.names] or [
+        sheet_row for sheet_row in rows.values() if row == sheet_row.skypilot
     ]
-    offer = next((each.cheapest for each in named), None)
+    offer = next((sheet_row.cheapest for sheet_row in named), None)
     if offer is None:
         return None, f"neither SkyPilot nor config/prices.csv has one for {row}"
     return chips * offer.usd_per_hour, f"on demand, config/prices.csv: {offer.words}"

@@ -44,15 +44,18 @@ TUNING = (
     "gradient_checkpointing", "gradient_accumulation", "optimizer",
 )  # fmt: skip
 CLASSIFIERS = (
-    "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert",
+    "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert", "mpnet",
 )  # fmt: skip
 LAYERS = (
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers",
 )  # fmt: skip
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
-UNEQUAL = (
-    "first_k_dense_replace", "mlp_only_layers", "moe_layer_freq", "decoder_sparse_step", "hybrid_override_pattern",
-)  # fmt: skip
+# Fields by which layers are not equal, but for these values; a dense first layer is the same in a model of few.
+UNEQUAL = {
+    "first_k_dense_replace": (0, 1), "mlp_only_layers": ([],), "moe_layer_freq": (1,), "decoder_sparse_step": (1,),
+    "hybrid_override_pattern": (),
+}  # fmt: skip
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class Configuration:
     def layers(self) -> int | None:
         """How many equal layers it has; None where they are not equal, or it does not say."""
         counts = {int(self.fields[name]) for name in LAYERS if self.fields.get(name)}
-        return counts.pop() if len(counts) == 1 and not any(self.fields.get(name) for name in UNEQUAL) else None
+        unequal = any(name in self.fields and self.fields[name] not in known for name, known in UNEQUAL.items())
+        return counts.pop() if len(counts) == 1 and not unequal else None
 
     def number(self, *names: str) -> int:
         """The first of these fields that it has, else 0."""
@@ -290,7 +294,8 @@ class HubModel(TorchFile):
         heads = known.number("num_key_value_heads", "num_attention_heads", "n_head", "n_heads")
         whole = known.number("num_attention_heads", "n_head", "n_heads")
         width = known.number("hidden_size", "n_embd", "d_model")
-        if known.task != "CausalLM" or known.layers is None or not (heads and whole and width):
+        equal = known.task == "CausalLM" and known.layers is not None and not known.number(*EXPERTS)
+        if not equal or not (heads and whole and width):
             return None
         return 2.0 * 2 * known.layers * heads * (known.number("head_dim") or width // whole)
 

@@ -45,7 +45,7 @@ from whichdevice.numbers import number, two
 
 MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES, MAX_COPIED = 4, 2**27  # of the script's first batch, as data, and of how many bytes
-ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)\b")  # it runs without torchrun, too
+ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
@@ -87,6 +87,7 @@ class Watching(Watcher):
         self._stepped: list[torch.optim.Optimizer] = []
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
+        self._loaders: dict[int | None, Any] = {}  # that gave batches, the last one of each size
         self._environment: Environment | None = None  # that it collects frames of
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
@@ -123,7 +124,14 @@ class Watching(Watcher):
         hooks = [*self._tape.hooks(self._step), register_module_parameter_registration_hook(self._weight)]
         for hook in hooks:
             self.replacements.callback(hook.remove)
+        begin = DataLoader.__iter__
+        self.replace(DataLoader, "__iter__", lambda loader: begin(self._noted(loader)))
         self._tape.__enter__()
+
+    def _noted(self, loader: Any) -> Any:
+        """A loader that begins to give batches."""
+        self._loaders[loader.batch_size] = loader
+        return loader
 
     def detach(self) -> None:
         """Give everything back."""
@@ -211,7 +219,7 @@ class Watching(Watcher):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
         step.reads_values = self._tape.reads >= MANY_READS
         size = len(next(iter(batch.values())))
-        loader = _loader(stack.scopes, size)
+        loader = _loader([*stack.scopes, {"loader": self._loaders.get(size)}], size)
         batch, varied = self._at_mean(step, batch, loader)
         step.without_fakes()
         counts = self._sizes(stopped, step, batch, passes, loader)

@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
 from whichdevice.models.script_size import Stack
-from whichdevice.models.torch_fakes import READING, Fakes, is_fake, ones, replace_tensors
+from whichdevice.models.torch_fakes import READING, Evaluations, Fakes, is_fake, ones, replace_tensors
 from whichdevice.models.torch_names import on_cpu
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
@@ -80,6 +80,7 @@ class Tape(TorchFunctionMode):
         self._depth = 0  # of modules
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
+        self._evaluations = Evaluations()
         self._trained = set[int]()  # weights of optimisers that were there when a module was evaluated
         self._free_bytes = 0
         self.reads = 0  # of values by the host before a loss
@@ -93,7 +94,7 @@ class Tape(TorchFunctionMode):
             self._take(args[0])
             if self.fakes is not None:
                 return None
-        if name in READING and self.calls and self._depth == 0 and not self.losses:
+        if name in READING and self._training and self._depth == 0 and not self.losses:
             self.reads += 1
         if self.fakes is None:
             result = function(*args, **kwargs)
@@ -143,10 +144,11 @@ class Tape(TorchFunctionMode):
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
         if self._depth == 0 and self.fakes is not None and (weight := next(module.parameters(), None)) is not None:
-            self._training = self._training or (module.training and torch.is_grad_enabled())
+            if module.training and torch.is_grad_enabled() and not self._training:
+                self._training = True
+                self.first = type(module).__name__, Stack(self.path).line if self.path else None
+                self._evaluations.end()
             if self._training or (not module.training and self._is_trained(weight)):
-                if self.first is None:
-                    self.first = type(module).__name__, Stack(self.path).line if self.path else None
                 self._faking = True
                 self.fakes.mode.__enter__()
         self._depth += 1
@@ -163,6 +165,8 @@ class Tape(TorchFunctionMode):
         if self._depth == 0 and self._faking and self.fakes is not None:
             self._faking = False
             self.fakes.mode.__exit__(None, None, None)
+            if not self._training:
+                self._evaluations.add(module, (args, kwargs), output)
         self._record(module, args, kwargs, output)
 
     def hooks(self, step: Callable[..., None]) -> list[Any]:

@@ -67,17 +67,19 @@ def write_forecasts(forecasts: Iterable[Forecast]) -> pd.DataFrame:
 
 def timed_steps(path: Path) -> dict[str, tuple[list[TimedStep], dict[str, str]]]:
     """Return by device the steps of a table that were timed on it, each with its work, and versions of the software."""
-    found: dict[str, tuple[list[TimedStep], dict[str, str]]] = {}
-    for its in read_forecasts(read_table(path, COLUMNS)):
-        if not its.own_step_time or not its.record or its.devices != 1 or not Path(its.record).is_file():
+    timed: dict[str, tuple[list[TimedStep], dict[str, str]]] = {}
+    for forecast in read_forecasts(read_table(path, COLUMNS)):
+        if not forecast.own_step_time or forecast.devices != 1:
             continue
-        record = read_compiled(Path(its.record))
+        if not forecast.record or not Path(forecast.record).is_file():
+            continue
+        record = read_compiled(Path(forecast.record))
         if record.work is None or record.program_device is not None:
             continue
-        steps, _ = found.setdefault(its.device, ([], dict(record.versions)))
-        known = {name: getattr(its, name) for name in ("mode", "precision")}
-        steps.append(TimedStep(**known, batch=its.batch_size, seconds=its.own_step_time, work=record.work))
-    return found
+        steps, _ = timed.setdefault(forecast.device, ([], dict(record.versions)))
+        known = {name: getattr(forecast, name) for name in ("mode", "precision")}
+        steps.append(TimedStep(**known, batch=forecast.batch_size, seconds=forecast.own_step_time, work=record.work))
+    return timed
 
 
 def _as_row(forecast: Forecast) -> dict[str, Any]:

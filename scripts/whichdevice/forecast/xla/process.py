@@ -140,8 +140,8 @@ class _Compiling:
             """Send what a few of many equal layers show."""
             if self._drafts and (known := traced.draft(request, target)) is not None:
                 status, reason, facts, work = known
-                found = {"status": status, "reason": reason, "facts": facts.model_dump(mode="json")}
-                self._emit.part(number, {"draft": found | {"work": work.digest()}})
+                drafted = {"status": status, "reason": reason, "facts": facts.model_dump(mode="json")}
+                self._emit.part(number, {"draft": drafted | {"work": work.digest()}})
 
         traced = self._once(one_trace(request), "", lambda: Traced(one_trace(request), draft))
         status, reason, facts, work = traced.record(request, target)
