@@ -410,10 +410,14 @@ def page_parts(
     answer: Serving, chart: str, everything: bool = False, live: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return what the page of an answer shows, under its names; `chart`: its pictures, `live`: the facts."""
-    below, rows = notes(answer, everything), cells(answer, everything)
+    below, left_out = notes(answer, everything), OF_TOKENS if answer.load.unit != "token" else ()
+
+    def kept(row: Sequence[str]) -> list[str]:
+        return [text for place, text in enumerate(row) if place not in left_out]
+
     return {
-        "title": title(answer), "lines": lines(answer), "live": live, "chart": chart, "head": head(answer),
-        "cells": rows, "notes": below, "lasting": below,
+        "title": title(answer), "lines": lines(answer), "live": live, "chart": chart, "head": kept(head(answer)),
+        "cells": [(pick, kept(row)) for pick, row in cells(answer, everything)], "notes": below, "lasting": below,
     }  # fmt: skip
 
 
