@@ -180,9 +180,7 @@ def test_no_ratio_is_above_what_the_host_allows() -> None:
     slow = replace(slow, host_time=0.0)
     found = {option.device: option for option in answer(here(0.1), slow, fast).options}
     assert found["B"].ratio == pytest.approx(25, rel=0.05) and found["B"].host_decides and not found["B"].row.is_here
-    assert "The CPU limits B: a faster device changes nothing." in notes(
-        answer(here(0.1), slow, fast, free)
-    )
+    assert "The CPU limits B: a faster device changes nothing." in notes(answer(here(0.1), slow, fast, free))
     every = "The CPU limits all of them: a faster device changes nothing."
     assert every in notes(answer(here(0.1), fast, free))
 

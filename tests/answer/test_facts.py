@@ -184,9 +184,7 @@ def test_turning_points_are_what_an_hour_of_waiting_picks() -> None:
     before = found.pick.device
     for point in found.turning:
         printed = float(hour_words(point.hour_usd))
-        at, below = (
-            answer(*LADDER, wants=replace(LONG, hour_usd=price)) for price in (printed, point.hour_usd * 0.97)
-        )
+        at, below = (answer(*LADDER, wants=replace(LONG, hour_usd=price)) for price in (printed, point.hour_usd * 0.97))
         assert (at.pick.device, below.pick.device) == (point.device, before)
         before = point.device
     [line] = [line for line in lines(found) if line.startswith("Fastest: ")]

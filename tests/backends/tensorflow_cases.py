@@ -3,7 +3,6 @@
 test_tensorflow.py runs this file in a process that has that backend.
 """
 
-
 import numpy as np
 import pytest
 from backends.scenario import REQUEST, small_mnist_cnn, without_dropout

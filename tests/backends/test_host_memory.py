@@ -1,6 +1,5 @@
 """Huge pages are asked for where this project's own loop runs on a Linux CPU, and nowhere else."""
 
-
 import pytest
 from backends.scenario import REQUEST
 

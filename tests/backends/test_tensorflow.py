@@ -1,6 +1,5 @@
 """The TensorFlow backend: what Keras does on it is in tensorflow_cases.py, SavedModels are in saved_model_cases.py."""
 
-
 import pytest
 from backends.cases import run_cases
 from backends.scenario import REQUEST

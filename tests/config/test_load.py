@@ -159,8 +159,6 @@ def test_a_damaged_study_file_is_named(working_folder: Path) -> None:
         read_study(path)
 
 
-
-
 def test_a_missing_config_gets_the_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "full.yaml").write_text("study: full\n")
     with pytest.raises(StudyError, match=r"ful\.yaml: cannot be read: No such file.*did you mean .*full\.yaml\?"):

@@ -1,6 +1,5 @@
 """The reader of scheduled programs: what it finds, and that no text makes it crash or hang."""
 
-
 import pytest
 from forecast.small_programs import program, text
 

@@ -45,6 +45,7 @@ NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMe
 PartitionName={name} Nodes={name} Default={default} MaxTime=INFINITE State=UP
 """
 
+
 def slurm_files(folder: Path) -> None:
     """Write them all."""
     host, user = _host(), psutil.Process().username()

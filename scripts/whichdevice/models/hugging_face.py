@@ -51,7 +51,7 @@ LAYERS = (
 )  # fmt: skip
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
 # Fields by which layers are not equal, but for these values; a dense first layer is the same in a model of few.
-UNEQUAL = {
+UNEQUAL: Mapping[str, tuple[Any, ...]] = {
     "first_k_dense_replace": (0, 1), "mlp_only_layers": ([],), "moe_layer_freq": (1,), "decoder_sparse_step": (1,),
     "hybrid_override_pattern": (),
 }  # fmt: skip
@@ -294,10 +294,10 @@ class HubModel(TorchFile):
         heads = known.number("num_key_value_heads", "num_attention_heads", "n_head", "n_heads")
         whole = known.number("num_attention_heads", "n_head", "n_heads")
         width = known.number("hidden_size", "n_embd", "d_model")
-        equal = known.task == "CausalLM" and known.layers is not None and not known.number(*EXPERTS)
-        if not equal or not (heads and whole and width):
+        layers = known.layers if known.task == "CausalLM" and not known.number(*EXPERTS) else None
+        if layers is None or not (heads and whole and width):
             return None
-        return 2.0 * 2 * known.layers * heads * (known.number("head_dim") or width // whole)
+        return 2.0 * 2 * layers * heads * (known.number("head_dim") or width // whole)
 
     def made_module(self, *layers: int) -> Any:
         """The model, perhaps of fewer layers."""
