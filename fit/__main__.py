@@ -27,7 +27,15 @@ from fit.fitting import (
     write,
 )
 from fit.page import write_page
-from fit.validation import evaluations, fair_test, models_left_out, scorecard, steps_that_wait, widths
+from fit.validation import (
+    evaluations,
+    fair_test,
+    measured_chips,
+    models_left_out,
+    scorecard,
+    steps_that_wait,
+    widths,
+)
 from whichdevice.forecast.joint import SCORECARD
 from whichdevice.forecast.time_model import CONSTANTS
 from whichdevice.forecast.work import Work
@@ -60,6 +68,7 @@ def main() -> None:
     card = scorecard(found) | {"small steps": steps_that_wait(published, whole)}
     new = strangers(published, whole)
     card["fair test"] = fair_test(published, whole, models, new, "--blind" in sys.argv)
+    card["fair test"] |= measured_chips(published, models, found["a chip"])
     write(card, SCORECARD)
     tpu.main()
     serving.main()

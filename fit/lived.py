@@ -132,23 +132,23 @@ def trace(line: Lived) -> dict[str, Any]:
     options = {"SGD": {"momentum": 0.9}}.get(line.optimizer, {})
 
     def optimizer(module: Any) -> Any:
-        trained = [each for each in module.parameters() if each.requires_grad]
+        trained = [weight for weight in module.parameters() if weight.requires_grad]
         return getattr(torch.optim, line.optimizer)(trained, lr=0.1, **options)
 
     with sdpa_kernel(SDPBackend.MATH) if line.year < FUSED_ATTENTION else nullcontext():
-        found = trace_step(Step(model.build, model.batch, model.loss, optimizer, line.precision), line.batch)
-    works = {"eager": found.work, "fused": found.fused, "tpu": of_trace(found.fused)}
+        traced = trace_step(Step(model.build, model.batch, model.loss, optimizer, line.precision), line.batch)
+    works = {"eager": traced.work, "fused": traced.fused, "tpu": of_trace(traced.fused)}
     return {
-        "gradients": found.memory["gradients"],
-        "trained": found.trained,
-        "untested": list(found.work.untested),
+        "gradients": traced.memory["gradients"],
+        "trained": traced.trained,
+        "untested": list(traced.work.untested),
         line.work: sums(works[line.work]),
     }
 
 
 def write_traces(path: Path = TRACES) -> None:
     """Trace what is missing, and keep what is done after each."""
-    known = {name: dict(each) for name, each in read_traces(path).items()}
+    known = {name: dict(digest) for name, digest in read_traces(path).items()}
     for line in published():
         if not line.work or line.work in known.get(line.program, {}):
             continue
@@ -169,7 +169,8 @@ def keep_traces(known: Mapping[str, Any], path: Path = TRACES) -> None:
 
 def beside(path: Path = TRACES) -> list[Beside]:
     """Each report whose step is traced, with its clean forecast on its device."""
-    return [found for line in published() if (found := _beside(line, read_traces(path))) is not None]
+    reports = (_beside(line, read_traces(path)) for line in published())
+    return [report for report in reports if report is not None]
 
 
 def _beside(line: Lived, traces: Mapping[str, Any]) -> Beside | None:
@@ -217,13 +218,13 @@ def fitted(reports: Reports) -> np.ndarray:
     """
     logs, weight = reports.lived - reports.clean, reports.weight / reports.weight.sum()
     held = np.diag([0.0] + [HELD] * (reports.shows.shape[1] - 1))
-    found, misses = np.zeros(reports.shows.shape[1]), np.ones(len(logs))
+    constants, misses = np.zeros(reports.shows.shape[1]), np.ones(len(logs))
     for _ in range(TURNS):
         trust = weight / np.maximum(np.abs(misses), NEAR)
         weighted = reports.shows.T * trust
-        found = np.linalg.solve(weighted @ reports.shows + held, weighted @ logs)
-        misses = logs - reports.shows @ found
-    return np.asarray(found)
+        constants = np.linalg.solve(weighted @ reports.shows + held, weighted @ logs)
+        misses = logs - reports.shows @ constants
+    return np.asarray(constants)
 
 
 def quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
@@ -254,11 +255,11 @@ class LeftOut:
         """Forecast each source's rows by a model of the others."""
         logs, stated = np.zeros(len(reports.rows)), np.zeros(len(reports.rows))
         for group in sorted(set(reports.groups)):
-            own = reports.groups == group
-            others = reports.chosen(~own)
+            left = reports.groups == group
+            others = reports.chosen(~left)
             forecast = model(others)
-            logs[own] = (reports.lived - forecast(reports))[own]
-            stated[own] = spread(others.lived - forecast(others), others.weight)
+            logs[left] = (reports.lived - forecast(reports))[left]
+            stated[left] = spread(others.lived - forecast(others), others.weight)
         return cls(reports, logs, stated)
 
     def score(self) -> dict[str, float]:
@@ -298,21 +299,21 @@ MODELS: Mapping[str, Model] = {
 def main() -> None:
     """Fit, test, and write the constants and the page."""
     reports = Reports(beside())
-    found = {name: LeftOut.of(reports, model) for name, model in MODELS.items()}
+    scores = {name: LeftOut.of(reports, model) for name, model in MODELS.items()}
     constants = fitted(reports)
-    sd = spread(next(iter(found.values())).logs, reports.weight)
+    sd = spread(next(iter(scores.values())).logs, reports.weight)
     numbers = math.exp(constants[0]), constants[1], math.exp(constants[2]), sd
     factor, kernel, reads, log_sd = (float(f"{value:.4g}") for value in numbers)
     habits = Habits(factor, kernel, reads, log_sd, len(reports.rows), len(set(reports.groups)))
     HABITS.write_text(json.dumps(habits.to_dict(), indent=1) + "\n", encoding="utf-8")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    generated = "\n".join(_page(reports, found, habits))
+    generated = "\n".join(_page(reports, scores, habits))
     PAGE.write_text(f"{before}{BEGIN}\n\n{generated}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
-    for name, its in found.items():
-        print(name, its.score())
+    for name, left_out in scores.items():
+        print(name, left_out.score())
 
 
-def _page(reports: Reports, found: Mapping[str, LeftOut], habits: Habits) -> Iterator[str]:
+def _page(reports: Reports, scores: Mapping[str, LeftOut], habits: Habits) -> Iterator[str]:
     lines, groups = published(), sorted(set(reports.groups), key=str.lower)
     yield f"{len(lines)} reports of {len({line.group for line in lines})} sources. Of {len(reports.rows)} of them, of "
     yield f"{len(groups)} sources, the step is traced, and forecast on its device in its number format."
@@ -325,15 +326,15 @@ def _page(reports: Reports, found: Mapping[str, LeftOut], habits: Habits) -> Ite
         "| each source left out | median error | inside the stated 80 % | stated interval |",
         "|---|--:|--:|--:|",
     )
-    for name, its in found.items():
-        score = its.score()
+    for name, left_out in scores.items():
+        score = left_out.score()
         yield f"| {name} | {100 * score['median']:.0f} % | {100 * score['held']:.0f} % | × / ÷ {score['stated']:.2f} |"
     yield from ("", "| source | reports | lived / clean | lived / forecast, left out |", "|---|--:|--:|--:|")
-    best = next(iter(found.values()))
+    best = next(iter(scores.values()))
     for group in groups:
-        own = reports.groups == group
-        clean, forecast = (math.exp(np.median(each[own])) for each in (reports.lived - reports.clean, best.logs))
-        yield f"| {group} | {own.sum()} | {clean:.2f} | {forecast:.2f} |"
+        rows = reports.groups == group
+        clean, forecast = (math.exp(np.median(logs[rows])) for logs in (reports.lived - reports.clean, best.logs))
+        yield f"| {group} | {rows.sum()} | {clean:.2f} | {forecast:.2f} |"
     yield from (
         "",
         "| report | where | model | batch | device | lived step | clean step |",

@@ -253,8 +253,8 @@ class Averaged(nn.Module):
     def follow(self) -> None:
         """Move the teacher."""
         with torch.no_grad():
-            for own, other in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
-                own.mul_(0.99).add_(other, alpha=0.01)
+            for average, weight in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
+                average.mul_(0.99).add_(weight, alpha=0.01)
 
 
 def _moco(size: tuple[int, ...]) -> Lived:
@@ -289,8 +289,8 @@ def _swav(size: tuple[int, ...]) -> Lived:
             self.head, self.prototypes = _mlp(2048, 2048, 128), nn.Linear(128, 3000, bias=False)
 
         def forward(self, crops: list[Tensor]) -> Tensor:
-            found = self.head(torch.cat([self.body(each) for each in crops]))
-            scores = self.prototypes(functional.normalize(found, dim=1))
+            features = self.head(torch.cat([self.body(crop) for crop in crops]))
+            scores = self.prototypes(functional.normalize(features, dim=1))
             return -(scores.detach().softmax(1) * (scores / 0.1).log_softmax(1)).sum(1).mean()
 
     return Lived(Swav, lambda n: [images(2 * n, size), images(6 * n, (96,))], lambda module, crops: module(crops))
@@ -306,12 +306,12 @@ def _dino(size: tuple[int, ...]) -> Lived:
             super().__init__(build)
 
         def forward(self, crops: list[Tensor]) -> Tensor:
-            found = [self.student(each) for each in crops]
+            outputs = [self.student(crop) for crop in crops]
             with torch.no_grad():
                 target = (self.teacher(crops[0]) / 0.04).softmax(-1)
             total = torch.zeros(())
-            for each in (part for some in found for part in some.split(len(crops[0]) // 2)):
-                total = total - (target[: len(each)] * (each / 0.1).log_softmax(-1)).sum(-1).mean()
+            for scores in (part for output in outputs for part in output.split(len(crops[0]) // 2)):
+                total = total - (target[: len(scores)] * (scores / 0.1).log_softmax(-1)).sum(-1).mean()
             self.follow()
             return total
 
@@ -326,8 +326,8 @@ def _barlow(size: tuple[int, ...]) -> Lived:
             self.norm = nn.BatchNorm1d(8192, affine=False)
 
         def forward(self, x: Tensor) -> Tensor:
-            found = self.norm(self.body(x)).T @ self.norm(self.body(x)) / len(x)
-            return (found - 1).pow(2).mean()
+            correlation = self.norm(self.body(x)).T @ self.norm(self.body(x)) / len(x)
+            return (correlation - 1).pow(2).mean()
 
     return Lived(Barlow, lambda n: images(n, size), lambda module, x: module(x))
 
@@ -390,12 +390,12 @@ class Backbone(nn.Module):
         levels = {"out_indices": (1, 2, 3, 4)} | options
         self.body, self.fixed = _timm(f"resnet{depth}", features_only=True, **levels), fixed
         for name, parameter in self.body.named_parameters():
-            if frozen and re.match("conv1|bn1|" + "|".join(f"layer{each}" for each in range(1, frozen)), name):
+            if frozen and re.match("conv1|bn1|" + "|".join(f"layer{number}" for number in range(1, frozen)), name):
                 parameter.requires_grad_(False)
         if fixed:
-            for each in self.body.modules():
-                if isinstance(each, nn.BatchNorm2d):
-                    each.requires_grad_(False)
+            for part in self.body.modules():
+                if isinstance(part, nn.BatchNorm2d):
+                    part.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Backbone":
         """Keep the norms as they are."""
@@ -413,15 +413,15 @@ class Pyramid(nn.Module):
         super().__init__()
         self.lowest = lowest
         self.body = Backbone(depth)
-        self.inner = nn.ModuleList([nn.Conv2d(each, 256, 1) for each in (256, 512, 1024, 2048)[lowest:]])
+        self.inner = nn.ModuleList([nn.Conv2d(width, 256, 1) for width in (256, 512, 1024, 2048)[lowest:]])
         self.outer = nn.ModuleList([nn.Conv2d(256, 256, 3, 1, 1) for _ in self.inner])
 
     def forward(self, x: Tensor) -> list[Tensor]:
         """Features, fine first."""
-        found = [inner(each) for inner, each in zip(self.inner, self.body(x)[self.lowest :], strict=True)]
-        for place in range(len(found) - 2, -1, -1):
-            found[place] = found[place] + functional.interpolate(found[place + 1], size=found[place].shape[2:])
-        return [outer(each) for outer, each in zip(self.outer, found, strict=True)]
+        levels = [inner(level) for inner, level in zip(self.inner, self.body(x)[self.lowest :], strict=True)]
+        for place in range(len(levels) - 2, -1, -1):
+            levels[place] = levels[place] + functional.interpolate(levels[place + 1], size=levels[place].shape[2:])
+        return [outer(level) for outer, level in zip(self.outer, levels, strict=True)]
 
 
 def _tower(last: int) -> nn.Module:
@@ -440,8 +440,8 @@ def _retinanet(size: tuple[int, ...], depth: str) -> Lived:
             levels = self.pyramid(x)
             for conv in self.more:
                 levels.append(conv(levels[-1]))
-            scores = torch.cat([self.classes(each).flatten(1) for each in levels], 1)
-            boxes = torch.cat([self.boxes(each).flatten(1) for each in levels], 1)
+            scores = torch.cat([self.classes(level).flatten(1) for level in levels], 1)
+            boxes = torch.cat([self.boxes(level).flatten(1) for level in levels], 1)
             chance = scores.sigmoid()
             focal = functional.binary_cross_entropy_with_logits(scores, torch.zeros_like(scores), reduction="none")
             return (focal * chance.pow(2) * 0.25).sum() + functional.smooth_l1_loss(boxes, torch.zeros_like(boxes))
@@ -466,24 +466,24 @@ def _faster(size: tuple[int, ...], depth: str, masks: bool = False) -> Lived:
 
         def regions(self, level: Tensor, count: int, side: int) -> Tensor:
             grid = torch.zeros(len(level), count * side, side, 2)
-            found = functional.grid_sample(level, grid, align_corners=False)
-            return found.unflatten(2, (count, side)).transpose(1, 2).flatten(0, 1)
+            sampled = functional.grid_sample(level, grid, align_corners=False)
+            return sampled.unflatten(2, (count, side)).transpose(1, 2).flatten(0, 1)
 
         def forward(self, x: Tensor) -> Tensor:
             levels = self.pyramid(x)
             levels.append(functional.max_pool2d(levels[-1], 1, 2))
             total = torch.zeros(())
-            for each in levels:
-                found = functional.relu(self.proposal(each))
-                objects = self.objects(found)
+            for level in levels:
+                hidden = functional.relu(self.proposal(level))
+                objects = self.objects(hidden)
                 total = total + functional.binary_cross_entropy_with_logits(objects, torch.zeros_like(objects))
-                total = total + self.deltas(found).abs().mean()
+                total = total + self.deltas(hidden).abs().mean()
             taken = self.head(self.regions(levels[1], BOXES, 7).flatten(1))
             total = total + functional.cross_entropy(self.classes(taken), labels(len(taken)))
             total = total + self.boxes(taken).abs().mean()
             if self.masks is not None:
-                found = self.masks(self.regions(levels[1], MASKS, 14))
-                total = total + functional.binary_cross_entropy_with_logits(found, torch.zeros_like(found))
+                drawn = self.masks(self.regions(levels[1], MASKS, 14))
+                total = total + functional.binary_cross_entropy_with_logits(drawn, torch.zeros_like(drawn))
             return total
 
     return Lived(Faster, lambda n: images(n, size), lambda module, x: module(x))
@@ -504,11 +504,11 @@ def _pspnet(size: tuple[int, ...], depth: str, classes: str) -> Lived:
             return nn.Sequential(conv, nn.BatchNorm2d(after), nn.ReLU())
 
         def forward(self, x: Tensor) -> Tensor:
-            *_, aside, found = self.body(x)
-            parts = [found]
+            *_, aside, features = self.body(x)
+            parts = [features]
             for bins, conv in zip((1, 2, 3, 6), self.pooled, strict=True):
-                pooled = conv(functional.adaptive_avg_pool2d(found, bins))
-                parts.append(functional.interpolate(pooled, found.shape[2:], mode="bilinear"))
+                pooled = conv(functional.adaptive_avg_pool2d(features, bins))
+                parts.append(functional.interpolate(pooled, features.shape[2:], mode="bilinear"))
             total = torch.zeros(())
             for scores, weight in ((self.last(torch.cat(parts, 1)), 1.0), (self.aside(aside), 0.4)):
                 whole = functional.interpolate(scores, x.shape[2:], mode="bilinear")
@@ -529,8 +529,8 @@ def _detr(size: tuple[int, ...], dilation: bool = False) -> Lived:
             self.classes, self.boxes = nn.Linear(256, 92), _mlp(256, 256, 256, 4, norm=False)
 
         def forward(self, x: Tensor) -> Tensor:
-            found = self.thin(self.body(x)[-1]).flatten(2).transpose(1, 2)
-            memory = self.transformer.encoder(found)
+            features = self.thin(self.body(x)[-1]).flatten(2).transpose(1, 2)
+            memory = self.transformer.encoder(features)
             rows, total = self.queries.expand(len(x), -1, -1), torch.zeros(())
             for layer in self.transformer.decoder.layers:
                 rows = layer(rows, memory)
@@ -552,8 +552,8 @@ def _cosplace(size: tuple[int, ...], depth: str) -> Lived:
 
         def forward(self, x: Tensor) -> Tensor:
             pooled = self.body(x)[-1].clamp(min=1e-6).pow(3).mean((2, 3)).pow(1 / 3)
-            found = functional.normalize(self.head(pooled), dim=1)
-            return functional.cross_entropy(found @ functional.normalize(self.classes, dim=1).T, labels(len(x)))
+            features = functional.normalize(self.head(pooled), dim=1)
+            return functional.cross_entropy(features @ functional.normalize(self.classes, dim=1).T, labels(len(x)))
 
     return Lived(Place, lambda n: images(n, size), lambda module, x: module(x))
 
@@ -594,15 +594,15 @@ class Yolo(nn.Module):
     def __init__(self, size: str) -> None:
         super().__init__()
         depth, width = YOLO[size]
-        a, b, c, d, e = (int(width * each) for each in (64, 128, 256, 512, 1024))
-        some, more, most = (max(round(each * depth), 1) for each in (3, 6, 9))
-        self.first = nn.Sequential(Conv(3, a, 6, 2), Conv(a, b, 3, 2), C3(b, b, some), Conv(b, c, 3, 2), C3(c, c, more))
-        self.second = nn.Sequential(Conv(c, d, 3, 2), C3(d, d, most))
-        self.third = nn.Sequential(Conv(d, e, 3, 2), C3(e, e, some))
+        a, b, c, d, e = (int(width * channels) for channels in (64, 128, 256, 512, 1024))
+        three, six, nine = (max(round(blocks * depth), 1) for blocks in (3, 6, 9))
+        self.first = nn.Sequential(Conv(3, a, 6, 2), Conv(a, b, 3, 2), C3(b, b, three), Conv(b, c, 3, 2), C3(c, c, six))
+        self.second = nn.Sequential(Conv(c, d, 3, 2), C3(d, d, nine))
+        self.third = nn.Sequential(Conv(d, e, 3, 2), C3(e, e, three))
         self.pool = nn.ModuleList([Conv(e, e // 2), Conv(2 * e, e)])
-        self.up = nn.ModuleList([Conv(e, d), C3(e, d, some, False), Conv(d, c), C3(d, c, some, False)])
-        self.down = nn.ModuleList([Conv(c, c, 3, 2), C3(d, d, some, False), Conv(d, d, 3, 2), C3(e, e, some, False)])
-        self.heads = nn.ModuleList([nn.Conv2d(each, 255, 1) for each in (c, d, e)])
+        self.up = nn.ModuleList([Conv(e, d), C3(e, d, three, False), Conv(d, c), C3(d, c, three, False)])
+        self.down = nn.ModuleList([Conv(c, c, 3, 2), C3(d, d, three, False), Conv(d, d, 3, 2), C3(e, e, three, False)])
+        self.heads = nn.ModuleList([nn.Conv2d(channels, 255, 1) for channels in (c, d, e)])
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the loss."""
@@ -619,10 +619,10 @@ class Yolo(nn.Module):
         third = self.down[3](torch.cat([self.down[2](second), top], 1))
         total = torch.zeros(())
         for head, level in zip(self.heads, (low, second, third), strict=True):
-            found = head(level).unflatten(1, (3, 85)).permute(0, 1, 3, 4, 2).flatten(0, 3)
-            chosen = found[labels(100 * len(x))]
-            wanted = torch.zeros_like(found[:, 4])
-            total = total + functional.binary_cross_entropy_with_logits(found[:, 4], wanted)
+            predicted = head(level).unflatten(1, (3, 85)).permute(0, 1, 3, 4, 2).flatten(0, 3)
+            chosen = predicted[labels(100 * len(x))]
+            wanted = torch.zeros_like(predicted[:, 4])
+            total = total + functional.binary_cross_entropy_with_logits(predicted[:, 4], wanted)
             total = total + functional.binary_cross_entropy_with_logits(chosen[:, 5:], torch.zeros_like(chosen[:, 5:]))
             corner, side = chosen[:, :2].sigmoid() * 2 - 0.5, (chosen[:, 2:4].sigmoid() * 2) ** 2
             total = total + (1 - (corner * side).sum(1) / (corner + side).sum(1)).mean()
@@ -649,9 +649,9 @@ class Radiance(nn.Module):
 
     def forward(self, points: Tensor, views: Tensor) -> tuple[Tensor, Tensor]:
         """Colours and densities of points [rays, points, 3]."""
-        waves = [2.0**each for each in range(10)]
-        given = torch.cat([points, *(part(points * each) for each in waves for part in (torch.sin, torch.cos))], -1)
-        seen = torch.cat([views, *(part(views * each) for each in waves[:4] for part in (torch.sin, torch.cos))], -1)
+        waves = [2.0**power for power in range(10)]
+        given = torch.cat([points, *(part(points * wave) for wave in waves for part in (torch.sin, torch.cos))], -1)
+        seen = torch.cat([views, *(part(views * wave) for wave in waves[:4] for part in (torch.sin, torch.cos))], -1)
         x = given
         for place, layer in enumerate(self.layers):
             x = functional.relu(layer(torch.cat([given, x], -1) if place == 5 else x))
@@ -684,9 +684,9 @@ def _nerf(size: tuple[int, ...], fine: str) -> Lived:
                 return total
             sums = torch.cumsum((weights + 1e-5) / (weights + 1e-5).sum(1, keepdim=True), 1).detach()
             places = torch.searchsorted(sums, torch.rand(len(origins), int(fine) - size[0])).clamp(max=size[0] - 1)
-            more, _ = torch.sort(torch.cat([depths, torch.gather(depths, 1, places)], 1), 1)
-            seen, densities = self.fine(origins[:, None] + views[:, None] * more[..., None], views)
-            return total + (self.rendered(seen, densities, more)[0] - origins).pow(2).mean()
+            deeper, _ = torch.sort(torch.cat([depths, torch.gather(depths, 1, places)], 1), 1)
+            seen, densities = self.fine(origins[:, None] + views[:, None] * deeper[..., None], views)
+            return total + (self.rendered(seen, densities, deeper)[0] - origins).pow(2).mean()
 
     return Lived(Rays, lambda n: (torch.zeros(n, 3), torch.zeros(n, 3)), lambda module, rays: module(*rays))
 
@@ -700,14 +700,14 @@ class Moving(nn.Module):
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module
-        for number, each in enumerate(module.parameters()):
-            self.register_buffer(f"average{number}", torch.zeros_like(each))
+        for number, weight in enumerate(module.parameters()):
+            self.register_buffer(f"average{number}", torch.zeros_like(weight))
 
     def update(self) -> None:
         """Move the average."""
         with torch.no_grad():
-            for number, each in enumerate(self.module.parameters()):
-                getattr(self, f"average{number}").mul_(0.999).add_(each, alpha=0.001)
+            for number, weight in enumerate(self.module.parameters()):
+                getattr(self, f"average{number}").mul_(0.999).add_(weight, alpha=0.001)
 
 
 def _unet(widths: tuple[int, ...], layers: int, attends: tuple[int, ...]) -> Callable[..., Lived]:
@@ -716,7 +716,7 @@ def _unet(widths: tuple[int, ...], layers: int, attends: tuple[int, ...]) -> Cal
 
         def build() -> nn.Module:
             kinds = ["AttnDownBlock2D" if place in attends else "DownBlock2D" for place in range(len(widths))]
-            ups = [each.replace("Down", "Up") for each in reversed(kinds)]
+            ups = [kind.replace("Down", "Up") for kind in reversed(kinds)]
             return Moving(
                 UNet2DModel(
                     sample_size=size[0], block_out_channels=widths, layers_per_block=layers, down_block_types=kinds,
@@ -827,8 +827,8 @@ def _stable_diffusion(size: tuple[int, ...], tunes: str) -> Lived:
             with torch.no_grad():
                 latents = self.encoder(x).latent_dist.sample()
             seen = self.text(words)[0]
-            found = self.unet(latents, labels(len(x)), encoder_hidden_states=seen).sample
-            return functional.mse_loss(found.float(), latents.float())
+            noise = self.unet(latents, labels(len(x)), encoder_hidden_states=seen).sample
+            return functional.mse_loss(noise.float(), latents.float())
 
     return Lived(Tuned, lambda n: (images(n, size), labels(n, 77)), lambda module, batch: module(*batch))
 
@@ -858,10 +858,10 @@ def _sdxl(size: tuple[int, ...]) -> Lived:
             self.unet = adapted(body, 32, "attn|ff|proj")
 
         def forward(self, x: Tensor, words: Tensor) -> Tensor:
-            seen = torch.cat([each(words)[0] for each in self.texts], -1)
-            more = {"text_embeds": seen[:, 0, :1280], "time_ids": torch.zeros(len(x), 6)}
-            found = self.unet(x, labels(len(x)), encoder_hidden_states=seen, added_cond_kwargs=more).sample
-            return functional.mse_loss(found.float(), x.float())
+            seen = torch.cat([encoder(words)[0] for encoder in self.texts], -1)
+            added = {"text_embeds": seen[:, 0, :1280], "time_ids": torch.zeros(len(x), 6)}
+            noise = self.unet(x, labels(len(x)), encoder_hidden_states=seen, added_cond_kwargs=added).sample
+            return functional.mse_loss(noise.float(), x.float())
 
     shape = (size[0] // 8,)
     return Lived(Tuned, lambda n: (images(n, shape, 4), labels(n, 77)), lambda module, batch: module(*batch))
@@ -901,7 +901,8 @@ def _critic(channels: int, norm: Callable[[int], nn.Module]) -> nn.Module:
 
 def frozen(module: nn.Module, *inputs: Any) -> Any:
     """Call a module whose weights are not trained in this pass."""
-    return torch.func.functional_call(module, {name: each.detach() for name, each in module.named_parameters()}, inputs)
+    weights = {name: weight.detach() for name, weight in module.named_parameters()}
+    return torch.func.functional_call(module, weights, inputs)
 
 
 def _cyclegan(size: tuple[int, ...]) -> Lived:
@@ -963,7 +964,7 @@ def _pix2pix(size: tuple[int, ...]) -> Lived:
             made = self.maker(x)
             pairs = torch.cat([x, made], 1)
             scores = [self.critic(torch.cat([x, x], 1)), self.critic(pairs.detach()), frozen(self.critic, pairs)]
-            return sum((each.mean() for each in scores), (made - x).abs().mean())
+            return sum((score.mean() for score in scores), (made - x).abs().mean())
 
     return Lived(Both, lambda n: images(n, size), lambda module, x: module(x))
 
@@ -1028,7 +1029,7 @@ def _wavenet(size: tuple[int, ...]) -> Lived:
             super().__init__()
             spread = [2 ** (place % 6) for place in range(24)]
             self.first = nn.Conv1d(1, 512, 1)
-            self.convs = nn.ModuleList([nn.Conv1d(512, 512, 3, padding=2 * each, dilation=each) for each in spread])
+            self.convs = nn.ModuleList([nn.Conv1d(512, 512, 3, padding=2 * far, dilation=far) for far in spread])
             self.given = nn.ModuleList([nn.Conv1d(80, 512, 1, bias=False) for _ in spread])
             self.out = nn.ModuleList([nn.Conv1d(256, 512, 1) for _ in spread])
             self.skip = nn.ModuleList([nn.Conv1d(256, 256, 1) for _ in spread])
@@ -1041,8 +1042,8 @@ def _wavenet(size: tuple[int, ...]) -> Lived:
                 y = torch.tanh(one) * torch.sigmoid(two)
                 total = total + skip(y)
                 x = (out(y) + x) * 0.7
-            found = self.last(total)
-            logits, means, scales = found.chunk(3, 1)
+            mixture = self.last(total)
+            logits, means, scales = mixture.chunk(3, 1)
             inside = torch.exp(-scales.clamp(min=-7)) * (sound - means)
             chance = torch.sigmoid(inside + 0.01) - torch.sigmoid(inside - 0.01)
             return -torch.logsumexp(chance.clamp(min=1e-12).log() + logits.log_softmax(1), 1).mean()
@@ -1063,9 +1064,9 @@ def _wav2vec2(size: tuple[int, ...]) -> Lived:
             self.codes = nn.Linear(512, 640)
 
         def forward(self, x: Tensor) -> Tensor:
-            found = self.body(x)
-            target = self.codes(found.extract_features).softmax(-1)[..., :256]
-            return -functional.cosine_similarity(self.last(found.last_hidden_state), target, dim=-1).mean()
+            output = self.body(x)
+            target = self.codes(output.extract_features).softmax(-1)[..., :256]
+            return -functional.cosine_similarity(self.last(output.last_hidden_state), target, dim=-1).mean()
 
     return Lived(Masked, lambda n: torch.zeros(n, size[0]), lambda module, x: module(x))
 
@@ -1078,8 +1079,8 @@ def _swinir(size: tuple[int, ...]) -> Lived:
     )
 
     def loss(module: Any, x: Tensor) -> Tensor:
-        found = module(x).reconstruction
-        return (found - torch.zeros_like(found)).abs().mean()
+        restored = module(x).reconstruction
+        return (restored - torch.zeros_like(restored)).abs().mean()
 
     return Lived(lambda: transformers.Swin2SRForImageSuperResolution(config), lambda n: images(n, size), loss)
 
@@ -1115,8 +1116,8 @@ def _graph(attends: bool) -> Callable[[tuple[int, ...]], Lived]:
 
         def forward(self, x: Tensor, ends: Tensor) -> Tensor:
             x = functional.relu(self.one(functional.dropout(x, 0.5), ends))
-            found = self.two(functional.dropout(x, 0.5), ends).unflatten(1, (-1, 3)).mean(1)
-            return functional.cross_entropy(found[:60], labels(60))
+            scores = self.two(functional.dropout(x, 0.5), ends).unflatten(1, (-1, 3)).mean(1)
+            return functional.cross_entropy(scores[:60], labels(60))
 
     def made(size: tuple[int, ...]) -> Lived:
         return Lived(

@@ -32,7 +32,9 @@ def owner(tmp_path: Path) -> Iterator[Owner]:
     def start(code: str) -> "subprocess.Popen[str]":
         code = f"{HEAD}{code.format(str(tmp_path))}\nprint('held', flush=True)\ntime.sleep(60)"
         environment = {**os.environ, "PYTHONPATH": SCRIPTS}
-        process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-c", code], env=environment, stdout=subprocess.PIPE, text=True
+        )
         processes.append(process)
         return process
 

@@ -76,9 +76,7 @@ def main() -> None:
         kept[name] = steps
         print(name, ", ".join(steps["steps"]), flush=True)
         known = sorted((name for name in kept if name in places), key=lambda name: places[name])
-        lines = ",\n".join(
-            f"{json.dumps(name)}: {json.dumps(kept[name], separators=(',', ':'))}" for name in known
-        )
+        lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(kept[name], separators=(',', ':'))}" for name in known)
         STEPS.write_bytes(gzip.compress(f"{{\n{lines}\n}}\n".encode(), mtime=0))
 
 

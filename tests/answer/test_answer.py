@@ -171,6 +171,24 @@ def test_a_device_waits_for_the_input_pipeline() -> None:
     assert slow.pick == fast.pick and sentence + "for 1,000,000." in lines(slow)
 
 
+FEEDS = {
+    "float32": ({"setting": "mixed_bfloat16"}, "float32 products take 40 % of the time, --precision mixed_bfloat16: "),
+    "time steps": ({"setting": 4}, "a loop over time steps takes 40 % of the time, a batch 4 times as large: "),
+    "batch": ({"setting": 2}, "each chip has few examples, a batch 2 times as large: "),
+    "width": ({"setting": 128, "width": 100}, "width 100 → 128 fills its matrix units, where products of it "
+              "take 40 % of the time: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", FEEDS)
+def test_what_keeps_a_tpu_idle_is_one_line_with_what_to_set(cause: str) -> None:
+    more, sentence = FEEDS[cause]
+    feed = ({"cause": cause, "share": 0.4, "time": 0.6, **more}, {"cause": "batch", "share": 1.0, "time": 0.8})
+    tpu = replace(CHEAP, card="TPU v5e", kind="tpu", feed=feed)
+    ends = "0.60 times the time of as much work." if cause == "width" else "0.60 times the time of an example."
+    assert [line for line in lines(answer(tpu)) if "feed" in line] == [f"To feed the TPU v5e: {sentence}{ends}"]
+
+
 def test_no_ratio_is_above_what_the_host_allows() -> None:
     slow, fast, free = (
         device(name, step, 1.0, host_time=0.004, host_log_sd=0.1)
@@ -417,6 +435,14 @@ def test_memory_that_does_not_suffice() -> None:
     assert fits_words(replace(FAST, fits=False, memory_needed=90e9, memory_available=80e9)) == "no: 90 of 80"
 
 
+def test_little_memory_is_in_mb() -> None:
+    parts = {"weights": 1e6, "activations": 4e3, "rest": 2.0, "context": 0.9e9}
+    little = replace(FAST, memory_needed=1e6, memory_available=80e9, memory_parts=parts)
+    assert fits_words(little) == "<0.01 of 80"
+    wanted = "Memory, MB: weights 1, activations 0.004, buffers and fragments <0.001; CUDA's context takes 900 besides."
+    assert wanted in notes(answer(little))
+
+
 def test_json_has_the_same_numbers_and_nothing_that_json_lacks() -> None:
     found = answer(here(), FAST, device("P4", 1.0, None))
     plain = json.loads(json.dumps(as_json(found), allow_nan=False))
@@ -514,3 +540,14 @@ def test_buying_is_mentioned_where_the_training_is_a_part_of_what_a_card_costs()
         for line in notes(answer(card, wants=Wants(examples=3e10, deadline=9e9)))
     )
     assert not any("To buy one" in line for line in notes(answer(card, wants=Wants(examples=1e7))))
+
+
+def test_the_longest_sequence_is_said_of_each_card_where_it_was_asked_for() -> None:
+    rows = [replace(row, longest_sequence=length) for row, length in ((FAST, 9_216), (CHEAP, 0), (MIDDLE, 32_768))]
+    said = [line for line in notes(answer(*rows)) if "ongest" in line or "length" in line]
+    assert said == [
+        f"Longest sequence that fits, one in a pass and with gradient checkpointing: {MIDDLE.card} 32,768, "
+        f"{FAST.card} 9,216 tokens.", f"No length surely fits: {CHEAP.card}.",
+    ]  # fmt: skip
+    assert not [line for line in notes(answer(FAST, CHEAP)) if "ongest" in line]
+    assert {row["longest_sequence"] for row in as_json(answer(*rows))["rows"]} == {0, 9_216, 32_768}

@@ -1,7 +1,6 @@
 """Newer ways to train next to published numbers: peaks of the same step, and the page that shows all of them."""
 
 import pytest
-
 from fit.newer import BEGIN, END, PAGE, compared, published, summary, table
 
 

@@ -126,7 +126,7 @@ def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
     assert asked("--rps", "5", "--html", str(page), *FEW) == 0
     text = page.read_text(encoding="utf-8")
     assert "a million tokens at 5 requests a second" in text and "<table" in text
-    assert text.count("<polyline") == 2 and "USD a million tokens" in text
+    assert text.count('<polyline class="curve') == 4 and "USD a million tokens" in text
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,9 @@ def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
         (("--prompt", "200000", *FEW), "takes 131,072 tokens, and a request has 200,300: ask for fewer"),
         (("--weights", "fp3", *FEW), "--weights fp3: no such format; there are bf16, fp8"),
         (("--ttft", "soon", *FEW), "--ttft soon: a time is needed, e.g. 50ms or 1s"),
+        (("--tpot", "50", *FEW), "--tpot 50: without a unit these are seconds; write 50ms or 50s"),
+        (("--rps", "5/s", *FEW), r"--rps: invalid float value: '5/s' \(whichdevice ask --help\)"),
+        (("--requests", "no.csv", *FEW), "--requests no.csv: cannot be read: No such file or directory"),
         (("--rps", "0", *FEW), "--rps 0: a number above 0 is needed"),
         (("--api-usd", "1", *FEW), "--api-usd 1: two prices of a million tokens are needed"),
         (("--epochs", "3", *FEW), "--epochs: is no part of serving; use --rps, --prompt, --answer"),
@@ -148,6 +151,12 @@ def test_the_page_has_the_decision_and_every_row(capsys, tmp_path):
 )
 def test_what_cannot_be_answered_says_why_in_one_line(capsys, options, message):
     assert re.search(message, error(capsys, *options))
+
+
+def test_the_longest_context_is_of_language_models(capsys):
+    for model, *mode in (("mnist_cnn",), (LLAMA, "--mode", "predict"), ("mnist_cnn", "--mode", "serve")):
+        assert main(["ask", model, "--longest", "--no-measuring", *mode]) == 2
+        assert capsys.readouterr().err.startswith("--longest: is for ")
 
 
 def test_options_of_serving_belong_to_serving(capsys):

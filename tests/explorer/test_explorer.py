@@ -11,15 +11,19 @@ from needs import BROWSER, require
 from playwright.sync_api import sync_playwright
 
 from whichdevice.__main__ import main
-from whichdevice.answer import Option, Wants, words
+from whichdevice.answer import Option, Wants, serving_words, words
+from whichdevice.answer.serving import Load
 from whichdevice.answer.words import fits_words, known_words, why_words
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.explorer.answers import answer_for, record_for, targets
+from whichdevice.explorer.answers import answer_for, record_for, targets, without_tpu
 from whichdevice.explorer.steps import KnownModel, known_models
+from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
+from whichdevice.models.served import served_model
+from whichdevice.planning.serving import ServingQuestion, ask_serving
 
 LLAMA, QWEN, BERT, GPT2 = (
     "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B", "google-bert/bert-base-uncased", "openai-community/gpt2",
@@ -116,6 +120,27 @@ def test_an_address_brings_a_phone_to_the_same_choice_and_a_keyboard_changes_it(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("opened", [(1280, f"model={LLAMA}&use=serving"), (390, f"model={LLAMA}")], indirect=True)
+def test_a_switch_shows_what_serves_a_language_model(opened: Any) -> None:
+    if opened.input_value("select[name=use]") == "training":
+        heads = opened.locator("thead th").all_inner_texts()
+        opened.select_option("select[name=use]", "serving")
+    else:
+        heads = []
+    answer = ask_serving(ServingQuestion(served_model(LLAMA), Load(5, 1000, 300, 2.0, 0.1), here=False))
+    assert opened.inner_text("[data-decision]") == serving_words.decision(answer)
+    rows = [row for _, row in serving_words.cells(answer)]
+    assert opened.locator("tbody th").all_inner_texts() == [row[0] for row in rows]
+    assert opened.locator("tbody tr:first-child td").all_inner_texts() == rows[0][1:]
+    assert opened.locator(".notes li").all_inner_texts() == serving_words.notes(answer)
+    assert opened.is_hidden("select[name=how]") and opened.is_hidden("svg.chart") and "use=serving" in opened.url
+    assert opened.evaluate("document.documentElement.scrollWidth") <= opened.viewport_size["width"]
+    opened.select_option("select[name=model]", GPT2)  # whose context is shorter than the requests
+    assert opened.input_value("select[name=use]") == "training" and opened.is_visible("select[name=how]")
+    assert opened.locator("thead th").all_inner_texts()[: len(heads)] == heads
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("opened", [(1280, "model=nonsense&how=LoRA")], indirect=True)
 def test_what_is_not_there_is_named_and_notes_follow_the_choice(opened: Any, models: dict[str, KnownModel]) -> None:
     assert opened.inner_text(".missing").startswith(
@@ -166,8 +191,15 @@ def test_tpus_are_among_the_devices(models: dict[str, KnownModel]) -> None:
     for name, batch in ((GPT2, 8), ("mnist_official", 128)):
         record = record_for(models[name], MIXED, batch, find_target("TPU v5e"))
         assert record is not None and record.status == "ok" and record.work["platform"] == "tpu", name
-    qlora = "QLoRA (4-bit weights)"  # has no TPU form
-    assert record_for(models[GPT2], qlora, 8, find_target("TPU v5e")) is None
+
+
+def test_a_training_without_tpus_says_why(models: dict[str, KnownModel]) -> None:
+    for name, model in models.items():
+        for training in model.steps:
+            record = record_for(model, training, model.batches[0], find_target("TPU v5e"))
+            assert (record is None) == bool(without_tpu(model, training)), (name, training)
+    assert without_tpu(models[GPT2], "QLoRA (4-bit weights)") == tpu.NO_4_BITS
+    assert without_tpu(models["mnist_official"], MIXED) is without_tpu(models[GPT2], MIXED) is None
 
 
 def test_it_has_eighty_models_and_stays_small(models: dict[str, KnownModel], page_file: Path) -> None:

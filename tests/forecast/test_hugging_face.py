@@ -251,3 +251,33 @@ def test_constants_of_a_file_say_how_it_is_trained(tmp_path):
     path.write_text(FILE.format(constants="METHOD = 'dora'"))
     with pytest.raises(StudyError, match=r"tuned\.py: method is 'dora'; it must be one of full, lora, qlora"):
         workload(str(path)).made_module()
+
+
+@pytest.mark.slow
+def test_the_longest_sequence_fits_and_one_longer_by_a_fifth_does_not(tmp_path, working_folder):
+    fields = SMALL | {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 2}
+    fields |= {"max_position_embeddings": 2**20, "vocab_size": 32_768}
+    (tmp_path / "config.json").write_text(json.dumps(fields))
+
+    def facts(length=None, **asked):
+        options = {} if length is None else {"length": length}
+        request = ProgramRequest(
+            device="T4", workload="w", module=f"hf:{tmp_path}", precision="bfloat16", batch_size=1, options=options,
+            **asked,
+        )  # fmt: skip
+        return Traced(request).record(request, find_target("T4"))[2]
+
+    longest = facts(longest_sequence=True).longest_sequence
+    assert longest > 2_000 and longest % 64 == 0
+    within, beyond = facts(longest), facts(longest * 6 // 5)
+    assert within.memory_missing is None and not within.memory_tight
+    assert beyond.memory_missing is not None or beyond.memory_tight
+
+
+@pytest.mark.slow
+def test_a_model_that_takes_few_words_takes_no_more_where_memory_is_left(folder, working_folder):
+    asked = ProgramRequest(
+        device="H100 SXM", workload="w", module=folder, precision="bfloat16", batch_size=4, longest_sequence=True
+    )
+    facts = Traced(asked).record(asked, find_target("H100 SXM"))[2]
+    assert facts.longest_sequence == SMALL["max_position_embeddings"]

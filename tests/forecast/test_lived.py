@@ -86,6 +86,13 @@ def test_a_script_shows_whether_each_step_reads_its_loss(line: str, reads: bool)
     assert reads_each_step(f"{loop} print(epoch, total.item())\n") is reads
 
 
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_step_in_a_function_of_its_own_shows_it(reads: bool) -> None:
+    step = f"def train(x):\n loss = net(x)\n loss.backward()\n return loss{'.item()' if reads else ''}\n"
+    loops = "def epoch():\n for x in data:\n  train(x)\nfor _ in range(3):\n epoch()\n print(net(data).item())\n"
+    assert reads_each_step(step + loops) is reads
+
+
 def test_a_script_without_a_loop_of_its_own_does_not_show_it() -> None:
     assert reads_each_step("trainer.fit(model)") is None and reads_each_step("not Python") is None
 

@@ -24,6 +24,7 @@ FOUND = {
     "keras_dataset.py": Found("keras", 32, 320, 3, precision="mixed"),
     "keras_words.py": Found("keras", 10, 200, 2),
     "jax_loop.py": Found("jax", 50, 500, 6),
+    "jax_pmap.py": Found("jax", 50, 500, 6),
     "jax_nnx.py": Found("jax", 32, 256, 4),
     "torch_loop.py": Found("torch", 64, 512, 5),
     "torch_gan.py": Found("torch", 50, 1000, 7, precision="float32"),
@@ -54,7 +55,6 @@ REFUSED = {
     "import jax\nif False:\n    jax.grad(abs)": "no function under jax.jit .*: give its arguments after --",
     JAX_LOSS
     + "jax.grad(loss)(x, x)": "line 4: the gradient is taken outside of jax.jit: put the step of one batch into",
-    JAX_LOSS + "jax.pmap(lambda w: jax.grad(loss)(w, w))(x[:1])": "line 4: the step runs under jax.pmap: put the step",
     JAX_LOSS
     + "jax.jit(lambda w: jax.lax.fori_loop(0, 9, lambda i, w: jax.grad(loss)(w, x), w))(x)": "jax.lax.fori_loop",
     JAX_LOSS + "jax.jit(lambda w, x: jax.grad(loss)(w, x).sum())(x, x)": "line 4: the jitted step returns neither new",

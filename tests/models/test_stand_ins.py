@@ -2,6 +2,7 @@
 
 import importlib
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,17 @@ def test_a_package_that_logs_is_silent_while_its_script_runs(tmp_path):
             run.log({"loss": 1.0})
             run.config["lr"] = 0.1
         assert package.watch(len) is len and not list(run.history())
+
+
+def test_settings_that_a_run_is_given_are_read_again(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(f"import {ABSENT}")
+    with StandIns([path], lambda _: {}):
+        package = importlib.import_module(ABSENT)
+        run = package.init(config={"lr": 0.1})
+        package.config.update({"depth": 3})
+        assert package.config.lr == run.config["lr"] == 0.1 and run.config.depth == 3
+        assert (Path(run.dir) / "train.log").parent.is_dir()
 
 
 def test_nothing_stands_for_a_package_that_no_file_imports(tmp_path):

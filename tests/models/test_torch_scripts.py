@@ -56,13 +56,73 @@ class Net(torch.nn.Module):
     def __init__(self, wide):
         super().__init__()
         self.dense = torch.nn.Linear(wide, 2)
-    def forward(self, x, numbers, edges=None):
-        return self.dense(x).mean() + 0 * numbers.sum() + (0 if edges is None else 0 * edges.sum())
-inputs = ({})
+    def forward(self, x, {name}, edges=None):
+        return self.dense(x).mean() + 0 * {name}.sum() + (0 if edges is None else 0 * edges.sum())
+inputs = ({inputs})
 net = Net(inputs[0].shape[1])
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 for _ in range(3):
     net(*inputs).backward()
+    optimizer.step()
+"""
+EVALUATES = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.count = torch.nn.Linear(4, 2), 0
+    def forward(self, x):
+        out = self.dense(x)
+        assert type(out) is not torch.Tensor, "it is computed"
+        self.count += not self.training
+        assert self.count < 20, "the same shapes are evaluated again and again"
+        return out
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+def loss():
+    return net(torch.zeros(16, 4)).mean()
+net.eval()
+with torch.no_grad():
+    print("before:", sum(loss().item() for _ in range(400)))
+net.train()
+for _ in range(30):
+    loss().backward()
+    optimizer.step()
+"""
+COLLECTS = """
+import torch
+net, memory = torch.nn.Linear(4, 1), []
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for frame in range(2000):
+    state = torch.rand(1, 4)
+    with torch.no_grad():
+        action = net(state)
+    memory.append((state, action))
+    if frame < 32:
+        continue
+    states, actions = (torch.cat(part) for part in zip(*memory[-32:]))
+    (net(states) - actions).pow(2).mean().backward()
+    optimizer.step()
+"""
+IN_LOOP = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch in range(3):
+    for (x,) in DataLoader(TensorDataset(torch.zeros(640, 4)), 64, shuffle=True):
+        net(x).mean().backward()
+        optimizer.step()
+"""
+DRAWS = """
+import random
+import numpy
+import torch
+size = random.randint(8, 999) + numpy.random.randint(999) + int(torch.randint(999, ()))
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    net(torch.zeros(size, 4)).mean().backward()
     optimizer.step()
 """
 TRACE = """
@@ -132,18 +192,44 @@ def test_a_part_of_a_batch_has_its_part_of_the_work(name, needs, mark):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("inputs", "unit", "batch"),
+    ("name", "inputs", "unit", "batch"),
     [
-        ("torch.zeros(8, 5), torch.arange(8) // 4", "example", 8),
-        ("torch.zeros(200, 3), torch.arange(200) // 50", "graph", 4),
-        ("torch.zeros(8, 5), torch.arange(8) // 4, torch.zeros(2, 9, dtype=torch.int64)", "graph", 2),
+        ("y", "torch.zeros(200, 5), torch.arange(200) // 50", "example", 200),
+        ("batch", "torch.zeros(200, 3), torch.arange(200) // 50", "graph", 4),
+        ("y", "torch.zeros(8, 5), torch.arange(8) // 4, torch.zeros(2, 9, dtype=torch.int64)", "graph", 2),
     ],
     ids=["classes", "points", "edges"],
 )
-def test_classes_in_order_are_no_graphs(inputs, unit, batch, tmp_path):
-    (tmp_path / "train.py").write_text(ORDERED.format(inputs), encoding="utf-8")
+def test_classes_in_order_are_no_graphs(name, inputs, unit, batch, tmp_path):
+    (tmp_path / "train.py").write_text(ORDERED.format(name=name, inputs=inputs), encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.unit, found.batch_size) == (unit, batch)
+
+
+@pytest.mark.slow
+def test_an_evaluation_before_the_training_is_not_computed(tmp_path):
+    (tmp_path / "train.py").write_text(EVALUATES, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+
+
+@pytest.mark.slow
+def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
+    (tmp_path / "train.py").write_text(COLLECTS, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
+
+
+@pytest.mark.slow
+def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
+    (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.examples, found.epochs) == (640, 3) and found.pipeline
+
+
+@pytest.mark.slow
+def test_what_a_script_draws_is_the_same_each_time(tmp_path):
+    (tmp_path / "train.py").write_text(DRAWS, encoding="utf-8")
+    first, second = (probe(read_address(str(tmp_path / "train.py"))) for _ in range(2))
+    assert first.batch_size == second.batch_size
 
 
 @pytest.mark.slow

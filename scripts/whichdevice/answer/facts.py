@@ -1,9 +1,11 @@
 """Facts beside the decision: what limits an answer, what to change, what settles it; words are made from them."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from whichdevice.answer.decide import (
     DAY,
@@ -132,7 +134,7 @@ class Running:
 
 
 def running(answer: Answer) -> Running | None:
-    """Return how to run the pick: the smallest batch that is nearly the fastest, of the passes that are known.
+    """Return how to run the pick: the smallest batch that is nearly the fastest, of those that fit.
 
     None where it runs as it was asked for.
     """
@@ -140,18 +142,66 @@ def running(answer: Answer) -> Running | None:
     if pick is None or work.mode != "train" or pick.row.pass_batch is None:
         return None
     row, batch = pick.row, pick.row.pass_batch * pick.row.devices
-    in_passes = batch < work.batch  # so an update is of the whole batch
-    wanted = answer.wants.effective_batch or (work.batch if in_passes else None)
+    wanted = answer.wants.effective_batch or (work.batch if batch < work.batch else None)  # of an update
     workers = work.pipeline_workers if work.pipeline_rate else None
-    usable = [one for one in row.passes if not (wanted or 0) % (one["batch"] * row.devices)]
-    if not usable:
+    known = [run for light in (False, True) for run in _known_runs(answer, wanted, light, workers)]
+    if not known:
         run = Running(batch, max(1, (wanted or work.batch) // batch), row.checkpointing, workers, 1.0)
         return run if run.passes > 1 or run.checkpointing else None
-    least = min(one["time"] for one in usable)
-    best = min((one for one in usable if one["time"] <= least * (1 + ALIKE)), key=lambda one: one["batch"])
-    batch = best["batch"] * row.devices
-    light, largest = bool(best["checkpointing"]), max(one["batch"] for one in row.passes) * row.devices
-    return Running(batch, max(1, (wanted or 0) // batch), light, workers, best["time"], largest)
+    least = min(run.time for run in known)
+    best = min((run for run in known if run.time <= least * (1 + ALIKE)), key=lambda run: run.batch)
+    return replace(best, largest=max(one["batch"] for one in row.passes) * row.devices)
+
+
+def _known_runs(answer: Answer, wanted: int | None, checkpointing: bool, workers: int | None) -> Iterator[Running]:
+    """Yield the runs whose time is known: of an update's divisors, else of powers of 2 and the largest of the data.
+
+    The time of a step between two sizes is on a straight line between theirs.
+    """
+    work, devices = answer.work, answer.pick.row.devices if answer.pick else 1
+    passes = [one for one in answer.pick.row.passes if one["checkpointing"] == checkpointing] if answer.pick else []
+    if not passes:
+        return
+    known = np.array(sorted((one["batch"] * devices, one["batch"] * devices * one["time"]) for one in passes)).T
+    least, most = known[0][0], known[0][-1]
+    if wanted is None:
+        data = answer.amount.units / answer.amount.epochs * work.batch / work.units_per_step  # examples
+        most = min(most, max(int(data), work.batch))
+        sizes = np.append(devices * 2 ** np.arange(np.log2(known[0][-1] / devices) + 1), most)
+    else:
+        small = np.arange(1, math.isqrt(wanted) + 1)
+        small = small[wanted % small == 0]
+        sizes = np.concatenate([small, wanted // small])
+    for size in map(int, sizes[(sizes % devices == 0) & (sizes >= least) & (sizes <= most)]):
+        time = float(np.interp(size, *known)) / size
+        yield Running(size, (wanted or size) // size, checkpointing, workers, time)
+
+
+@dataclass(frozen=True)
+class Faster:
+    """A change that makes a step faster: its time then over today's, with the ends of the 80 % interval."""
+
+    name: str  # empty: as many workers that load data as are best
+    time: float
+    low: float
+    high: float
+
+
+def faster(answer: Answer) -> list[Faster]:
+    """Return what makes the pick's step faster, each alone, where that was asked for."""
+    pick, work = answer.pick, answer.work
+    if pick is None or not pick.row.passes:
+        return []
+    changes = []
+    for change in pick.row.faster:
+        apart = math.exp(Z80 * change["log_sd"])
+        changes.append(Faster(change["name"], change["time"], change["time"] / apart, change["time"] * apart))
+    if more_workers_help(work):
+        best, written = (work.batch / (rate or math.inf) for rate in (work.pipeline_rate, work.written_rate))
+        apart, step = math.exp(Z80 * pick.row.spread), pick.row.step_time or 0.0
+        times = [max(seconds, best) / max(seconds, written) for seconds in (step, step / apart, step * apart)]
+        changes.append(Faster("", *times))
+    return sorted((change for change in changes if change.time < 1), key=lambda change: change.time)
 
 
 @dataclass(frozen=True)
@@ -378,6 +428,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
         "running": run and asdict(run),
+        "faster": [asdict(change) for change in faster(answer)],
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),

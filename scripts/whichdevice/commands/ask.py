@@ -20,11 +20,12 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.commands.serving import add_serving_arguments, refuse_serving_options, run_serving
+from whichdevice.commands.serving import add_serving_arguments, language_model, refuse_serving_options, run_serving
 from whichdevice.commands.values import (
     LARGEST_TIME,
     NUMBER,
     at_least_one,
+    given_options,
     gpu_counts,
     grams_of,
     positive,
@@ -33,7 +34,6 @@ from whichdevice.commands.values import (
     rate_of,
     usd,
 )
-from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import DEADLINE_HOURS, FORECAST_DEVICES
 from whichdevice.errors import StudyError
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 MODES = ("train", "predict", "generate")  # of a step; ask has --mode serve, too
 BY = ("cost", "time", "energy", "co2")
-UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
+TIME_UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
 ASK_FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
 
 
@@ -80,9 +80,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
     add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
     add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
+    add("--longest", action="store_true", help="also find the longest context that fits, of a language model")
     add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
     add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
-    add("--all", action="store_true", help="show devices that are dearer and slower, too")
+    add("--all", action="store_true", help="show devices that are dearer and slower, too, and speeds")
     add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
@@ -126,6 +127,8 @@ def run(args: argparse.Namespace) -> int:
     if args.mode == "serve":
         return run_serving(args, lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1])
     refuse_serving_options(args)
+    if args.longest and (args.mode != "train" or language_model(args.model) is None):
+        raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained or served")
     if args.here:
         return try_here(question_of(args))
     return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
@@ -148,6 +151,7 @@ def question_of(args: argparse.Namespace) -> "Question":
         options=given_options(args.option),
         backend=args.backend,
         largest=args.largest or args.explain or args.effective_batch is not None,
+        longest=args.longest,
         exact=args.exact,
         measuring=not args.no_measuring,
         again=args.again,
@@ -208,7 +212,7 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     def first(paths: Sequence[Path]) -> None:
         drafts = asked.answers([], paths)
         if screen is not None and drafts:
-            screen.show(drafts, [FIRST], asked.left.rows)
+            screen.show(drafts, [FIRST_ANSWER], asked.left.rows)
 
     compiled = asked.forecast(first if screen is not None else None)
     if question.gpus is None and software == "eager" and question.mode == "train":
@@ -270,19 +274,19 @@ def too_small(answer: "Answer") -> "list[Row]":
 
 
 MAX_GPUS = 64  # that are tried without being asked for
-FIRST = "A first answer, from forecasts alone."
+FIRST_ANSWER = "A first answer, from forecasts alone."
 
 
 def without_option(arguments: Sequence[str], name: str) -> list[str]:
     """The command line without one option and its value, whichever way it is written."""
     kept: list[str] = []
     skip = False
-    for number, each in enumerate(arguments):
-        if each == "--":
+    for number, argument in enumerate(arguments):
+        if argument == "--":
             return kept + list(arguments[number:])
-        if not skip and each != name and not each.startswith(f"{name}="):
-            kept.append(each)
-        skip = each == name
+        if not skip and argument != name and not argument.startswith(f"{name}="):
+            kept.append(argument)
+        skip = argument == name
     return kept
 
 
@@ -384,7 +388,7 @@ def seconds_of(text: str) -> float:
     time = TIME.fullmatch(text.strip())
     if time is None or not 0 < float(time[1]) < LARGEST_TIME:
         raise StudyError(f"--deadline {text}: a time is needed, e.g. 8h, 30min or 3d")
-    return float(time[1]) * UNITS[time[2] or "h"]
+    return float(time[1]) * TIME_UNITS[time[2] or "h"]
 
 
 def targets_of(
@@ -400,14 +404,3 @@ def targets_of(
         if name.casefold() not in GROUPS and (others := other_targets(name)):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
     return targets_in(devices_in(asked, software), counts)
-
-
-def given_options(given: list[str]) -> dict[str, Any]:
-    """Return KEY=VALUE of the command line as the config's `options`; raises StudyError."""
-    options = {}
-    for pair in given:
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise StudyError(f"--option {pair}: needs KEY=VALUE, e.g. layers=2")
-        options[key] = parse_yaml(text, f"--option {pair}")
-    return options

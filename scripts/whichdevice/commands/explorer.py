@@ -3,8 +3,12 @@
 import argparse
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
+from whichdevice.commands.serving import ANSWER, PROMPT, TPOT, TTFT, seconds_of
 from whichdevice.errors import StudyError
+
+RPS = 5.0  # requests a second, to serve a model that everybody knows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,6 +17,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--html", type=Path, metavar="PAGE", default=Path("explorer.html"), help="the page; default: explorer.html"
     )
     parser.add_argument("--model", action="append", default=[], help="only this model; again for others")
+
+
+def _served(name: str) -> dict[str, Any] | None:
+    """Return what `ask --mode serve` says of a language model at a usual load; None of others, and of short ones."""
+    from whichdevice.answer.serving import Load
+    from whichdevice.answer.serving_words import page_parts
+    from whichdevice.models.hugging_face import PREFIX, known_models
+    from whichdevice.models.served import served_model
+    from whichdevice.planning.serving import ServingQuestion, ask_serving
+
+    known = known_models().get(name)
+    if known is None or known.task != "CausalLM" or known.longest < PROMPT + ANSWER:
+        return None
+    load = Load(RPS, PROMPT, ANSWER, seconds_of("--ttft", TTFT), seconds_of("--tpot", TPOT))
+    return page_parts(ask_serving(ServingQuestion(served_model(f"{PREFIX}{name}"), load, here=False)), "")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,6 +46,6 @@ def run(args: argparse.Namespace) -> int:
             raise StudyError(f"explorer: no model {name!r}; nearest: {nearest}")
     if not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
-    write_page(args.html, args.model)
+    write_page(args.html, args.model, _served)
     print(f"{args.html}: {args.html.stat().st_size / 1e6:.2f} MB")
     return 0

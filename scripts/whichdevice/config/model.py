@@ -259,6 +259,7 @@ class Forecast(Section):
         None, description="batch sizes over all devices; empty takes each workload's largest"
     )
     largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
+    longest_sequence: Bool = Field(False, description="also find the longest sequence of a language model that fits")
     exact: Bool = Field(
         False, description="programs of TPUs by their own compiler, minutes each, in place of estimates from a GPU's"
     )

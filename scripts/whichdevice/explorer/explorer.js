@@ -33,14 +33,35 @@ const explorer = (async () => {
     limit(field.how, Object.keys(model.choices));
     limit(field.batch, Object.keys(model.choices[field.how.value].batches));
     limit(field.of, model.tokens ? ["examples", "tokens"] : ["examples"]);
+    limit(field.use, model.serving ? ["training", "serving"] : ["training"]);
+    if (field.use.value === "serving") return { serving: model.serving };
     const data = dataOf(model.name, field.how.value, Number(field.batch.value));
     return field.of.value === "tokens" ? { ...data, tokens: model.tokens } : data;
   }
 
+  // An answer of training, or what serves the model, as Python has written it.
+  function show(section, data, form) {
+    section.dataset.use = form.elements.use.value;
+    const [names] = section.querySelectorAll("thead tr"), { head = heads } = data.serving ?? {};
+    names.replaceChildren(...head.map((name, place) => {
+      const cell = live.element("th", name, place > 0 && place < head.length - 1 ? "number" : "");
+      cell.scope = "col";
+      return cell;
+    }));
+    if (!data.serving) return live.show(section, data, form);
+    const { title, lines: [first, ...rest], cells, notes } = data.serving, part = (name) => section.querySelector(name);
+    part("[data-title]").textContent = title;
+    part("[data-decision]").textContent = first;
+    part("[data-lines]").replaceChildren(...rest.map((line) => live.element("p", line)));
+    part("tbody").replaceChildren(...cells.map(([isPick, texts]) => live.row(texts, head, isPick)));
+    part(".notes").replaceChildren(...notes.map((note) => live.element("li", note)));
+  }
+
+  const heads = [...document.querySelectorAll("section thead th")].map((cell) => cell.textContent);
   const section = document.querySelector("section"), { elements } = section.querySelector("form");
   const kept = new URLSearchParams(location.hash.slice(1)), missing = document.querySelector(".missing");
-  live.start(section, 0, chosen);
-  const lost = ["model", "how", "batch", "of"].filter((name) => kept.has(name) && elements[name].value !== kept.get(name));
+  live.start(section, 0, chosen, show);
+  const lost = ["model", "use", "how", "batch", "of"].filter((name) => kept.has(name) && elements[name].value !== kept.get(name));
   missing.hidden = !lost.length;
   missing.textContent = `Not on this page: ${lost.map((name) => `${name} ${kept.get(name)}`).join(", ")}. `
     + `What follows is of ${elements.model.value}, ${elements.how.value}, batch ${elements.batch.value}.`;

@@ -3,7 +3,7 @@
 import base64
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from whichdevice.answer import Answer, Row, words
 from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.explorer.answers import answer_for, targets
+from whichdevice.explorer.answers import answer_for, targets, without_tpu
 from whichdevice.explorer.steps import GROUPS, MIXED, TRAININGS, KnownModel, known_models
 from whichdevice.files import write_atomically
 from whichdevice.report.live import live_data, normals
@@ -28,13 +28,16 @@ NUMBERS = (
 MARKS = ("fits", "rough", "memory_tight", "too_small", "known")
 
 
-def write_page(page: Path, names: Iterable[str] = ()) -> None:
-    """Write the page of these models and the default one, or of all."""
+Served = Callable[[str], Mapping[str, Any] | None]  # what answer/serving_words.py has on a page, of a model's name
+
+
+def write_page(page: Path, names: Iterable[str] = (), served: Served = lambda _: None) -> None:
+    """Write the page of these models and the default one, or of all; `served` says what serves one, if it can be."""
     wanted, models = {*names, DEFAULT[0]}, known_models()
     chosen = [model for model in models.values() if not names or model.name in wanted]
     sheet = hardware_rows()
     answers = _Answers(sheet)
-    described = [answers.describe(model) for model in chosen]
+    described = [answers.describe(model) | {"serving": _served(served(model.name))} for model in chosen]
     first = answers.first
     assert first is not None
     shown = answer_parts(first)
@@ -77,13 +80,16 @@ class _Answers:
             if model.name == DEFAULT[0] and training == DEFAULT[1]:
                 self.first = answers[DEFAULT[2]]
             formats = words.formats(next(iter(answers.values())).work.rows)
-            choices[training] = {"formats": formats, "batches": {n: self._facts(one) for n, one in answers.items()}}
+            reason = without_tpu(model, training)
+            more = [words.say("no_tpu_rows", reason=reason)] if reason else []
+            batches = {batch: self._facts(answer, more) for batch, answer in answers.items()}
+            choices[training] = {"formats": formats, "batches": batches}
         return {
             "name": model.name, "group": GROUPS[model.library], "unit": model.unit, "tokens": model.tokens,
             "choices": choices,
         }  # fmt: skip
 
-    def _facts(self, answer: Answer) -> dict[str, Any]:
+    def _facts(self, answer: Answer, more: Iterable[str]) -> dict[str, Any]:
         live = live_data(answer)
         cards: dict[str, dict[str, Any]] = {}
         for row in live["rows"]:
@@ -95,8 +101,13 @@ class _Answers:
                 self._parts.setdefault((row.software, row.chip, row.market, bool(row.host_time), row.spot), row)
         names = list(cards)
         columns = {name: [_short(cards[card][name]) for card in names] for name in (*NUMBERS, *MARKS, "software")}
-        notes = [self.notes.setdefault(line, len(self.notes)) for line in words.lasting_notes(answer)]
+        notes = [self.notes.setdefault(line, len(self.notes)) for line in (*words.lasting_notes(answer), *more)]
         return {"cards": names, "columns": columns, "notes": notes}
+
+
+def _served(parts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what of an answer about servers the page shows."""
+    return None if parts is None else {name: parts[name] for name in ("title", "lines", "head", "cells", "notes")}
 
 
 def _short(value: Any) -> Any:

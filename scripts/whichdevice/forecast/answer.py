@@ -100,6 +100,7 @@ class Forecast:
     checkpointing: bool | None = column("whether a traced step computes its activations again")
     largest_batch: int | None = column("largest batch found to fit, confirmed by a compile")
     largest_batch_reason: str | None = column("why none was found, or a much larger one may fit")
+    longest_sequence: int | None = column("tokens that fit with one example in a pass; 0: none does")
     usd_per_hour: float | None = column("on-demand price of these devices, at the median of providers")
     provider: str | None = column("who offers them at the lowest price")
     price: str | None = column("where the offer is from, and when that was read; or why there is none")
@@ -153,8 +154,8 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
         return {}
     same = (
         "memory_needed", "memory_available", "memory_is_lower_bound", "memory_tight", "way", "largest_batch",
-        "largest_batch_reason", "operations", "nbytes", "kernels", "unit", "compile_seconds", "pass_batch",
-        "checkpointing",
+        "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit", "compile_seconds",
+        "pass_batch", "checkpointing",
     )  # fmt: skip
     parts = ("weights", "gradients", "optimizer", "activations", "update", "rollout")
     known = {name: getattr(facts, name) for name in same} | {name: facts.memory_parts.get(name) for name in parts}

@@ -11,7 +11,7 @@ interval are fitted to what people report of whole trainings (fit/lived.py); sou
 import ast
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -73,21 +73,44 @@ def reads_each_step(code: str) -> bool | None:
         tree = ast.parse(code)
     except SyntaxError:
         return None
-    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While) and "backward" in _called(node)]
-    inner = [loop for loop in loops if not any(other is not loop and other in ast.walk(loop) for other in loops)]
-    return any(READS & _called(loop, often=True) for loop in inner) if inner else None
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
+    steps = {loop: _called(loop, functions) for loop in loops}
+    steps = {loop: names for loop, names in steps.items() if "backward" in names}
+    inner = [
+        loop for loop, names in steps.items() if not any(_inside(other, loop, names, functions) for other in steps)
+    ]
+    return any(READS & _called(loop, functions, often=True) for loop in inner) if inner else None
 
 
 READS = {"item", "tolist", "numpy", "synchronize", "set_postfix"}  # methods that wait for the device
 
 
-def _called(node: ast.AST, often: bool = False) -> set[str]:
-    """Names of methods that are called below a node; those that are called `often`, at each step."""
-    found = set()
+def _inside(inner: ast.AST, outer: ast.AST, names: Collection[str], functions: Mapping[str, ast.AST]) -> bool:
+    """Whether a loop is in another one, or in one of these functions, which that one calls."""
+    parts = [outer, *(functions[name] for name in names if name in functions)]
+    return inner is not outer and any(inner in ast.walk(part) for part in parts)
+
+
+def _called(node: ast.AST, functions: Mapping[str, ast.AST], often: bool = False) -> set[str]:
+    """Names of what is called below a node and in the script's functions there; those called `often`, at each step."""
+    names = _named(node, often)
+    waiting = [*names]
+    while waiting:
+        if (name := waiting.pop()) in functions:
+            new = _named(functions[name], often) - names
+            names |= new
+            waiting += new
+    return names
+
+
+def _named(node: ast.AST, often: bool) -> set[str]:
+    """Names of functions and methods that are called below a node, all or those of each step."""
+    names = set()
     for child in ast.iter_child_nodes(node):
         seldom = isinstance(child, ast.If) and any(isinstance(part, ast.Mod) for part in ast.walk(child.test))
         if not (often and seldom):
-            found |= _called(child, often)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        found.add(node.func.attr)
-    return found
+            names |= _named(child, often)
+    if isinstance(node, ast.Call):
+        names.add(getattr(node.func, "attr", getattr(node.func, "id", "")))
+    return names

@@ -62,6 +62,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     sequence_length=length,
                     options=workload.options,
                     largest_batch=settings.largest_batch,
+                    longest_sequence=settings.longest_sequence,
                     exact=settings.exact and target.kind == "tpu" and software_of(model.text) == "xla",
                     timeout=settings.timeout,
                 )

@@ -64,9 +64,9 @@ class Environment:
 
 def environment_in(scopes: Iterable[Mapping[str, Any]]) -> Environment | None:
     """Return the environment among a script's variables, the outermost of several around one another."""
-    found = [value for scope in scopes for value in scope.values() if is_environment(value)]
-    inner = {id(getattr(value, name, None)) for value in found for name in ("env", "venv", "envs")}
-    return next((Environment(value) for value in found if id(value) not in inner), None)
+    environments = [value for scope in scopes for value in scope.values() if is_environment(value)]
+    inner = {id(getattr(value, name, None)) for value in environments for name in ("env", "venv", "envs")}
+    return next((Environment(value) for value in environments if id(value) not in inner), None)
 
 
 def is_environment(value: Any) -> bool:

@@ -93,6 +93,7 @@ class Watching(Watcher):
         self.replace(package, "jit", self._compiling(package.jit))
         if package is not jax:
             return
+        self.replace(jax, "pmap", _on_one_device)
         for name in GRADIENTS:
             self.replace(jax, name, self._taking(getattr(jax, name), name == "vjp"))
         for name in LOOPS:
@@ -169,10 +170,8 @@ class Watching(Watcher):
             self._stop(Traced(_descent(*loss), args, kwargs), [])
         finally:
             self._gradients -= 1
-        pmap = "pmap(" in self.run.path.read_text(encoding="utf-8")
-        why = "the step runs under jax.pmap" if pmap else "the gradient is taken outside of jax.jit"
-        where = f"{self.run.path.name}, line {Stack(self.run.path).line}"
-        self.run.stop(StudyError(f"{where}: {why}: put the step of one batch into one function with @jax.jit, {WRITE}"))
+        where = f"{self.run.path.name}, line {Stack(self.run.path).line}: the gradient is taken outside of jax.jit"
+        self.run.stop(StudyError(f"{where}: put the step of one batch into one function with @jax.jit, {WRITE}"))
 
     def _looping(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Stand in for a loop of JAX, which a gradient that is taken in it leaves."""
@@ -200,6 +199,41 @@ class Watching(Watcher):
 
     def _stop(self, step: Traced, loops: Sequence[Turns]) -> None:
         self.run.stop(partial(_script, Stack(self.run.path), step, loops))
+
+
+def _on_one_device(
+    function: Any = None,
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    static_broadcasted_argnums: Any = (),
+    **settings: Any,
+) -> Any:
+    """Stand in for `jax.pmap`: a jitted function of what the first device has, whose results have that axis again."""
+    if function is None:
+        given = {"in_axes": in_axes, "static_broadcasted_argnums": static_broadcasted_argnums, **settings}
+        return partial(_on_one_device, axis_name=axis_name, **given)
+    static = static_broadcasted_argnums
+    static = (static,) if isinstance(static, int) else tuple(static)
+
+    @partial(jax.jit, static_argnums=static)
+    @wraps(function)
+    def alone(*args: Any, **kwargs: Any) -> Any:
+        results = jax.vmap(lambda _: function(*args, **kwargs), axis_name=axis_name)(np.zeros(1))
+        return jax.tree.map(lambda leaf: leaf[0], results)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        axes = in_axes if isinstance(in_axes, list | tuple) else [in_axes] * len(args)
+        kept = [place in static or axes[place] is None for place in range(len(args))]
+        given = [arg if keeps else _of_first(arg) for arg, keeps in zip(args, kept, strict=True)]
+        return jax.tree.map(lambda leaf: leaf[None], alone(*given, **_of_first(kwargs)))
+
+    return call
+
+
+def _of_first(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[0], tree)
 
 
 def _lowered(function: Any, compiled: Any, *args: Any, **kwargs: Any) -> Any:

@@ -27,7 +27,7 @@ from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, t
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
-from whichdevice.models.script_run import SAMPLE, Found, Run, Script, Watcher, calls_of, others_like
+from whichdevice.models.script_run import SAMPLE, SEED, Found, Run, Script, Watcher, calls_of, others_like
 from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.workloads.base import Options
@@ -59,6 +59,7 @@ class Watching(Watcher):
         elif package.__name__ == "tf_keras":
             self.run.stop(StudyError(f"{name}: it trains with Keras 2 (tf_keras): write it for Keras 3"))
         else:
+            package.random.set_seed(SEED)
             self.replace(package.GradientTape, "__enter__", lambda _: self._stop_at_tape())
 
     def _in_place_of(self, method: Callable[..., Any]) -> Callable[..., Any]:

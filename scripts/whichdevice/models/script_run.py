@@ -16,6 +16,7 @@ import argparse
 import ast
 import atexit
 import os
+import random
 import runpy
 import shlex
 import signal
@@ -34,6 +35,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar, NoReturn
 
+import numpy as np
+
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import Address, file_address
@@ -45,6 +48,7 @@ from whichdevice.models.stand_ins import StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = ", or put its step into `with whichdevice.watch(optimizer):`"
+SEED = 0  # of random numbers that the script draws without one of its own
 SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
@@ -156,6 +160,10 @@ class Run:
         if not self.over:
             watcher.attach(sys.modules[package])
 
+    def _stand_in(self, package: str) -> Mapping[str, Any]:
+        import_module(TORCH)  # a script may import it later
+        return self.watcher(TORCH).stand_in(package)
+
     def result(self, arguments: Sequence[str]) -> Script:
         """Run the script; raises StudyError where it fails, ends or trains in a way that is not known."""
         self._watch(arguments)
@@ -176,7 +184,9 @@ class Run:
             self.watcher(name)
         thread = threading.Thread(target=self._run, args=(imported,), daemon=True)
         size = threading.stack_size(STACK_BYTES)
-        absent = StandIns(file_address(str(self.path)).files(), lambda name: self.watcher(TORCH).stand_in(name))
+        random.seed(SEED)  # nothing that is found depends on a draw: neither sizes of a batch nor labels in it
+        np.random.seed(SEED)
+        absent = StandIns(file_address(str(self.path)).files(), self._stand_in)
         with as_main(self.path, arguments), self._harmless(), absent, _Imports(self):
             thread.start()
             threading.stack_size(size)

@@ -262,23 +262,23 @@ def is_whole(batch: Iterable[Any], outside: Sequence[Any]) -> bool:
 
 def _around(tree: ast.AST, line: int) -> list[ast.For | ast.While]:
     """The loops around a line, in its function, the outermost first."""
-    found: list[ast.For | ast.While] = []
+    loops: list[ast.For | ast.While] = []
     node: ast.AST | None = tree
     while node is not None:
-        node = next((each for each in _statements(node) if each.lineno <= line <= (each.end_lineno or 0)), None)
+        node = next((part for part in _statements(node) if part.lineno <= line <= (part.end_lineno or 0)), None)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found = []
+            loops = []
         elif isinstance(node, ast.For | ast.While) and line >= node.body[0].lineno:
-            found.append(node)
-    return found
+            loops.append(node)
+    return loops
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.stmt):
-            yield each
-        elif isinstance(each, ast.ExceptHandler | ast.match_case):
-            yield from each.body
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.stmt):
+            yield part
+        elif isinstance(part, ast.ExceptHandler | ast.match_case):
+            yield from part.body
 
 
 def _calls_around(node: ast.expr) -> Iterator[tuple[str, ast.Call]]:
@@ -484,8 +484,9 @@ def _longest(scopes: Sequence[Mapping[str, Any]], shape: Sequence[int]) -> int |
     """The number of examples of the longest array like a batch of this shape, where a script cuts it itself."""
     values = [value for scope in scopes for value in scope.values()]
     values += [inner for value in values if isinstance(value, dict) for inner in value.values()]
-    shapes = [each for value in values if isinstance(each := getattr(value, "shape", None), tuple) and each]
-    counts = [each[0] for each in shapes if each[1:] == tuple(shape[1:]) and isinstance(each[0], int)]  # None: symbolic
+    shapes = (getattr(value, "shape", None) for value in values)
+    alike = [known for known in shapes if isinstance(known, tuple) and known and known[1:] == tuple(shape[1:])]
+    counts = (known[0] for known in alike if isinstance(known[0], int))  # None: symbolic
     return max((count for count in counts if count > shape[0]), default=None)
 
 

@@ -42,7 +42,7 @@ KILLED = "killed before its training started, as this machine's memory ran out: 
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
     "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "WANDB_MODE": "disabled",
-    "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug",
+    "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "PYTHONHASHSEED": "0",
 }  # fmt: skip
 TRAINING = {
     "fit", "fit_generator", "learn", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",

@@ -6,7 +6,9 @@ process: what they wrap is the model itself. `torch_names` puts the same in plac
 
 import ast
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -63,6 +65,44 @@ class Silent:
     def __bool__(self) -> bool:
         return True
 
+    def __fspath__(self) -> str:
+        """Return a folder of its own, for what the script writes beside its logs."""
+        return _folder()
+
+
+class Logged(Silent):
+    """Stands for a package that logs and keeps the settings that it is given, which the script reads again."""
+
+    def __init__(self) -> None:
+        self.config = Settings()
+
+    def init(self, *_: Any, config: Any = None, **__: Any) -> "Logged":
+        """Begin a run, which is the package itself."""
+        self.config.update(config)
+        return self
+
+
+class Settings(dict[str, Any]):
+    """Settings by name and as attributes."""
+
+    def update(self, given: Any = (), *_: Any, **named: Any) -> None:
+        """Take settings of a mapping or of an object, as of parsed arguments."""
+        super().update(getattr(given, "__dict__", given) or (), **named)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
+@cache
+def _folder() -> str:
+    return tempfile.mkdtemp()
+
 
 class StandIns(MetaPathFinder, Loader):
     """Finds those packages among what a script's files import that are not installed."""
@@ -91,7 +131,7 @@ class StandIns(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill a silent module."""
-        silent = Silent()
+        silent = Logged()
         vars(module).update({"__version__": VERSION, "__getattr__": lambda name: getattr(silent, name)})
         if module.__name__.partition(".")[0] in WRAPPING:
             vars(module).update(self._made(module.__name__))

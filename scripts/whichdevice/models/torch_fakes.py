@@ -8,8 +8,9 @@
 Only this file and forecast/torch/trace.py use what PyTorch calls its own.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import torch
@@ -22,12 +23,15 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._pytree import tree_any, tree_map_only
 
+from whichdevice.models.script_run import replaced
+
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
 READING = {  # methods that give what is no tensor
     "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
     "__format__", "__repr__", "__contains__",
 }  # fmt: skip
 COUNTING = ("max", "min", "amax", "amin", "sum", "any", "all", "unique", "bincount")  # of classes, of a batch's graphs
+MAX_EVALUATIONS = 8  # of the same shapes that run
 NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
 
 
@@ -61,6 +65,36 @@ class Fakes:
             given, named = ones((args, kwargs))
             result = function(*given, **named)
         return tree_map_only(torch.Tensor, self.like, result)
+
+
+class Evaluations:
+    """Evaluations of modules without values: after some of the same shapes the outcome of one stands for the others."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[Any]()
+        self._forwards = ExitStack()
+
+    def add(self, module: torch.nn.Module, given: Any, output: Any) -> None:
+        """Count an evaluation of these arguments, as a module's hook has them, and note its outcome."""
+        wanted = _shapes(given)
+        self._counts[id(module), wanted] += 1
+        if self._counts[id(module), wanted] != MAX_EVALUATIONS:
+            return
+        forward = module.forward
+
+        def repeated(*args: Any, **kwargs: Any) -> Any:
+            again = not module.training and _shapes((args, kwargs)) == wanted
+            return output if again else forward(*args, **kwargs)
+
+        self._forwards.enter_context(replaced(module, "forward", repeated))
+
+    def end(self) -> None:
+        """Give the modules back: training starts."""
+        self._forwards.close()
+
+
+def _shapes(tree: Any) -> str:
+    return repr(tree_map_only(torch.Tensor, lambda tensor: (tuple(tensor.shape), tensor.dtype), tree))
 
 
 def is_fake(value: Any) -> bool:

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from whichdevice.models.stand_ins import Silent
-from whichdevice.models.torch_fakes import is_fake, replace_tensors
+from whichdevice.models.torch_fakes import is_fake, replace_tensors, tree_map_only
 
 MEMORY = 80 * 2**30  # bytes of the GPU that a script sees
 FAKE_CARD = SimpleNamespace(
@@ -43,6 +43,7 @@ ANSWERS: Mapping[str, Any] = {
     )),
 }  # fmt: skip
 TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32}  # by method of a module
+HALVES = (torch.float16, torch.bfloat16)
 GENERATOR = torch.Generator
 KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 ALONE = ("all_reduce", "reduce", "broadcast", "barrier", "monitored_barrier")  # change nothing in one process
@@ -148,6 +149,22 @@ class Engine(Whole):
         self.optimizer, self.lr_scheduler, self._settings = optimizer, schedule, settings
         self.micro_steps = self.global_steps = 0
 
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module with 16-bit inputs in its own format: the step is mixed by itself."""
+        kind = next(self.parameters()).dtype
+        args, kwargs = tree_map_only(
+            torch.Tensor, lambda given: given.to(kind) if given.dtype in HALVES else given, (args, kwargs)
+        )
+        return self.module(*args, **kwargs)
+
+    def fp16_enabled(self) -> bool:
+        """Return whether it is mixed with float16."""
+        return bool(self._settings.get("fp16", {}).get("enabled"))
+
+    def bfloat16_enabled(self) -> bool:
+        """Return whether it is mixed with bfloat16."""
+        return any(self._settings.get(name, {}).get("enabled") for name in ("bf16", "bfloat16"))
+
     def backward(self, loss: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
         """Take gradients."""
         loss.backward()  # type: ignore[no-untyped-call]
@@ -178,8 +195,18 @@ class Engine(Whole):
         return self.train_micro_batch_size_per_gpu() * self.gradient_accumulation_steps()
 
     def _number(self, name: str, otherwise: int = 1) -> int:
-        found = self._settings.get(name, otherwise)
-        return found if isinstance(found, int) else otherwise
+        number = self._settings.get(name, otherwise)
+        return number if isinstance(number, int) else otherwise
+
+
+class Accelerator(Silent):
+    """Stands for DeepSpeed's name of the GPU."""
+
+    def device_name(self, *_: Any) -> str:
+        """Return what tensors are sent to."""
+        return "cuda"
+
+    current_device_name = device_name
 
 
 class Names:
@@ -245,7 +272,7 @@ class Names:
         self._put(torch.distributed.fsdp, "fully_shard", shared)
 
     def _note_format(self, policy: Any) -> None:
-        self.mixed = self.mixed or getattr(policy, "param_dtype", None) in (torch.float16, torch.bfloat16)
+        self.mixed = self.mixed or getattr(policy, "param_dtype", None) in HALVES
 
     def replace_processes(self, is_own: Callable[[str], bool]) -> None:
         """Run in this process what the script starts one process each for, on so many GPUs; the first one trains."""
@@ -277,6 +304,7 @@ class Names:
             "deepspeed": {
                 "initialize": self._engine, "init_distributed": nothing, "add_config_arguments": _with_deepspeed,
             },
+            "deepspeed.accelerator": {"get_accelerator": partial(_answer, Accelerator())},
             "apex.amp": {
                 "initialize": self._with_apex, "scale_loss": lambda loss, *_, **__: nullcontext(loss),
                 "master_params": lambda optimizer: (

@@ -10,7 +10,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,16 +26,26 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.environment import FRAMES, Environment, environment_in
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import Found, Run, Script, Watcher, is_own, others_like
+from whichdevice.models.script_run import SEED, Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
 from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
-from whichdevice.models.torch_tape import MANY_READS, Call, Loss, Step, Tape, is_module, leaves
+from whichdevice.models.torch_tape import (
+    MANY_READS,
+    Call,
+    Loss,
+    Step,
+    Tape,
+    is_module,
+    leaves,
+    optimizers_in,
+    weights_of,
+)
 from whichdevice.numbers import number, two
 
 MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES, MAX_COPIED = 4, 2**27  # of the script's first batch, as data, and of how many bytes
-ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)\b")  # it runs without torchrun, too
+ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
@@ -77,6 +87,7 @@ class Watching(Watcher):
         self._stepped: list[torch.optim.Optimizer] = []
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
+        self._loaders: dict[int | None, Any] = {}  # that gave batches, the last one of each size
         self._environment: Environment | None = None  # that it collects frames of
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
@@ -109,10 +120,18 @@ class Watching(Watcher):
         if "fsdp" in source.lower() or "fully_shard" in source:
             self._names.replace_fsdp()
         Watch.probing, Watch.meant = True, None
+        torch.manual_seed(SEED)
         hooks = [*self._tape.hooks(self._step), register_module_parameter_registration_hook(self._weight)]
         for hook in hooks:
             self.replacements.callback(hook.remove)
+        begin = DataLoader.__iter__
+        self.replace(DataLoader, "__iter__", lambda loader: begin(self._noted(loader)))
         self._tape.__enter__()
+
+    def _noted(self, loader: Any) -> Any:
+        """A loader that begins to give batches."""
+        self._loaders[loader.batch_size] = loader
+        return loader
 
     def detach(self) -> None:
         """Give everything back."""
@@ -200,7 +219,7 @@ class Watching(Watcher):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
         step.reads_values = self._tape.reads >= MANY_READS
         size = len(next(iter(batch.values())))
-        loader = _loader(stack.scopes, size)
+        loader = _loader([*stack.scopes, {"loader": self._loaders.get(size)}], size)
         batch, varied = self._at_mean(step, batch, loader)
         step.without_fakes()
         counts = self._sizes(stopped, step, batch, passes, loader)
@@ -405,18 +424,6 @@ def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:
     values += [getattr(scope.get(name), "train_dataloader", None) for scope in scopes for name in HOLDERS]
     known = [value for value in values if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
     return min(known, key=lambda loader: (loader.batch_size != size, -len(loader.dataset)), default=None)
-
-
-def optimizers_in(scopes: Iterable[Mapping[str, Any]]) -> list[torch.optim.Optimizer]:
-    """The optimisers among the script's variables."""
-    values = [value for scope in scopes for value in scope.values()]
-    values += [inner for value in values if isinstance(value, list | tuple) for inner in value]
-    return [value for value in values if isinstance(value, torch.optim.Optimizer)]
-
-
-def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
-    """The weights that they change, one optimiser around another the same."""
-    return {id(weight) for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]}
 
 
 def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:

@@ -7,8 +7,10 @@ everything else is kept as it was. Where layers take the time steps first, the b
 """
 
 import copy
+import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import MethodType
 from typing import Any, NamedTuple
@@ -21,14 +23,14 @@ from torch.overrides import TorchFunctionMode
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
 from whichdevice.models.script_size import Stack
-from whichdevice.models.torch_fakes import READING, Fakes, is_fake, ones, replace_tensors
+from whichdevice.models.torch_fakes import READING, Evaluations, Fakes, is_fake, ones, replace_tensors
 from whichdevice.models.torch_names import on_cpu
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
-MIN_POINTS = 16  # of a cloud that is told from classes in order
+NUMBERS_GRAPHS = re.compile("batch|graph|segment|cluster|index|idx")  # a name of what tells a node's graph
 MANY_READS = 4  # values that the host reads before a loss, as where it matches boxes
 ABSENT = object()  # stands for an image that a smaller batch lacks, and for what follows from it alone
 FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
@@ -78,6 +80,8 @@ class Tape(TorchFunctionMode):
         self._depth = 0  # of modules
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
+        self._evaluations = Evaluations()
+        self._trained = set[int]()  # weights of optimisers that were there when a module was evaluated
         self._free_bytes = 0
         self.reads = 0  # of values by the host before a loss
         self.first: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
@@ -90,7 +94,7 @@ class Tape(TorchFunctionMode):
             self._take(args[0])
             if self.fakes is not None:
                 return None
-        if name in READING and self.calls and self._depth == 0 and not self.losses:
+        if name in READING and self._training and self._depth == 0 and not self.losses:
             self.reads += 1
         if self.fakes is None:
             result = function(*args, **kwargs)
@@ -139,14 +143,21 @@ class Tape(TorchFunctionMode):
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
-        if self._depth == 0 and self.fakes is not None and next(module.parameters(), None) is not None:
-            self._training = self._training or (module.training and torch.is_grad_enabled())
-            if self._training:
-                if self.first is None:
-                    self.first = type(module).__name__, Stack(self.path).line if self.path else None
+        if self._depth == 0 and self.fakes is not None and (weight := next(module.parameters(), None)) is not None:
+            if module.training and torch.is_grad_enabled() and not self._training:
+                self._training = True
+                self.first = type(module).__name__, Stack(self.path).line if self.path else None
+                self._evaluations.end()
+            if self._training or (not module.training and self._is_trained(weight)):
                 self._faking = True
                 self.fakes.mode.__enter__()
         self._depth += 1
+
+    def _is_trained(self, weight: torch.nn.Parameter) -> bool:
+        """Whether an optimiser of the script has this weight, whose module is evaluated before it trains."""
+        if id(weight) not in self._trained and self.path is not None:
+            self._trained |= weights_of(optimizers_in(Stack(self.path).scopes))
+        return id(weight) in self._trained
 
     def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output, or raised."""
@@ -154,6 +165,8 @@ class Tape(TorchFunctionMode):
         if self._depth == 0 and self._faking and self.fakes is not None:
             self._faking = False
             self.fakes.mode.__exit__(None, None, None)
+            if not self._training:
+                self._evaluations.add(module, (args, kwargs), output)
         self._record(module, args, kwargs, output)
 
     def hooks(self, step: Callable[..., None]) -> list[Any]:
@@ -205,6 +218,7 @@ class Step(torch.nn.Module):
         modules = [place for place in needed if is_module(calls[place].function)]
         if not modules:
             raise StudyError(f"{name}: its loss follows from no module: {NAME_IT}")
+        modules = modules[_first_of(calls, modules) :]
         kept = [place for place in needed if place >= modules[0]]  # what came before made the batch
         inputs = Inputs(makers, kept, modules, time_major, name)
         linked = [inputs.linked(place) for place in kept]
@@ -227,10 +241,10 @@ class Step(torch.nn.Module):
                 return given
             if isinstance(given.source, str):
                 return self._input(given.source, inputs[given.source])
-            found = outputs[given.source]
+            part_of = outputs[given.source]
             for part in given.path:
-                found = (parts_of(found) or {}).get(part, ABSENT)
-            return found
+                part_of = (parts_of(part_of) or {}).get(part, ABSENT)
+            return part_of
 
         for call in self.calls:
             function = self.called[call.function] if isinstance(call.function, int) else call.function
@@ -257,12 +271,11 @@ class Step(torch.nn.Module):
                     if size >= self.size:
                         raise
                     outputs.append(ABSENT)
-        given = [part for loss in self.losses if (part := value(loss)) is not ABSENT]
-        loss = sum((getattr(part, "loss", part) for part in given[1:]), getattr(given[0], "loss", given[0]))
-        first = next(
-            (out for out, call in zip(outputs, self.calls, strict=True) if isinstance(call.function, int)), loss
-        )
-        return StepOutput(loss=loss, logits=next(filter(torch.is_tensor, leaves(first))))
+        losses = [part for part in map(value, self.losses) if part is not ABSENT]
+        first, *others = (getattr(part, "loss", part) for part in losses)
+        loss = sum(others, first)
+        modules = (out for out, call in zip(outputs, self.calls, strict=True) if isinstance(call.function, int))
+        return StepOutput(loss=loss, logits=next(filter(torch.is_tensor, leaves(next(modules, loss)))))
 
     def _input(self, name: str, batch: torch.Tensor) -> torch.Tensor:
         """One input as the script gave it."""
@@ -336,8 +349,7 @@ class Makers:
             place = waiting.pop()
             if place not in needed:
                 needed.add(place)
-                given = leaves((self.calls[place].args, self.calls[place].kwargs))
-                makers = (self.of(leaf, place) for leaf in given)
+                makers = (self.of(leaf, place) for leaf in tensors_of(self.calls[place]))
                 waiting += [int(maker.source) for maker in makers if maker is not None]
         return sorted(needed)
 
@@ -350,9 +362,26 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
     for loss, result in taken:
         called = [makers.calls[place].function for place in makers.needed_for([result])]
         # A loss, which has no weights, may be made anew for each batch.
-        networks = [each for each in called if is_module(each) and next(each.parameters(), None) is not None]
+        networks = [part for part in called if is_module(part) and next(part.parameters(), None) is not None]
         last[loss.place, *networks] = result
     return len(taken), [*last.values()] or [Result(len(makers.calls) - 1)]
+
+
+def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
+    """The number of the first of these calls that works on a batch of the training, such as a teacher's.
+
+    A network that collects frames before has a batch of its own.
+    """
+    sizes = [
+        next((leaf.shape[:2] for leaf in tensors_of(calls[place]) if leaf.ndim), torch.Size()) for place in modules
+    ]
+    trains = next((number for number, place in enumerate(modules) if not calls[place].free), 0)
+    return next(number for number, size in enumerate(sizes) if set(size) & {*sizes[trains][:1]} or number == trains)
+
+
+def tensors_of(call: Call) -> list[torch.Tensor]:
+    """The tensors that a call is given."""
+    return [leaf for leaf in leaves((call.args, call.kwargs)) if torch.is_tensor(leaf)]
 
 
 class Inputs:
@@ -363,7 +392,7 @@ class Inputs:
     ) -> None:
         calls = makers.calls
         first = calls[modules[0]]
-        tensors = [leaf for leaf in leaves((first.args, first.kwargs)) if torch.is_tensor(leaf) and leaf.ndim]
+        tensors = [leaf for leaf in tensors_of(first) if leaf.ndim]
         if not tensors:
             raise StudyError(f"{name}: the first module takes no tensor, so its batch is not known; write a model file")
         self.order = {old: new for new, old in enumerate(kept)}
@@ -372,9 +401,11 @@ class Inputs:
         self._leading = tensors[0].shape[: 1 + self.time_major]
         self._makers, self._names = makers, dict[int, str]()
         self.kinds: dict[str, OfGraphs] = {}  # of inputs of graphs
-        given = [leaf for place in kept for leaf in leaves((calls[place].args, calls[place].kwargs))]
+        given = [leaf for place in kept for leaf in tensors_of(calls[place])]
         ids = (leaf for leaf in given if is_ids(leaf) and len(leaf) == self._leading[0])
-        self._ids = None if self.time_major else next((leaf for leaf in ids if has_graphs(leaf, given)), None)
+        has_edges = any(map(is_edges, given))
+        named = {id(leaf) for place in kept for name, leaf in named_leaves(calls[place]) if NUMBERS_GRAPHS.search(name)}
+        self._ids = None if self.time_major else next((leaf for leaf in ids if has_edges or id(leaf) in named), None)
         self._graphs = 0 if self._ids is None else int(self._ids[-1]) + 1
         self._weights = {id(weight) for place in modules for weight in calls[place].function.parameters()}
 
@@ -433,13 +464,13 @@ def is_edges(leaf: Any) -> bool:
     return torch.is_tensor(leaf) and leaf.ndim == 2 and len(leaf) == 2 and leaf.dtype == torch.int64
 
 
-def has_graphs(ids: torch.Tensor, given: Sequence[Any]) -> bool:
-    """Whether numbers in order are those of graphs: edges or many points stand beside them.
-
-    The classes of a small batch can be in order, too.
-    """
-    are_points = len(ids) >= MIN_POINTS * (int(ids[-1]) + 1)
-    return any(map(is_edges, given)) or (are_points and torch.is_tensor(given[0]) and given[0].is_floating_point())
+def named_leaves(call: Call) -> Iterator[tuple[str, Any]]:
+    """What a module is given, by the names of its arguments: these tell graphs' numbers from classes in order."""
+    given = dict(call.kwargs)
+    if is_module(call.function):
+        with suppress(TypeError, ValueError):
+            given = inspect.signature(call.function.forward).bind(*call.args, **call.kwargs).arguments
+    return ((name.lower(), leaf) for name, value in given.items() for leaf in leaves(value))
 
 
 class OfGraphs(NamedTuple):
@@ -469,6 +500,18 @@ def joined_graphs(batch: torch.Tensor, kind: OfGraphs) -> torch.Tensor:
 def is_module(function: Any) -> bool:
     """Whether a call is of a module."""
     return isinstance(function, torch.nn.Module)
+
+
+def optimizers_in(scopes: Iterable[Mapping[str, Any]]) -> list[torch.optim.Optimizer]:
+    """The optimisers among the script's variables."""
+    values = [value for scope in scopes for value in scope.values()]
+    values += [inner for value in values if isinstance(value, list | tuple) for inner in value]
+    return [value for value in values if isinstance(value, torch.optim.Optimizer)]
+
+
+def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
+    """The weights that they change, one optimiser around another the same."""
+    return {id(weight) for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]}
 
 
 def _shape(tensor: torch.Tensor) -> torch.Tensor:

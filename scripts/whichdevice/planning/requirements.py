@@ -33,7 +33,7 @@ from whichdevice.models.stand_ins import LOGGING, WRAPPING
 FORECASTS = {KERAS: ("keras==3.15.*", "jax==0.10.*"), JAX: ("keras==3.15.*", "jax==0.10.*"), TORCH: ("torch",)}
 GPU = ("jax-cuda12-pjrt==0.10.*", "nvidia-cuda-nvcc-cu12==12.9.*")
 TPU = "jax[tpu]==0.10.*"
-OWN = ("numpy", "pandas", "scipy", "pydantic", "psutil", "yaml", "jinja2", "filelock")  # imports of every call
+ALWAYS = ("numpy", "pandas", "scipy", "pydantic", "psutil", "yaml", "jinja2", "filelock")  # imports of every call
 PIP_NAMES = {
     "PIL": "pillow",
     "cv2": "opencv-python",
@@ -186,11 +186,11 @@ def run_in(python: Path, arguments: Sequence[str]) -> int:
 
 
 def _looked_at(python: Path) -> tuple[tuple[int, ...], list[str]]:
-    """Version of an interpreter, and which of OWN it lacks; raises StudyError where it cannot run this package."""
+    """Version of an interpreter, and which of ALWAYS it lacks; raises StudyError where it cannot run this package."""
     code = "import json, sys, importlib.util as u; "
     code += "print(json.dumps([sys.version_info[:2], [n for n in sys.argv[1:] if u.find_spec(n) is None]]))"
     try:
-        done = subprocess.run([python, "-c", code, *OWN], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([python, "-c", code, *ALWAYS], capture_output=True, text=True, timeout=60, check=True)
         number, lacks = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise StudyError(f"--python {python}: this is no Python that runs: {type(error).__name__}") from error

@@ -7,12 +7,13 @@ Nothing but this machine's memory rate is measured.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING
 
 from whichdevice.answer.serving import CHEAPER, Load, Log, Price, Server, Serving, decide
+from whichdevice.answer.serving_words import say
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.prices import USD_PER_KWH
 from whichdevice.errors import StudyError
@@ -22,6 +23,7 @@ from whichdevice.planning.request_log import RequestLog
 
 if TYPE_CHECKING:
     from whichdevice.forecast.serving.forecast import ServingForecast
+    from whichdevice.forecast.serving.server import Server as Tried
 
 COUNTS = (1, 2, 4, 8)
 # What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
@@ -66,24 +68,47 @@ class ServingQuestion:
     here_usd: float | None = None  # an hour of it; None: its electricity
 
 
-def ask_serving(question: ServingQuestion) -> Serving:
-    """Return the answer; raises StudyError where the question is at fault."""
+@dataclass(frozen=True)
+class Machines:
+    """The devices that a question is about, each with the format of weights that it would run."""
+
+    runs: tuple[tuple[HardwareRow, WeightFormat], ...]
+    without: tuple[str, ...]  # those on which the engine lacks the format
+
+
+def machines(question: ServingQuestion) -> Machines:
+    """Return the devices of a question; measures this one's memory rate. Raises StudyError where it is at fault."""
     _check(question)
-    rows = _rows(question.devices)
     here = [_this_machine()] if question.here else []
     native = question.weights or WEIGHT_FORMATS[question.model.native]
-    wanted = [(row, _format(question, row, native)) for row in [*rows, *here]]
-    runs = [(row, kept) for row, kept in wanted if _runs(question, row, kept)]
-    without = tuple(row.device for row, kept in wanted if not _runs(question, row, kept))
+    wanted = [(row, _format(question, row, native)) for row in [*rows_named(question.devices), *here]]
+    runs = tuple((row, kept) for row, kept in wanted if _runs(question, row, kept))
+    return Machines(runs, tuple(row.device for row, kept in wanted if not _runs(question, row, kept)))
+
+
+def over_lengths(
+    question: ServingQuestion, known: Machines, lengths: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], list["ServingForecast"]]:
+    """Return the forecasts of all servers for requests of other lengths: tokens of prompt and answer."""
+    from whichdevice.forecast.serving.forecast import serve_all
+
+    load, tried = question.load, _tried(question, known.runs)
+    return {pair: serve_all(tried, replace(load, prompt=pair[0], answer=pair[1])) for pair in lengths}
+
+
+def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Serving:
+    """Return the answer; raises StudyError where the question is at fault."""
+    known = known or machines(question)
+    native = question.weights or WEIGHT_FORMATS[question.model.native]
     log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
     answer = partial(
-        decide, question.model.name, question.load, _forecast(question, runs), question.model.longest, question.api,
-        log=log, without=without,
+        decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest,
+        question.api, log=log, without=known.without,
     )  # fmt: skip
     found = answer()
     smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
     most = math.inf if found.pick is None or found.pick.usd_per_hour is None else CHEAPER * found.pick.usd_per_hour
-    rented = [row for row in rows if row.kind != "unified"]
+    rented = [row for row in rows_named(question.devices) if row.kind != "unified"]
     others = [
         _forecast(question, [(row, kept) for row in rented if _runs(question, row, kept)], most)
         for kept in smaller
@@ -98,10 +123,7 @@ def _check(question: ServingQuestion) -> None:
     if question.log is not None:
         tokens = max(sum(pair) for pair in zip(question.log.prompts, question.log.answers, strict=True))
     if tokens > model.longest:
-        raise StudyError(
-            f"{model.name}: takes {model.longest:,} tokens, and a request has {tokens:,.0f}: ask for fewer "
-            "(--prompt, --answer), or a model with a longer context"
-        )
+        raise StudyError(say("too_long", model=model.name, longest=f"{model.longest:,}", tokens=f"{tokens:,.0f}"))
 
 
 def _format(question: ServingQuestion, row: HardwareRow, native: WeightFormat) -> WeightFormat:
@@ -125,8 +147,8 @@ def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bo
     return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
 
 
-def _rows(names: Sequence[str] | None) -> list[HardwareRow]:
-    """Rows of the sheet for names and groups; those that serve alone are known here, too."""
+def rows_named(names: Sequence[str] | None) -> list[HardwareRow]:
+    """Return rows of the sheet for names and groups; those that serve alone are known here, too."""
     sheet = hardware_rows()
     if names is None:
         return [sheet[name] for name in (*DEVICES, *COMPUTERS) if name in sheet]
@@ -163,15 +185,22 @@ def _forecast(
 ) -> list[Server]:
     """Forecast each device in each number, all together; a computer alone. None costs more than `most` USD an hour."""
     from whichdevice.forecast.serving.forecast import serve_all
+
+    known = serve_all(_tried(question, rows, most), question.load, question.log)
+    return [_server(question, one) for one in known]
+
+
+def _tried(
+    question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]], most: float = math.inf
+) -> list["Tried"]:
     from whichdevice.forecast.serving.server import Server as Tried
 
-    tried = [
+    return [
         Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
         for row, kept in rows
         for count in (question.counts if row.kind == "gpu" else (1,))
         if _costs(question, row, count) <= most
     ]
-    return [_server(question, known) for known in serve_all(tried, question.load, question.log)]
 
 
 def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> str:
@@ -194,19 +223,25 @@ def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
 
 
 def _price(question: ServingQuestion, row: HardwareRow, count: int) -> Price | None:
-    """The user's own price, else the market's; of a computer a share of its price and its electricity."""
-    if row.device in question.prices:
-        usd = question.prices[row.device] * count
+    return price_of(row, count, question.prices, question.providers, question.here_usd)
+
+
+def price_of(
+    row: HardwareRow, count: int, prices: Mapping[str, float], providers: Sequence[str], here_usd: float | None = None
+) -> Price | None:
+    """Return the user's own price, else the market's; of a computer a share of its price and its electricity."""
+    if row.device in prices:
+        usd = prices[row.device] * count
         return Price(usd, usd, usd, "your price")
     if row.device == HERE:
-        usd = HERE_WATTS / 1000 * USD_PER_KWH if question.here_usd is None else question.here_usd
-        return Price(usd, usd, usd, "electricity" if question.here_usd is None else "your price")
+        usd = HERE_WATTS / 1000 * USD_PER_KWH if here_usd is None else here_usd
+        return Price(usd, usd, usd, "electricity" if here_usd is None else "your price")
     if row.kind == "unified":
         if row.card is None:
             return None
         usd = row.card.usd / YEARS_HOURS + (row.power_w or HERE_WATTS) / 1000 * USD_PER_KWH
         return Price(usd, usd, usd, row.card.source, row.card.usd)
-    market = row.market(providers=question.providers)
+    market = row.market(providers=providers)
     if market is None:
         return None
     return Price(

@@ -42,6 +42,7 @@ class ProgramRequest(Part):
     sequence_length: Integer | None = None
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     largest_batch: bool = False
+    longest_sequence: bool = False
     exact: bool = False  # by a TPU's own compiler, in place of an estimate from a GPU's program
     timeout: float = 900.0
 
@@ -97,7 +98,7 @@ class CompileFacts(Part):
     changes: list[Change] = Field(default_factory=list)  # of a traced step that does not fit
     faster: list[Change] = Field(default_factory=list)  # where the largest batch is asked for
     passes: list[Pass] = Field(default_factory=list)  # where it is asked for: of all sizes that fit
-    pass_batch: Integer | None = None  # examples of one pass of a traced step, on one device
+    pass_batch: Integer | None = None  # examples of one pass, on one device
     checkpointing: bool = False
     arguments: float | None = None
     outputs: float | None = None
@@ -120,6 +121,7 @@ class CompileFacts(Part):
     largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
     largest_batch_compiles: Integer | None = None
     largest_batch_reason: str | None = None  # why none was found, or a much larger one may fit
+    longest_sequence: Integer | None = None  # tokens that fit with one example in a pass; 0: none does
 
 
 class CompiledRecord(Part):

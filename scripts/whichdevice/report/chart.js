@@ -78,5 +78,5 @@ const chart = (() => {
     }
     svg.replaceChildren(...parts.filter(Boolean));
   }
-  return { draw };
+  return { draw, element, line, label, scaleOf, ticks, nameOf };
 })();

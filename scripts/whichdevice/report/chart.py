@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 from whichdevice.answer import Answer, Option
-from whichdevice.answer.serving import Serving, usd_over_load
 from whichdevice.answer.words import amount_words
 from whichdevice.numbers import time_words
 
@@ -16,8 +16,6 @@ AXIS_TIMES = (  # seconds that an axis may name, as far as there is room
     16 * 86400, 32 * 86400, 64 * 86400, 128 * 86400, 365 * 86400,
 )  # fmt: skip
 COSTS = (MIN_USD, *(one * 10.0**power for power in range(-2, 7) for one in (2, 5, 10)))  # USD
-LOADS_AROUND, LOADS_ON_A_SIDE = 20.0, 60  # loads of a picture: up to so many times less and more than the load
-RATES = tuple(one * 10.0**power for power in range(-4, 7) for one in (1, 2, 5))  # requests a second
 MAX_NAMES = 15  # of more choices, only those have names that no other one beats in both time and cost
 APART = (60, 24)  # names of an axis, at least
 DOT, LETTER = 4, 7.0  # half a dot, and a letter's width
@@ -27,6 +25,18 @@ PLACES = (  # of a name from its dot, the best first
     (0, -9, "middle"), (0, 17, "middle"),
 )  # fmt: skip
 
+
+@dataclass(frozen=True)
+class Frame:
+    """The size of a picture, and its margins left and right."""
+
+    wide: int = WIDE
+    high: int = HIGH
+    left: int = LEFT
+    right: int = RIGHT
+
+
+USUAL = Frame()
 SIZES = {  # for report/chart.js, which draws the same picture anew
     "wide": WIDE,
     "high": HIGH,
@@ -54,62 +64,28 @@ def chart(answer: Answer) -> str:
         return ""
     times = [end for option in shown for end in (option.seconds_low, option.seconds_high) if end]
     costs = [max(end or 0.0, MIN_USD) for option in shown for end in (option.usd_low, option.usd_high)]
-    across, up = _scale(times, LEFT, WIDE - RIGHT), _scale(costs, HIGH - BELOW, MARGIN)
+    across, up = scale(times, LEFT, WIDE - RIGHT), scale(costs, HIGH - BELOW, MARGIN)
     label = escape(f"Cost against time of {len(shown)} devices for {amount_words(answer)}")
     parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{label}">']
-    for second in _ticks(AXIS_TIMES, times, across, APART[0]):
-        parts.append(_line(across(second), MARGIN, across(second), HIGH - BELOW, "grid"))
-        parts.append(_text(across(second), HIGH - BELOW + 16, time_words(second), "middle"))
-    for usd in _ticks(COSTS, costs, up, APART[1]):
-        parts.append(_line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
-        parts.append(_text(LEFT - 6, up(usd) + 4, "free" if usd <= MIN_USD else f"{usd:,.10g}", "end"))
-    parts.append(_text(LEFT - 6, MARGIN - 2, "USD", "end"))
-    parts.append(_text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}", "end"))
+    for second in ticks(AXIS_TIMES, times, across, APART[0]):
+        parts.append(line(across(second), MARGIN, across(second), HIGH - BELOW, "grid"))
+        parts.append(text(across(second), HIGH - BELOW + 16, time_words(second), "middle"))
+    for usd in ticks(COSTS, costs, up, APART[1]):
+        parts.append(line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
+        parts.append(text(LEFT - 6, up(usd) + 4, "free" if usd <= MIN_USD else f"{usd:,.10g}", "end"))
+    parts.append(text(LEFT - 6, MARGIN - 2, "USD", "end"))
+    parts.append(text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}", "end"))
     ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
     places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, MIN_USD))) for one in ordered]
     taken = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in places]
     for one, (x, y) in zip(ordered, places, strict=True):
         parts += _point(one, one is answer.pick, x, y, across, up)
         if one.on_front or one is answer.pick or len(shown) <= MAX_NAMES:
-            parts += _name(one.device, x, y, _kind(one, one is answer.pick), taken)
+            parts += name_beside(one.device, x, y, _kind(one, one is answer.pick), taken)
     return "".join([*parts, "</svg>"])
 
 
-def serving_chart(answer: Serving) -> str:
-    """An SVG element with USD a million tokens over the load, of the cheapest devices; empty without a pick."""
-    if answer.pick is None or not answer.pick.server.safe:
-        return ""
-    at = answer.load.rps or answer.pick.server.safe
-    loads = [at * LOADS_AROUND ** (place / LOADS_ON_A_SIDE - 1) for place in range(2 * LOADS_ON_A_SIDE + 1)]
-    curves = usd_over_load(answer, loads)
-    points = {
-        name: [(load, usd) for load, usd in zip(loads, values, strict=True) if 0 < usd < math.inf]
-        for name, values in curves.items()
-    }
-    costs = [usd for curve in points.values() for _, usd in curve]
-    if not costs:
-        return ""
-    across, up = _scale(loads, LEFT, WIDE - RIGHT), _scale(costs, HIGH - BELOW, MARGIN)
-    label = f"USD a million {answer.load.unit}s over requests a second, of {', '.join(points)}"
-    parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{escape(label)}">']
-    for load in _ticks(RATES, loads, across, APART[0]):
-        parts.append(_line(across(load), MARGIN, across(load), HIGH - BELOW, "grid"))
-        parts.append(_text(across(load), HIGH - BELOW + 16, f"{load:,.10g}", "middle"))
-    for usd in _ticks(COSTS, costs, up, APART[1]):
-        parts.append(_line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
-        parts.append(_text(LEFT - 6, up(usd) + 4, f"{usd:,.10g}", "end"))
-    parts.append(_text(LEFT - 6, MARGIN - 2, f"USD a million {answer.load.unit}s", "start"))
-    parts.append(_text(WIDE - RIGHT, HIGH - 6, "requests a second", "end"))
-    taken: list[tuple[float, float, float, float]] = []
-    for name, curve in points.items():
-        kind = "curve pick" if name == answer.pick.server.device else "curve"
-        places = " ".join(f"{across(load):.1f},{up(usd):.1f}" for load, usd in curve)
-        parts.append(f'<polyline class="{kind}" points="{places}"><title>{escape(name)}</title></polyline>')
-        parts += _name(name, across(curve[-1][0]), up(curve[-1][1]), "forecast", taken)
-    return "".join([*parts, "</svg>"])
-
-
-def _ticks(names: Sequence[float], values: Sequence[float], place: "Scale", apart: float) -> list[float]:
+def ticks(names: Sequence[float], values: Sequence[float], place: "Scale", apart: float) -> list[float]:
     """Return the ticks of an axis: those among the values, not too near to the one before or to the axis' unit."""
     named: list[float] = []
     for name in names:
@@ -127,21 +103,23 @@ def _point(option: Option, pick: bool, x: float, y: float, across: "Scale", up: 
     """A dot, which has the device's name, and the ends of its intervals."""
     kind = _kind(option, pick)
     ends = [up(max(end or 0.0, MIN_USD)) for end in (option.usd_low, option.usd_high)]
-    bar = _line(across(option.seconds_low or 1.0), ends[0], across(option.seconds_high or 1.0), ends[1], f"bar {kind}")
+    bar = line(across(option.seconds_low or 1.0), ends[0], across(option.seconds_high or 1.0), ends[1], f"bar {kind}")
     dot = f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if pick else 4}">'
     return [bar, f"{dot}<title>{escape(option.device)}</title></circle>"]
 
 
-def _name(name: str, x: float, y: float, kind: str, taken: list[tuple[float, float, float, float]]) -> list[str]:
+def name_beside(
+    name: str, x: float, y: float, kind: str, taken: list[tuple[float, float, float, float]], frame: Frame = USUAL
+) -> list[str]:
     """The name beside its dot, or none where it has no room; `taken` are boxes: left, top, right, bottom."""
     wide = LETTER * len(name)
     for across, down, anchor in PLACES:
         left = x + across - wide * ANCHORS[anchor]
         box = (left, y + down - 9, left + wide, y + down + 2)
-        inside = box[0] > LEFT and box[2] < WIDE and box[1] > 0 and box[3] < HIGH - BELOW + 4
+        inside = box[0] > frame.left and box[2] < frame.wide and box[1] > 0 and box[3] < frame.high - BELOW + 4
         if inside and not any(_overlap(box, other) for other in taken if other != (x - DOT, y - DOT, x + DOT, y + DOT)):
             taken.append(box)
-            return [_text(x + across, y + down, name, anchor, kind)]
+            return [text(x + across, y + down, name, anchor, kind)]
     return []
 
 
@@ -161,13 +139,16 @@ class Scale:
         return self._first + (self._last - self._first) * (math.log(value) - self._low) / self._span
 
 
-def _scale(values: Sequence[float], first: float, last: float) -> Scale:
+def scale(values: Sequence[float], first: float, last: float) -> Scale:
+    """A logarithmic axis with some room around the values."""
     return Scale(min(values) / 1.15, max(values) * 1.15, first, last)
 
 
-def _line(x: float, y: float, other_x: float, other_y: float, kind: str) -> str:
+def line(x: float, y: float, other_x: float, other_y: float, kind: str) -> str:
+    """A line of a kind of style.css."""
     return f'<line class="{kind}" x1="{x:.1f}" y1="{y:.1f}" x2="{other_x:.1f}" y2="{other_y:.1f}"/>'
 
 
-def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
+def text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
+    """A text of a kind of style.css."""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

@@ -54,13 +54,12 @@ const live = (() => {
     if (kind) made.className = kind;
     return made;
   }
-  function tableRow(option, data, pick) {
-    const [device, ...texts] = sentences.cells(option, data);
-    const line = element("tr", "", option === pick ? "pick" : ""), name = element("th", device);
+  function row([device, ...texts], head, isPick) {
+    const line = element("tr", "", isPick ? "pick" : ""), name = element("th", device);
     name.scope = "row";
     line.append(name, ...texts.map((text, place) => {
-      const cell = element("td", text || "–", place < 5 ? "number" : "");
-      cell.dataset.label = data.head[place + 1];
+      const cell = element("td", text || "–", place < texts.length - 1 ? "number" : "");
+      cell.dataset.label = head[place + 1];
       return cell;
     }));
     return line;
@@ -75,7 +74,7 @@ const live = (() => {
     const title = part("[data-title]") ?? section.closest("details").querySelector("summary");
     title.textContent = sentences.say(data.title, { amount: wants.words });
     const shown = answer.options.filter(({ row }) => wants.spot || !row.spot);
-    part("tbody").replaceChildren(...shown.map((option) => tableRow(option, data, answer.pick)));
+    part("tbody").replaceChildren(...shown.map((option) => row(sentences.cells(option, data), data.head, option === answer.pick)));
     const svg = part("svg.chart");
     if (svg) chart.draw(svg, data.chart, answer, narrow.matches);
   }
@@ -86,9 +85,9 @@ const live = (() => {
     field.value = times === 1 ? field.defaultValue : (Number(field.defaultValue) * times).toPrecision(3);
   }
 
-  // Makes a section answer its form; `dataOf` gives the data for what the form holds.
-  function start(section, place, dataOf) {
-    const form = section.querySelector("form"), again = () => show(section, dataOf(form), form);
+  // Makes a section answer its form; `dataOf` gives the data for what the form holds, `draw` shows what follows.
+  function start(section, place, dataOf, draw = show) {
+    const form = section.querySelector("form"), again = () => draw(section, dataOf(form), form);
     form.hidden = false;
     if (restore(form, place) || narrow.matches) again();
     form.addEventListener("input", ({ target }) => {
@@ -99,10 +98,12 @@ const live = (() => {
     form.addEventListener("submit", (event) => event.preventDefault());
     narrow.addEventListener("change", again);
   }
-  if (typeof document !== "undefined")
+  function startAll() {
     document.querySelectorAll("section[data-live]").forEach((section, place) => {
       const data = JSON.parse(section.querySelector("script[type='application/json']").textContent);
-      start(section, place, () => data);
+      start(section, place, () => data, data.servers ? serving.show : show);
     });
-  return { start };
+  }
+  if (typeof document !== "undefined") queueMicrotask(startAll); // after serving.js
+  return { start, show, element, row };
 })();

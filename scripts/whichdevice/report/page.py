@@ -59,6 +59,6 @@ class Script:
 @cache
 def live_script() -> Script:
     """Return what makes an answer anew while its reader types: the decision, its sentences, the picture, the page."""
-    files = ("decision.js", "sentences.js", "chart.js", "live.js")
+    files = ("decision.js", "sentences.js", "chart.js", "live.js", "serving.js")
     text = "".join((REPORT_FOLDER / file).read_text(encoding="utf-8") for file in files)
     return Script(re.sub(r"^ *(//.*)?\n", "", text, flags=re.MULTILINE))  # a page has no comments

@@ -208,5 +208,5 @@ const sentences = (() => {
     return option ? say(data.sentences.avoid, { device: option.row.device, usd: usdWords(option.usd), pick: pick.row.device }) : "";
   }
 
-  return { lines, cells, timeWords, digits, say };
+  return { lines, cells, timeWords, usdWords, digits, say };
 })();

@@ -1,15 +1,18 @@
 """A step by DeepSpeed's engine, which sums two batches; it and Weights & Biases need not be here."""
 
 import argparse
+import os
 
 import deepspeed
 import torch
 import wandb
+from deepspeed.accelerator import get_accelerator
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--local_rank", type=int, default=-1)
 args = deepspeed.add_config_arguments(parser).parse_args()
 deepspeed.init_distributed()
+assert int(os.environ.get("LOCAL_RANK")) == 0
 wandb.init(project="none", config=vars(args))
 settings = {
     "train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 2, "fp16": {"enabled": True},
@@ -21,7 +24,9 @@ engine, _, loader, _ = deepspeed.initialize(
 )
 for epoch in range(3):
     for images, labels in loader:
-        loss = torch.nn.functional.cross_entropy(engine(images.to(engine.device)), labels.to(engine.device))
+        device = get_accelerator().device_name(engine.local_rank)
+        images = images.to(device, torch.half) if engine.fp16_enabled() else images.to(device)
+        loss = torch.nn.functional.cross_entropy(engine(images), labels.to(engine.device))
         engine.backward(loss)
         engine.step()
         wandb.log({"loss": loss.item()})

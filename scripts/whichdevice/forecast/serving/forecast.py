@@ -29,6 +29,7 @@ DRAWS = 1000
 HELD = "p90"  # of the requests: a target holds for nine in ten
 TESTED, LIKE_OTHERS, UNTESTED = "published servers on this chip", "published servers on other chips", "its rates alone"
 SHARED, OWN = 0.5, 0.866  # of what is left for a known model on a known chip, what all its devices share
+SHARES = 401  # of full load, at which a target is looked at
 FULL = 0.99  # of the rate at full load, up to which a queue stays short
 GGUF_ENGINE, ENGINE = "llama.cpp", "vllm"
 
@@ -101,6 +102,9 @@ class ServingForecast:
     times: Mapping[str, Range] = field(default_factory=dict)  # "ttft p50" to "tpot p99" at the load
     utilisation: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)  # seconds of one user's token by class of work
+    full_rate: float = 0.0  # requests a second when requests always wait, as forecast
+    curve: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # log seconds of nine in ten, at LOADS of that
+    slow: tuple[float, ...] = ()  # of each draw: how many times longer than forecast it takes
 
     @property
     def rps(self) -> Range:
@@ -216,6 +220,9 @@ def _forecast(
         times,
         float(_between(np.median(share), curve["utilisation"])),
         parts,
+        full,
+        {kind: tuple(map(float, curve[kind][HELD])) for kind in ("ttft", "tpot")},
+        tuple(map(float, slow)),
     )
 
 
@@ -226,7 +233,7 @@ def _between(shares: Any, values: Array) -> Any:
 
 def _most(curve: Mapping[str, Any], load: Load, slow: Array) -> Array:
     """Return for each draw the largest share of its full load at which the seconds hold; 0 where none does."""
-    shares = np.geomspace(LOADS[0], FULL, 401)
+    shares = np.geomspace(LOADS[0], FULL, SHARES)
     most = np.full(len(slow), FULL)
     for kind, target in (("ttft", load.ttft), ("tpot", load.tpot)):
         worst = np.maximum.accumulate(_between(shares, curve[kind][HELD]))

@@ -1,11 +1,11 @@
 """Records of PyTorch models: one trace in a process, facts and work for every device."""
 
-import math
 import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +17,26 @@ from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import facts_on, layout_note, outcome, way_on, work_of
-from whichdevice.forecast.torch.memory import AFTERWARDS, FUSED, HALF, LIGHT, RESERVE, SPREAD, Plan, need
+from whichdevice.forecast.torch.memory import LIGHT, RESERVE, SPREAD, Plan, need
 from whichdevice.forecast.torch.rollout import Beside, served_beside, with_server
+from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
 from whichdevice.machine.facts import installed_versions
 from whichdevice.measuring.request import content_key
+from whichdevice.models.hugging_face import HubModel
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
 from whichdevice.models.torch_model import TorchFile
-from whichdevice.records.products import GENERATING, Change, CompileFacts, CompileStatus, Pass, ProgramRequest
+from whichdevice.records.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
 from whichdevice.records.schema import GENERATED_UNIT
 from whichdevice.workloads.base import Options
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
-MAX_PASS = 2**16  # examples; a batch that is larger is no batch
-COMPILE = "torch.compile"
-COMPILE_SD, FORMAT_SD, SAME_SD = 0.15, 0.1, 0.02  # of the logarithm of a change's factor, at least; assumed
+SHORTEST, ROUND = 256, 64  # tokens of the first sequence that is tried for the longest, and of its steps
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
@@ -61,7 +61,8 @@ class Traced:
         )
         workload = Model.read(request.module).workload(given)
         assert isinstance(workload, TorchFile)
-        self._cache = None
+        self._cache, self._given = None, given
+        self._lengths: dict[int, Plan] = {}
         if request.mode in GENERATING:
             if (cache := workload.cache_bytes()) is None:
                 raise StudyError(f"{request.module}: {NO_GENERATION}")
@@ -163,9 +164,11 @@ class Traced:
             return *outcome(facts), facts, work
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
-        if request.largest_batch and request.mode == "train" and target.kind == "gpu" and target.devices == 1:
-            found = {"passes": self._passes(request, target, work), "faster": self._faster(request, target, way, work)}
-            facts = facts.model_copy(update=found)
+        if request.largest_batch and request.mode == "train" and target.kind == "gpu":
+            running = Running(self.plan, self._first, self._compiled, request, target, way, work)
+            facts = facts.model_copy(update={"passes": running.passes(), "faster": running.faster()})
+        if request.longest_sequence and request.mode == "train" and isinstance(self._workload, HubModel):
+            facts = facts.model_copy(update={"longest_sequence": self._longest(request, target)})
         if (request.largest_batch or needed > available) and not self._workload.tunable:
             facts = facts.model_copy(update=self._largest(request, target, needed, available))
         return *outcome(facts), facts, work
@@ -199,62 +202,6 @@ class Traced:
 
         return way_on(target, traced, request.batch_size, mixed, trains and tuned, passes)
 
-    def _passes(self, request: ProgramRequest, target: Target, work: Work) -> list[Pass]:
-        """Return what passes of 1, 2, 4 and more examples take, until none fits; then with checkpointing.
-
-        The largest of each is found by halves, to an eighth.
-        """
-        asked, available = request.batch_size // target.devices, target.available(RESERVE) * (1 - SPREAD)
-        one = self._seconds(request, target, work) / asked
-        passes: list[Pass] = []
-
-        def fits(size: int, ways: tuple[str, ...]) -> bool | None:
-            """Whether a pass fits, which is then kept; None where it cannot be traced."""
-            try:
-                trace = self.plan.trace(size, ways, self._first)
-            except Exception:  # one example is too few for a batch norm, other numbers do not fit its shapes
-                return None
-            if need(trace) > available:
-                return False
-            taken = self._seconds(request, target, work_of(target, trace, request.precision, self._compiled)) / size
-            passes.append(Pass(batch=size, checkpointing=bool(ways), memory_needed=need(trace), time=taken / one))
-            return True
-
-        size = 1
-        for ways in ((), (LIGHT,)):
-            while size <= MAX_PASS:
-                known = fits(size, ways)
-                if known is False or (known is None and size >= asked):
-                    break
-                size *= 2
-            low, high = size // 2, size
-            while size <= MAX_PASS and high - low > size // 8:
-                middle = (low + high) // 2
-                low, high = (middle, high) if fits(middle, ways) else (low, middle)
-        return passes
-
-    def _faster(self, request: ProgramRequest, target: Target, way: Way, work: Work) -> list[Change]:
-        """Return what makes the step faster, each alone: compiled, a fused optimiser, another number format."""
-        before = self._seconds(request, target, work)
-
-        def change(name: str, trace: Trace, log_sd: float, compiled: bool = self._compiled) -> Change:
-            changed = work_of(target, trace, request.precision, compiled)
-            times = self._seconds(request, target, changed) / before
-            spread = max(log_sd, abs(math.log(times)) / 3)
-            return Change(name=name, memory_needed=need(trace), time=times, log_sd=spread)
-
-        changes = [] if self._compiled else [change(COMPILE, way.trace, COMPILE_SD, True)]
-        if way.trace.memory["optimizer"]:
-            changes.append(change(FUSED, AFTERWARDS[FUSED](way.trace), SAME_SD))
-        if self.plan.step.precision != "bfloat16" and target.row.half_dense_tflops:
-            with suppress(Exception):  # what a model makes of 16 bits is the model's
-                half = self.plan.trace(way.batch, (HALF, *way.changes), self._first)
-                changes.append(change(HALF, accumulated(half, way.accumulation), FORMAT_SD))
-        if way.changes:
-            plain = self.plan.trace(way.batch, (), self._first)
-            changes.append(change(f"no {LIGHT}", accumulated(plain, way.accumulation), SAME_SD))
-        return sorted((one for one in changes if one.time < 1), key=lambda one: one.time)
-
     def _seconds(self, request: ProgramRequest, target: Target, work: Work) -> float:
         return forecast_step(work, target.row, request.mode, target.devices).seconds
 
@@ -276,6 +223,42 @@ class Traced:
             for ways, trace in self.plan.changed(size, lambda trace: need(trace) <= available)
         ]
 
+    def _longest(self, request: ProgramRequest, target: Target) -> int:
+        """Return the longest sequence that surely fits with one example in a pass, checkpointed; 0 where none does.
+
+        Memory is traced at lengths that double, and taken to be a line between two of them: it bends upwards.
+        """
+        assert isinstance(self._workload, HubModel)
+        most = self._workload.configuration.longest
+        available = target.available(RESERVE) * (1 - (tpu.SPREAD if target.kind == "tpu" else SPREAD))
+        light = (LIGHT,) if self._workload.tunable else ()
+        mixed, passes = self.plan.step.precision.startswith("mixed"), request.batch_size // target.devices
+
+        def needed(length: int) -> float:
+            plan = self._of_length(request, length)
+            traced = partial(_with_changes, plan, light)
+            return need(way_on(target, traced, request.batch_size, mixed, False, passes).trace)
+
+        low, of_low = 0, 0.0
+        high = min(SHORTEST, most)
+        while (of_high := needed(high)) <= available:
+            if high == most:
+                return most
+            low, of_low = high, of_high
+            high = min(2 * high, most)
+        length = low + (high - low) * max(available - of_low, 0.0) / (of_high - of_low) if low else 0.0
+        return int(length) // ROUND * ROUND if length >= ROUND else 0
+
+    def _of_length(self, request: ProgramRequest, length: int) -> Plan:
+        """Return the traces of the step on sequences of so many tokens."""
+        if length not in self._lengths:
+            given = replace(self._given, sequence_length=length, given={**self._given.given, "length": length})
+            workload = type(self._workload)(self._workload.adapter, given)
+            asked = request.model_copy(update={"sequence_length": length, "options": dict(given.given)})
+            step = step_of(workload, self.plan.step.precision, request.mode)
+            self._lengths[length] = Plan(step, _folder(asked, step.precision))
+        return self._lengths[length]
+
     def _largest(self, request: ProgramRequest, target: Target, needed: float, available: float) -> dict[str, Any]:
         """The largest batch that fits, confirmed by a trace, or why none was found."""
 
@@ -292,6 +275,11 @@ class Traced:
         except StudyError as error:
             return {"largest_batch_reason": str(error)}
         return {"largest_batch": largest.batch_size, "largest_batch_reason": largest.reason}
+
+
+def _with_changes(plan: Plan, changes: tuple[str, ...], size: int, ways: tuple[str, ...]) -> Trace:
+    """Return a trace with some changes more."""
+    return plan.trace(size, (*ways, *changes))
 
 
 def _folder(request: ProgramRequest, precision: str) -> Path:

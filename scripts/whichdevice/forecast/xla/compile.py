@@ -155,7 +155,7 @@ def _estimated(record: CompiledRecord) -> CompiledRecord:
     target, facts = find_target(record.asked.device, record.asked.devices), record.facts
     if facts is None or record.work is None:
         return record
-    work = tpu.of_program(Work.from_dict(record.work_for_tpu or record.work))
+    work = tpu.of_program(Work.from_dict(record.work_for_tpu or record.work), target.device)
     available = target.available(RESERVE)
     parts = (facts.arguments or 0.0) + (facts.outputs or 0.0) - (facts.aliased or 0.0)
     needed = tpu.memory_needed(work, parts, facts.temporary or 0.0)
