@@ -41,7 +41,7 @@ LARGE_DECODER = 1e9  # weights of a decoder from which on torchtune, LitGPT and 
 LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
 TUNING = (
     "method", "lora_rank", "lora_layers", "lora_dropout",
-    "gradient_checkpointing", "gradient_accumulation", "optimizer",
+    "gradient_checkpointing", "gradient_accumulation", "optimizer", "float8",
 )  # fmt: skip
 CLASSIFIERS = (
     "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert",
@@ -274,6 +274,11 @@ class HubModel(TorchFile):
         from whichdevice.models.tuning import Tuning
 
         return Tuning.of(self._stated(), self.address.text)
+
+    @property
+    def compiled(self) -> bool:
+        """Return whether it is compiled: products in 8 bits are, else their casts take what they save."""
+        return self.tuning.float8
 
     def traced_optimizer(self, module: Any) -> Any:
         """The optimiser with a fused update, as trainers use it."""
