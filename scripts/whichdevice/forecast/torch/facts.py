@@ -51,7 +51,7 @@ def in_float8(work: Work, target: Target) -> Work:
     """Return work whose 16-bit products are in 8 bits; raises StudyError where a device has none."""
     capability = float(target.row.compute_capability or 0) if target.row.compiler == "cuda" else 0.0
     if capability < FLOAT8_FROM:
-        raise StudyError(f"{target.device}: float8 needs a GPU of Ada, Hopper or Blackwell")
+        raise StudyError("float8 needs a GPU of Ada, Hopper or Blackwell")
     items = (
         replace(item, operations=item.operations * FLOAT8)
         if (item.kind, item.precision) == ("product", "half")
