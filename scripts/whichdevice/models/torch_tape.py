@@ -177,9 +177,9 @@ class Tape(TorchFunctionMode):
             register_optimizer_step_pre_hook(step),
         ]
 
-    def forget(self) -> None:
-        """Begin a new step."""
-        self.calls, self.losses = [], []
+    def forget(self, calls: int = 0, losses: int = 0) -> None:
+        """Begin a new step, or go back to so many calls and losses of this one."""
+        self.calls, self.losses = self.calls[:calls], self.losses[:losses]
 
 
 class Step(torch.nn.Module):
@@ -370,12 +370,13 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
 def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
     """The number of the first of these calls that works on a batch of the training, such as a teacher's.
 
-    A network that collects frames before has a batch of its own.
+    A network that collects frames before has a batch of its own, and so has what makes one image of a batch.
     """
-    sizes = [
-        next((leaf.shape[:2] for leaf in tensors_of(calls[place]) if leaf.ndim), torch.Size()) for place in modules
-    ]
-    trains = next((number for number, place in enumerate(modules) if not calls[place].free), 0)
+    firsts = [next((leaf for leaf in tensors_of(calls[place]) if leaf.ndim), torch.empty(())) for place in modules]
+    sizes = [tensor.shape[:2] for tensor in firsts]
+    learn = [number for number, place in enumerate(modules) if not calls[place].free]
+    weighted = (number for number in learn if next(calls[modules[number]].function.parameters(), None) is not None)
+    trains = next(weighted, next(iter(learn), 0))
     return next(number for number, size in enumerate(sizes) if set(size) & {*sizes[trains][:1]} or number == trains)
 
 
