@@ -113,6 +113,11 @@ class Stack:
         return next(lines, None)
 
     @property
+    def where(self) -> str:
+        """The script's name with that line; in a thread of a library's it has none."""
+        return f"{self.path.name}, line {self.line}" if self.line else self.path.name
+
+    @property
     def in_import(self) -> bool:
         """Whether another file trains while it is imported."""
         files = (Path(part.code.co_filename).absolute() for part in self.functions if part.code.co_name == "<module>")

@@ -218,7 +218,7 @@ class Watching(Watcher):
         if not stopped.calls:
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
         trained = weights_of([*stopped.optimizers, *optimizers_in(stack.scopes)])
-        _freeze(stopped.calls, trained, f"{name}, line {stack.line}")
+        _freeze(stopped.calls, trained, stack.where)
         step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
