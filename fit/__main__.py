@@ -14,7 +14,7 @@ import json
 import sys
 from typing import Any
 
-from fit import energy, language_models, lived, serving, test_set, tpu
+from fit import energy, language_models, lived, newer, serving, test_set, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -27,7 +27,15 @@ from fit.fitting import (
     write,
 )
 from fit.page import write_page
-from fit.validation import evaluations, fair_test, models_left_out, scorecard, steps_that_wait, widths
+from fit.validation import (
+    evaluations,
+    fair_test,
+    measured_chips,
+    models_left_out,
+    scorecard,
+    steps_that_wait,
+    widths,
+)
 from whichdevice.forecast.joint import SCORECARD
 from whichdevice.forecast.time_model import CONSTANTS
 from whichdevice.forecast.work import Work
@@ -60,10 +68,12 @@ def main() -> None:
     card = scorecard(found) | {"small steps": steps_that_wait(published, whole)}
     new = strangers(published, whole)
     card["fair test"] = fair_test(published, whole, models, new, "--blind" in sys.argv)
+    card["fair test"] |= measured_chips(published, models, found["a chip"])
     write(card, SCORECARD)
     tpu.main()
     serving.main()
     energy.main()
+    newer.write_page()
     lived.main()
     tested = test_set.as_forecasts(test_set.scored())
     decided = decisions({"models": found["models"], "model, chip and author": new}, tested)

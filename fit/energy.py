@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from fit.fitting import DATA
-from whichdevice.answer.energy import CONSTANTS, FULL, terms
+from whichdevice.answer.energy import MAX_SHARE, POWER_CONSTANTS, terms
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.prices import Z80
 
@@ -98,13 +98,13 @@ def fitted(some: list[Run]) -> np.ndarray:
     matrix = np.array([run.terms for run in some])
     share = np.array([run.share for run in some])
     return np.linalg.solve(
-        matrix.T @ matrix + RIDGE * np.eye(matrix.shape[1]), matrix.T @ np.log(share / (FULL - share))
+        matrix.T @ matrix + RIDGE * np.eye(matrix.shape[1]), matrix.T @ np.log(share / (MAX_SHARE - share))
     )
 
 
 def shares(weights: np.ndarray, some: list[Run]) -> np.ndarray:
     """Return the shares that these weights give."""
-    return np.asarray(FULL / (1 + np.exp(-np.array([run.terms for run in some]) @ weights)))
+    return np.asarray(MAX_SHARE / (1 + np.exp(-np.array([run.terms for run in some]) @ weights)))
 
 
 def left_out(everything: list[Run], key: Callable[[Run], str]) -> np.ndarray:
@@ -144,7 +144,7 @@ def main() -> None:
     }  # fmt: skip
     weights = [float(f"{weight:.5g}") for weight in fitted(everything)]
     constants = {"weights": weights, "log_sd": float(f"{log_sd:.4g}"), **ends}
-    CONSTANTS.write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
+    POWER_CONSTANTS.write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
     write_page(everything, errors, log_sd)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fit.residuals import TURNS, Columns, fit
+from fit.robust import Point, robust_logs
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
 from whichdevice.forecast.time_model import (
@@ -48,6 +49,9 @@ DATA = Path(__file__).with_name("data")  # published times and traced work
 PUBLISHED = DATA / "published.csv"
 DIGESTS = DATA / "digests.json"
 TRACES = DATA / "traces.json.gz"
+# Framework and compute capability without a fast kernel for grouped convolutions: ResNeXt-101 takes a T4 2.2 times as
+# long as in PyTorch in the same number format, a V100 0.9 times; ResNet-50, which has no groups, takes the T4 as long.
+SLOW_BUILD = ("TensorFlow 1.15", "7.5")
 SHEET = "sheet"  # the factor of what has none
 ROBUST = 0.2  # log residual from which on a row counts less than its square
 PULL = 0.1  # of the prior: so many log units of misfit for one of its spreads
@@ -95,6 +99,9 @@ PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
         "convolution tf32": (2.64, 0.3),
         "convolution half": (1.3, 0.3),
         "grouped convolution": (3.0, 0.5),
+        # From tables without XLA: a batch of 128 of ResNeXt-101 takes a T4 566 ms, by PyTorch 214, and ResNet-50 in the
+        # same two 129 and 108; so 310 ms are of kernels that take 1.8 ms at the peak, 3.4 at the T4's clock.
+        "slow grouped convolution": (90.0, 0.3),
         "bytes of product": (0.8, 0.3),
         "bytes of convolution": (0.8, 0.3),
         "collective": (1.3, 0.0),  # no row of several GPUs: rings reach about three quarters of a link
@@ -187,8 +194,9 @@ class Row:
 
 def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces: Path = TRACES) -> list[Row]:
     """Every published time with the work of its step; raises StudyError where a program or device is missing."""
-    programs = {key: Work.from_dict(each) for key, each in read_digests(digests)["programs"].items()}
-    sheet = {name: Peaks.of(row) for name, row in hardware_rows().items() if row.kind != "cpu" and row.mem_bw_gbs}
+    programs = {key: Work.from_dict(digest) for key, digest in read_digests(digests)["programs"].items()}
+    hardware = hardware_rows()
+    sheet = {name: Peaks.of(row) for name, row in hardware.items() if row.kind != "cpu" and row.mem_bw_gbs}
     rows = []
     with published.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
@@ -203,6 +211,8 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
             mode = line["mode"]
             if of_batch:
                 work = work.scaled(batch / float(of_batch))
+            if is_slow_build(line["framework"], hardware[line["device"]].compute_capability):
+                work = work.with_slow_groups()
             rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
     document = read_traces(traces)
     for source, _, number, software, device, batch, milliseconds, *bandwidth in document["rows"]:
@@ -212,6 +222,11 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
         peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
         rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
     return rows + shared_rows(sheet)
+
+
+def is_slow_build(framework: str, compute_capability: str | None) -> bool:
+    """Return whether a published step ran without a fast kernel for grouped convolutions."""
+    return framework.startswith(SLOW_BUILD[0]) and compute_capability == SLOW_BUILD[1]
 
 
 def shared_rows(sheet: Mapping[str, Peaks], folder: Path = COMMONS) -> list[Row]:
@@ -287,16 +302,16 @@ class Design:
         names = [SHEET, *prior, *sorted(classes)]
         places = {name: place for place, name in enumerate(names)}
         known = dict.fromkeys(prior, 1.0)
-        found, pace = np.zeros((len(rows), len(names))), np.zeros((len(rows), len(names)), dtype=int)
+        at_peaks, pace = np.zeros((len(rows), len(names))), np.zeros((len(rows), len(names)), dtype=int)
         for place, row in enumerate(rows):
             for name, seconds in row.at_peaks.items():
                 column = places[like(name, known)]
-                found[place, column] += seconds
+                at_peaks[place, column] += seconds
                 pace[place, column] = places[pace_of(row.chip, name) or SHEET]
         sources = sorted({row.source_group for row in rows})
         return cls(
             tuple(names),
-            found,
+            at_peaks,
             pace,
             np.log([row.seconds for row in rows]),
             np.array([sources.index(row.source_group) for row in rows]),
@@ -328,8 +343,8 @@ def fit_factors(
     """
     prior, names = PRIOR[software], design.names
     columns = {name: getattr(design, name)[chosen] for name in ("at_peaks", "pace", "measured", "sources")}
-    its = replace(design, **columns)
-    weight = np.bincount(its.sources).astype(float)[its.sources] ** -0.5
+    part = replace(design, **columns)
+    weight = np.bincount(part.sources).astype(float)[part.sources] ** -0.5
     centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
     classes = list(map(str, design.classes))
     spreads = map(pace_sd, names, classes)
@@ -342,20 +357,17 @@ def fit_factors(
             centre[place], spread[place] = math.log(clocks[name]), pace_sd(name, classes[place]) / 2
     hold = PULL**2 / np.maximum(spread, 1e-6) ** 2
     logs = centre.copy() if start is None else np.log(start)
-    used = its.at_peaks > 0
-    flat = np.nonzero(used)[0] * len(names) + its.pace[used]
-    for _ in range(40 if start is None else 8):  # Gauss-Newton; a robust weight is one of the step before
-        parts = its.seconds(np.exp(logs))
+    used = part.at_peaks > 0
+    flat = np.nonzero(used)[0] * len(names) + part.pace[used]
+
+    def at(logs: np.ndarray) -> Point:
+        parts = part.seconds(np.exp(logs))
         seconds = parts.sum(axis=1)
         slope = parts / seconds[:, None]
         slope += np.bincount(flat, slope[used], slope.size).reshape(slope.shape)
-        misses = np.log(seconds) - its.measured
-        trust = weight / np.sqrt(1 + (misses / ROBUST) ** 2)
-        square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
-        step = np.linalg.solve(square, slope.T @ (trust * misses) + hold * (logs - centre))
-        logs = logs - np.clip(step, -0.7, 0.7)
-        if np.abs(step).max() < 1e-4:
-            break
+        return np.log(seconds), slope
+
+    logs = robust_logs(at, part.measured, weight, ROBUST, hold, centre, logs, 40 if start is None else 8)
     timed = design.paces(chosen)
     known = class_clocks(design, np.exp(logs), timed)
     for place in map(int, np.flatnonzero((design.classes != "") & ~timed & ~np.isin(names, list(clocks)))):
@@ -369,30 +381,30 @@ def class_clocks(design: Design, factors: np.ndarray, timed: np.ndarray) -> dict
 
     Least squares of the timed chips' logs: classes are held to zero, low power and density to what they start from.
     """
-    found: dict[str, float] = {}
+    clocks: dict[str, float] = {}
     kinds = np.array([str(name).partition(" of ")[0] for name in design.classes])
     for kind in sorted(set(kinds) - {""}):
-        its = timed & (kinds == kind)
-        names = sorted(set(design.classes[its]))
+        wanted = timed & (kinds == kind)
+        names = sorted(set(design.classes[wanted]))
         if not names:
             continue
         measured = f"{kind} of {MEASURED}"
-        of_class = (design.classes[its, None] == np.array(names)).astype(float)
-        weak = design.power[its] * (design.classes[its] != measured)
-        columns = np.column_stack([of_class, weak, design.density[its]])
+        of_class = (design.classes[wanted, None] == np.array(names)).astype(float)
+        weak = design.power[wanted] * (design.classes[wanted] != measured)
+        columns = np.column_stack([of_class, weak, design.density[wanted]])
         start = np.array([0.0] * len(names) + [math.log(LOW_POWER_CLOCK), DENSITY_SLOPE])
         hold = np.full(len(start), CLASS_HOLD)
         hold[-2:] = (CLOCK_SPREAD / LOW_POWER_SD) ** 2, (CLOCK_SPREAD / DENSITY_SD) ** 2
         square = columns.T @ columns + np.diag(hold)
-        logs = np.linalg.solve(square, columns.T @ np.log(factors[its]) + hold * start)
+        logs = np.linalg.solve(square, columns.T @ np.log(factors[wanted]) + hold * start)
         factors_of = dict(zip([*map(str, names), LOW_POWER, DENSITY], map(float, np.exp(logs)), strict=True))
         low, dense = factors_of.pop(LOW_POWER), factors_of.pop(DENSITY)
-        found |= factors_of
+        clocks |= factors_of
         if "clock" in kind:
-            found[f"{kind} of {LOW_POWER}"] = low
+            clocks[f"{kind} of {LOW_POWER}"] = low
         if kind.startswith("matrix"):
-            found[f"{kind} of {DENSITY}"] = dense
-    return found
+            clocks[f"{kind} of {DENSITY}"] = dense
+    return clocks
 
 
 @dataclass(frozen=True)
@@ -411,8 +423,8 @@ class Published:
         self.software = np.array([row.software for row in rows])
         self.blind = np.array([is_blind(row) for row in rows])
         self.device_bound = ~np.array([row.host_bound for row in rows])
-        self.places = {each: np.flatnonzero(self.software == each) for each in sorted(set(self.software))}
-        self.designs = {each: Design.of([row for row in rows if row.software == each]) for each in self.places}
+        self.places = {name: np.flatnonzero(self.software == name) for name in sorted(set(self.software))}
+        self.designs = {name: Design.of([rows[place] for place in places]) for name, places in self.places.items()}
         self.columns = Columns(
             software=[row.software for row in rows],
             family=[row.family for row in rows],
@@ -447,35 +459,35 @@ class Published:
         factors: dict[str, np.ndarray] = {}
         clocks: dict[str, float] = {}  # of the first software that has the chip
         for software, design in self.designs.items():
-            its = chosen[self.places[software]]
-            if its.any():
+            wanted = chosen[self.places[software]]
+            if wanted.any():
                 design = replace(design, measured=design.measured - offsets[self.places[software]])
-                factors[software] = fit_factors(design, its, software, start.get(software), clocks)
-                for place in np.flatnonzero(design.paces(its)):
+                factors[software] = fit_factors(design, wanted, software, start.get(software), clocks)
+                for place in np.flatnonzero(design.paces(wanted)):
                     clocks.setdefault(design.names[place], float(factors[software][place]))
         return factors
 
     def _of_families(self, residuals: Mapping[str, Any], chosen: np.ndarray) -> np.ndarray:
         """Offsets of the rows' families around their software's mean [rows]."""
-        found = np.zeros(len(self.rows))
+        of_rows = np.zeros(len(self.rows))
         for software, places in self.places.items():
             if software in residuals:
                 known = residuals[software]["families"]
                 offsets = np.array([known.get(self.rows[place].family, (0.0,))[0] for place in places])
-                found[places] = offsets - offsets[chosen[places]].mean()
-        return found
+                of_rows[places] = offsets - offsets[chosen[places]].mean()
+        return of_rows
 
     def logs(self, factors: Mapping[str, np.ndarray]) -> np.ndarray:
         """Log of published over forecast [rows]; nan where the software has no factors."""
-        found = np.full(len(self.rows), np.nan)
+        of_rows = np.full(len(self.rows), np.nan)
         for software, values in factors.items():
             design = self.designs[software]
-            found[self.places[software]] = design.measured - np.log(design.seconds(values).sum(axis=1))
-        return found
+            of_rows[self.places[software]] = design.measured - np.log(design.seconds(values).sum(axis=1))
+        return of_rows
 
     def unclocked(self, chosen: np.ndarray, factors: Mapping[str, np.ndarray]) -> np.ndarray:
         """The log spread of a step's time by clocks and bandwidths that none of the chosen rows has [rows]."""
-        found = np.zeros(len(self.rows))
+        of_rows = np.zeros(len(self.rows))
         timed = set()  # by any software
         for software, design in self.designs.items():
             timed |= set(np.array(design.names)[design.paces(chosen[self.places[software]])])
@@ -488,8 +500,8 @@ class Published:
             squares = np.zeros(len(parts))
             for place in np.flatnonzero(spreads):
                 squares += (spreads[place] * (parts * (design.pace == place)).sum(axis=1) / parts.sum(axis=1)) ** 2
-            found[self.places[software]] = np.sqrt(squares)
-        return found
+            of_rows[self.places[software]] = np.sqrt(squares)
+        return of_rows
 
 
 def host_times(published: Published, logs: np.ndarray, chosen: np.ndarray) -> dict[str, dict[str, float]]:
@@ -497,22 +509,22 @@ def host_times(published: Published, logs: np.ndarray, chosen: np.ndarray) -> di
 
     From steps whose device is done in HOST_SHARE of the published time; `logs` are those of published over device time.
     """
-    found = {}
+    hosts = {}
     for software in published.designs:
-        its = {"step": HOST_STEP[software], "kernel": HOST_PRIOR[software], "log_sd": HOST_SD}
-        waited: dict[str, list[float]] = {}  # by device: each stands for a host
+        rates = {"step": HOST_STEP[software], "kernel": HOST_PRIOR[software], "log_sd": HOST_SD}
+        waited: dict[str, list[float]] = {}  # by device, each for a host
         for place in np.flatnonzero(chosen & ~published.device_bound & (published.software == software)):
             row = published.rows[place]
             if logs[place] > -math.log(HOST_SHARE):
                 waited.setdefault(row.device, []).append(math.log(row.seconds / row.work.kernels))
         if waited and software == "eager":
-            hosts = [float(np.median(each)) for each in waited.values()]
-            its |= {"kernel": math.exp(float(np.mean(hosts))), "log_sd": max(HOST_SD, float(np.std(hosts)))}
-        found[software] = its
-    return found
+            medians = [float(np.median(times)) for times in waited.values()]
+            rates |= {"kernel": math.exp(float(np.mean(medians))), "log_sd": max(HOST_SD, float(np.std(medians)))}
+        hosts[software] = rates
+    return hosts
 
 
-def constants_of(published: Published, found: Fitted, widths: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def constants_of(published: Published, fitted: Fitted, widths: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """Return what forecast/constants.json holds; `widths` are those that validation.py finds."""
     constants: dict[str, Any] = {
         "how": "Fitted by `make forecasts` to published times. factors: time over time at the sheet's peaks by class "
@@ -520,25 +532,25 @@ def constants_of(published: Published, found: Fitted, widths: Mapping[str, Mappi
         "spread of the log of time over forecast (joint.py); widths: how much wider a family is. "
         "host: seconds a step and a kernel.",
     }
-    host = host_times(published, published.logs(found.factors), np.ones(len(published.rows), dtype=bool))
+    host = host_times(published, published.logs(fitted.factors), np.ones(len(published.rows), dtype=bool))
     clocks: dict[str, float] = {}  # of the first software that has the chip
     for software, design in published.designs.items():
         if platform_of(software) == "gpu":
-            its = {name: value for name, value in zip(design.names, found.factors[software], strict=True)}
+            factors = {name: value for name, value in zip(design.names, fitted.factors[software], strict=True)}
             every = np.ones(len(design.names), dtype=bool)
-            its |= class_clocks(design, found.factors[software], every)
-            for name, value in its.items():
+            factors |= class_clocks(design, fitted.factors[software], every)
+            for name, value in factors.items():
                 if name.partition(" of ")[0] in ("clock", "matrix clock", "bandwidth"):
                     clocks.setdefault(name, float(f"{value:.4g}"))
     for software, design in published.designs.items():
-        values = found.factors[software]
+        values = fitted.factors[software]
         parts = design.seconds(values)
         parts /= parts.sum(axis=1)[:, None]
         shares = parts.sum(axis=0)
         np.add.at(shares, design.pace, parts)
         chips = {row.chip for row in published.rows if row.peaks.platform == platform_of(software)}
-        residuals = dict(found.residuals[software])
-        residuals["chips"] = {chip: its for chip, its in residuals["chips"].items() if chip in chips}
+        residuals = dict(fitted.residuals[software])
+        residuals["chips"] = {chip: part for chip, part in residuals["chips"].items() if chip in chips}
         constants[software] = {
             "factors": {name: value for name, value in clocks.items() if platform_of(software) == "gpu"}
             | {name: float(f"{value:.4g}") for name, value in zip(design.names, values, strict=True)},
@@ -560,9 +572,9 @@ FITTED_FROM = 0.3  # sum of a class's shares in its rows' times, from which on i
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _rounded(each) for name, each in value.items()}
+        return {name: _rounded(one) for name, one in value.items()}
     if isinstance(value, tuple):
-        return [_rounded(each) for each in value]
+        return [_rounded(one) for one in value]
     return float(f"{value:.5g}")
 
 

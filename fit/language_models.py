@@ -21,7 +21,7 @@ from fit.traces import sums, write
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
-from whichdevice.models.hugging_face import configuration
+from whichdevice.models.hugging_face import Configuration, configuration
 from whichdevice.models.tuning import Tuning
 
 FRAGMENTATION, RESERVE, SPREAD = 1.09, 0.9e9, 0.05  # as forecast/torch/ has them
@@ -63,8 +63,8 @@ class Published:
         tuning = self.tuning
         light = ", checkpointing" if tuning.gradient_checkpointing else ""
         optimizer = "" if tuning.optimizer == "AdamW" else f", {tuning.optimizer}"
-        own = f", {LITGPT}{', scales in float32' if self.weights == 'nf4' else ''}" if self.group == LITGPT else ""
-        return f"{self.model}, {tuning.method}, {self.batch} x {self.length}{light}{optimizer}{own}"
+        library = f", {LITGPT}{', scales in float32' if self.weights == 'nf4' else ''}" if self.group == LITGPT else ""
+        return f"{self.model}, {tuning.method}, {self.batch} x {self.length}{light}{optimizer}{library}"
 
     @property
     def group(self) -> str:
@@ -141,13 +141,8 @@ def traced(path: Path = DIGESTS) -> Iterator[tuple[Published, Trace]]:
 @cache
 def read_digests(path: Path = DIGESTS) -> Mapping[str, Trace]:
     """The committed traces by program."""
-    found = json.loads(path.read_text(encoding="utf-8"))["programs"] if path.is_file() else {}
-    return {
-        name: Trace.from_dict(
-            each | {"work": _spread(each["work"]), "fused": _spread(each.get("fused", each["work"]), "torch.compile")}
-        )
-        for name, each in found.items()
-    }
+    programs = json.loads(path.read_text(encoding="utf-8"))["programs"] if path.is_file() else {}
+    return {name: unpacked(digest) for name, digest in programs.items()}
 
 
 def write_digests(path: Path = DIGESTS) -> None:
@@ -158,17 +153,23 @@ def write_digests(path: Path = DIGESTS) -> None:
     for name, line in wanted.items():
         if name not in known:
             known[name] = line.trace()
-    packed = {name: _packed(known[name], name in compiled) for name in sorted(wanted)}
-    rows = (f'  "{name}": {json.dumps(each, separators=(",", ":"))}' for name, each in packed.items())
+    digests = {name: packed(known[name], name in compiled) for name in sorted(wanted)}
+    rows = (f'  "{name}": {json.dumps(digest, separators=(",", ":"))}' for name, digest in digests.items())
     path.write_text('{\n "programs": {\n' + ",\n".join(rows) + "\n }\n}\n", encoding="utf-8")
 
 
-def _packed(trace: Trace, compiled: bool) -> dict[str, Any]:
+def unpacked(digest: Mapping[str, Any]) -> Trace:
+    """The trace that `packed` wrote; where it has no compiled step, the other one stands for it."""
+    work, fused = digest["work"], digest.get("fused", digest["work"])
+    return Trace.from_dict({**digest, "work": _spread(work), "fused": _spread(fused, "torch.compile")})
+
+
+def packed(trace: Trace, compiled: bool = False) -> dict[str, Any]:
     """A trace as numbers of few digits; with the step by torch.compile where it is `compiled`."""
     works = {"work": trace.work} | ({"fused": trace.fused} if compiled else {})
     items = {
         name: [
-            [each.kind, each.precision, *map(_short, (each.operations, each.bytes, each.count))] for each in work.items
+            [item.kind, item.precision, *map(_short, (item.operations, item.bytes, item.count))] for item in work.items
         ]
         for name, work in works.items()
     }
@@ -183,7 +184,7 @@ def _short(number: float) -> float:
 
 
 def _spread(items: list[list[Any]], software: str = "eager") -> dict[str, Any]:
-    rows = [[*each, None, 1] for each in items]
+    rows = [[*item, None, 1] for item in items]
     return {"platform": "gpu", "items": rows, "unknown_loops": 0, "unknown_calls": 0, "software": software}
 
 
@@ -191,16 +192,23 @@ def language_model_trace(
     model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool, words_known: int | None = None
 ) -> Trace:
     """A step on sequences of `length`; transformers' own loss writes the scores of all words out in float32."""
+    chosen = configuration(model)
+    if words_known is not None:
+        chosen = replace(chosen, fields={**chosen.fields, "vocab_size": words_known})
+    return configured_trace(chosen, model, tuning, batch, length, loss_in_16_bits)
+
+
+def configured_trace(
+    chosen: Configuration, model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool
+) -> Trace:
+    """The same of a configuration, like the one that `model` names."""
     import torch
 
-    found = configuration(model)
-    if words_known is not None:
-        found = replace(found, fields={**found.fields, "vocab_size": words_known})
-    if found.kind == "gpt2":
-        found = replace(found, fields={**found.fields, "n_positions": length})
+    if chosen.kind == "gpt2":
+        chosen = replace(chosen, fields={**chosen.fields, "n_positions": length})
 
     def build(*layers: int) -> Any:
-        return tuning.applied(found.model(*layers), model)
+        return tuning.applied(chosen.model(*layers), model)
 
     def words(size: int) -> Any:
         return torch.zeros(size, length, dtype=torch.long)
@@ -210,35 +218,42 @@ def language_model_trace(
             return torch.nn.functional.cross_entropy(module(input_ids=given).logits.flatten(0, 1), given.flatten())
         return module(input_ids=given, labels=given).loss
 
-    return trace_step(Step(build, words, loss, tuning.optimizer_for, "bfloat16", found.layers), batch)
+    return trace_step(Step(build, words, loss, tuning.optimizer_for, "bfloat16", chosen.layers), batch)
 
 
 def _litgpt_trace(line: Published) -> Trace:
     """LoRA by LitGPT's own model: one fused layer of queries, keys and values, and a loss in chunks.
 
-    Lightning makes the model's output float32. bitsandbytes kept the input of a 4-bit layer in 2023.
+    Lightning makes the model's output float32. bitsandbytes of 2023 kept the input of a 4-bit layer, and wrote its
+    weights out in float16 before it cast them.
     """
     import torch
     from litgpt.lora import GPT, Config, mark_only_lora_as_trainable
 
     from whichdevice.models.tuning import Linear4bit
 
-    class Kept(torch.autograd.Function):
+    def written_out(packed: Any, outputs: int, dtype: Any) -> Any:
+        pairs = packed.view(outputs, -1, 1)
+        return pairs.expand(-1, -1, 2).to(torch.half).view(outputs, -1).to(dtype)
+
+    class FourBits(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return x.view_as(x)
+        def forward(ctx: Any, x: Any, packed: Any, outputs: int) -> Any:
+            ctx.save_for_backward(x, packed)
+            ctx.outputs = outputs
+            return x @ written_out(packed, outputs, x.dtype).T
 
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
-            return gradient
+            return gradient @ written_out(ctx.saved_tensors[1], ctx.outputs, gradient.dtype), None, None
 
     class Old4bit(Linear4bit):
         weight = property(lambda self: self.packed)  # LitGPT asks for its device, and for the next
         out_features = property(lambda self: self.outputs)
 
         def forward(self, x: Any) -> Any:
-            return super().forward(Kept.apply(x))
+            product = FourBits.apply(x, self.packed, self.outputs)
+            return product if self.bias is None else product + self.bias
 
     def build(*layers: int) -> Any:
         rank, _, dropout = ADAPTERS[LITGPT]
@@ -246,12 +261,12 @@ def _litgpt_trace(line: Published) -> Trace:
         lora = {"lora_r": rank, "lora_alpha": 16, "lora_dropout": dropout, "lora_query": True, "lora_value": True}
         module = GPT(Config.from_name(line.model.rpartition("/")[2], **lora, **fields)).to(torch.bfloat16)
         mark_only_lora_as_trainable(module)
-        linear = [name for name, each in module.named_modules() if isinstance(each, torch.nn.Linear)]
+        linear = [name for name, part in module.named_modules() if isinstance(part, torch.nn.Linear)]
         for name in linear if line.tuning.method == "qlora" else ():
             owner, _, last = name.rpartition(".")
             held = Old4bit(module.get_submodule(name))
-            if line.weights == "nf4":
-                held.scales, held.scales_of_scales = held.scales.float(), held.scales_of_scales[:0]
+            if line.weights == "nf4":  # four bytes a scale, which a step in 16 bits leaves as they are
+                held.scales, held.scales_of_scales = held.scales.int(), held.scales_of_scales[:0]
             setattr(module.get_submodule(owner), last, held)
         return module
 
@@ -259,7 +274,7 @@ def _litgpt_trace(line: Published) -> Trace:
         return torch.zeros(size, line.length or 0, dtype=torch.long)
 
     def loss(module: Any, given: Any) -> Any:
-        chunks = [each.float() for each in module(given, lm_head_chunk_size=CHUNK)]
+        chunks = [part.float() for part in module(given, lm_head_chunk_size=CHUNK)]
         losses = [
             torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="none")
             for scores, targets in zip(chunks, given.split(CHUNK, 1), strict=True)
@@ -301,9 +316,9 @@ def timed_rows() -> Iterator[tuple[list[Any], list[Any]]]:
 def write_times() -> None:
     """Put the times and works of fit/data/llm_published.csv into fit/data/traces.json.gz, for its old ones."""
     document = read_traces()
-    places = [place for place, each in enumerate(document["questions"]) if each[0] != LIBRARY]
+    places = [place for place, line in enumerate(document["questions"]) if line[0] != LIBRARY]
     number = {place: count for count, place in enumerate(places)}
-    rows = [[*each[:2], number[each[2]], *each[3:]] for each in document["rows"] if each[2] in number]
+    rows = [[*line[:2], number[line[2]], *line[3:]] for line in document["rows"] if line[2] in number]
     questions = [document["questions"][place] for place in places]
     for question, row in timed_rows():
         rows.append([*row[:2], len(questions), *row[3:]])

@@ -45,11 +45,14 @@ A quarter of the families of timm's models never enters a fit, and no choice was
 that a name begins with, behind what says whose weights it has (tf, tv, legacy, gluon, ssl, swsl, ig): `resnet` of
 `tv_resnet50`. It is left out where the first byte of its SHA-256 is a multiple of four. The next rows leave out whole
 authors, each of one weight, and every row of the same model, chip or author at once. The last rows are within the fit:
-image models with attention, whose names' family is left out, and the time with channels last over that with channels
-first.
+image models with attention, whose names' family is left out, the time with channels last over that with channels
+first, and chips that were left out: those whose rate of large products or of memory somebody measured, with these rates
+and as if nobody had, and the others.
 """
 FAIR = {"families": "families of timm that no fit has seen", "an author": "an author, each of one weight",
         "an author, a chip and a model": "an author, a chip and a model, each author of one weight",
+        "a measured chip": "a chip with measured rates", "a measured chip by its sheet": "the same, by its sheet",
+        "a chip that nobody measured": "a chip without measured rates",
         "channels last over first": "ratio of channels last to first, model left out"}  # fmt: skip
 SOFTWARE = {"eager": "operation by operation", "all": "all on GPUs", "predict": "forward passes", "train": "training"}
 WAITING = {
@@ -60,16 +63,16 @@ WAITING = {
 KINDS = {"product": "whichdevice", "peak": "peak", "bandwidth": "bandwidth", "speed": "one speed"}
 
 
-def write_page(found: Mapping[str, Forecasts], card: Card, decided: Mapping[str, Any]) -> None:
+def write_page(forecasts: Mapping[str, Forecasts], card: Card, decided: Mapping[str, Any]) -> None:
     """Replace the generated part of the page, and draw the figure."""
     lines = [*_fair(card["fair test"]), "", *_decisions(decided), ""]
-    for software, its in card.items():
+    for software, figures in card.items():
         if software not in NAMES:
             continue
-        models = found["models"].of(lambda row, name=software: row.software == name)  # type: ignore[misc]
-        lines += [f"### {NAMES[software]}: {len(models.rows)} published times", "", *_summary(its), ""]
-        if "pairs" in its["models"]:
-            lines += [*_ratios(its), ""]
+        models = forecasts["models"].of(lambda row, name=software: row.software == name)  # type: ignore[misc]
+        lines += [f"### {NAMES[software]}: {len(models.rows)} published times", "", *_summary(figures), ""]
+        if "pairs" in figures["models"]:
+            lines += [*_ratios(figures), ""]
         lines += [*_by("family", models, lambda row: row.family), ""]
         lines += [*_by("chip", models, lambda row: row.chip), ""]
         lines += [*_by("source", models, lambda row: row.source_group), ""]
@@ -84,19 +87,19 @@ def write_page(found: Mapping[str, Forecasts], card: Card, decided: Mapping[str,
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"{END}{after}", encoding="utf-8")
-    draw(found["models"])
+    draw(forecasts["models"])
 
 
-def _fair(its: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+def _fair(figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     yield ABOUT_FAIR
     yield "| left out | software | rows | median error | 80 % were within | stated 80 % interval | it held |"
     yield "|---|---|--:|--:|--:|--:|--:|"
-    for name, each in its.items():
+    for name, line in figures.items():
         what, _, of = name.partition("|")
-        stated = (f"× / ÷ {each['stated']:.2f}", _percent(each["held"])) if "held" in each else ("", "")
+        stated = (f"× / ÷ {line['stated']:.2f}", _percent(line["held"])) if "held" in line else ("", "")
         yield (
-            f"| {FAIR.get(what, what)} | {SOFTWARE.get(of, of)} | {each['rows']:.0f} | "
-            f"{_percent(each['median_error'])} | × / ÷ {each['within']:.2f} | {' | '.join(stated)} |"
+            f"| {FAIR.get(what, what)} | {SOFTWARE.get(of, of)} | {line['rows']:.0f} | "
+            f"{_percent(line['median_error'])} | × / ÷ {line['within']:.2f} | {' | '.join(stated)} |"
         )
 
 
@@ -113,11 +116,11 @@ def _decisions(card: Mapping[str, Any]) -> Iterator[str]:
         losses = " | ".join(f"loses: {words}" for words in KINDS.values())
         yield f"| decided by | comparisons | authors | {rules} | {losses} | skill | in 9 of 10 at most | at worst |"
         yield "|---|" + "--:|" * (2 * len(KINDS) + 5)
-        yield from (_decision_row(kind, its) for kind, its in kinds.items())
+        yield from (_decision_row(kind, figures) for kind, figures in kinds.items())
         yield from ("", "| decided by | sure | of these within 5 % | probably | within 5 % | less sure | within 5 % |")
         yield "|---|" + "--:|" * 6
-        for kind, its in kinds.items():
-            cells = [_percent(share) for pair in its["words"].values() for share in pair]
+        for kind, figures in kinds.items():
+            cells = [_percent(share) for pair in figures["words"].values() for share in pair]
             yield f"| {kind} | {' | '.join(cells)} |"
     yield from ("", "| decided by, models left out | chance stated | it was so | devices |", "|---|--:|--:|--:|")
     for kind in ("time", "random markets", "prices off by 20 %, known"):
@@ -130,48 +133,48 @@ def _decisions(card: Mapping[str, Any]) -> Iterator[str]:
         yield from ["", f"{words}:", "", *(f"- {name}" for name in names or ["none"])]
 
 
-def _decision_row(kind: str, its: Mapping[str, Any]) -> str:
-    cells = [f"{100 * its[what][rule]:.1f} %" for what in ("right", "regret") for rule in KINDS]
-    ends = [_percent(its[name]) for name in ("regret_90", "regret_worst")]
-    skill = f"{100 * min(its['skill'].values(), default=0.0):.0f} %"
-    return f"| {kind} | {its['comparisons']} | {its['sources']} | {' | '.join([*cells, skill, *ends])} |"
+def _decision_row(kind: str, figures: Mapping[str, Any]) -> str:
+    cells = [f"{100 * figures[what][rule]:.1f} %" for what in ("right", "regret") for rule in KINDS]
+    ends = [_percent(figures[name]) for name in ("regret_90", "regret_worst")]
+    skill = f"{100 * min(figures['skill'].values(), default=0.0):.0f} %"
+    return f"| {kind} | {figures['comparisons']} | {figures['sources']} | {' | '.join([*cells, skill, *ends])} |"
 
 
-def _summary(its: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+def _summary(figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     yield "| left out | rows | groups | median error | 80 % were within | stated 80 % interval | it held |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
-    for name, each in its.items():
+    for name, line in figures.items():
         yield (
-            f"| {name} | {each['rows']:.0f} | {each['groups']:.0f} | {_percent(each['median_error'])} | "
-            f"× / ÷ {each['within']:.2f} | × / ÷ {each['stated']:.2f} | {_percent(each['held'])} |"
+            f"| {name} | {line['rows']:.0f} | {line['groups']:.0f} | {_percent(line['median_error'])} | "
+            f"× / ÷ {line['within']:.2f} | × / ÷ {line['stated']:.2f} | {_percent(line['held'])} |"
         )
 
 
-def _ratios(its: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+def _ratios(figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     yield "| ratio of two chips, left out | pairs | 80 % were within | stated | it held | decided | wrong | time lost |"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|"
-    for name, each in its.items():
-        if "pairs" in each:
+    for name, line in figures.items():
+        if "pairs" in line:
             yield (
-                f"| {name} | {each['pairs']:.0f} | × / ÷ {each['ratio_within']:.2f} | × / ÷ {each['ratio_stated']:.2f} "
-                f"| {_percent(each['ratio_held'])} | {_percent(each['decided'])} | {100 * each['wrong']:.1f} % "
-                f"| {100 * each['regret']:.1f} % |"
+                f"| {name} | {line['pairs']:.0f} | × / ÷ {line['ratio_within']:.2f} | × / ÷ {line['ratio_stated']:.2f} "
+                f"| {_percent(line['ratio_held'])} | {_percent(line['decided'])} | {100 * line['wrong']:.1f} % "
+                f"| {100 * line['regret']:.1f} % |"
             )
 
 
-def _by(what: str, found: Forecasts, group: Callable[[Row], str]) -> Iterator[str]:
+def _by(what: str, forecasts: Forecasts, group: Callable[[Row], str]) -> Iterator[str]:
     yield f"| {what} | rows | published / forecast: median | 80 % were within | stated 80 % interval | it held |"
     yield "|---|--:|--:|--:|--:|--:|"
-    for name in sorted({group(row) for row in found.rows}):
-        its = found.of(lambda row, wanted=name: group(row) == wanted)  # type: ignore[misc]
-        middle = float(np.exp(np.median(its.logs)))
+    for name in sorted({group(row) for row in forecasts.rows}):
+        chosen = forecasts.of(lambda row, wanted=name: group(row) == wanted)  # type: ignore[misc]
+        middle = float(np.exp(np.median(chosen.logs)))
         yield (
-            f"| {name} | {len(its.rows)} | {middle:.2f} | × / ÷ {its.within:.2f} | × / ÷ {its.stated:.2f} | "
-            f"{_percent(its.held)} |"
+            f"| {name} | {len(chosen.rows)} | {middle:.2f} | × / ÷ {chosen.within:.2f} | × / ÷ {chosen.stated:.2f} | "
+            f"{_percent(chosen.held)} |"
         )
 
 
-def draw(found: Forecasts, path: Path = FIGURE) -> None:
+def draw(forecasts: Forecasts, path: Path = FIGURE) -> None:
     """Published over forecast time against the forecast, a panel for each software; models were left out.
 
     Each point is one published step; a ring is a point beyond the axis. The band has 8 of 10.
@@ -179,17 +182,17 @@ def draw(found: Forecasts, path: Path = FIGURE) -> None:
     figure = Figure(figsize=(8, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, (software, title) in zip(panels.flat, NAMES.items(), strict=True):
-        its = found.of(lambda row, name=software: row.software == name)  # type: ignore[misc]
-        ratios = np.exp(its.logs)
-        forecast = np.array([row.seconds * 1e3 for row in its.rows]) / ratios
+        chosen = forecasts.of(lambda row, name=software: row.software == name)  # type: ignore[misc]
+        ratios = np.exp(chosen.logs)
+        forecast = np.array([row.seconds * 1e3 for row in chosen.rows]) / ratios
         outside = (ratios < LEAST) | (ratios > MOST)
         axes.plot(forecast[~outside], ratios[~outside], ".", ms=3, alpha=0.3, color="C0")
         axes.plot(forecast[outside], ratios[outside].clip(LEAST, MOST), "o", ms=4, mfc="none", mec="C3")
-        inside = round(its.within, 3)  # as the scorecard has it, so that page and picture round the same number
+        inside = round(chosen.within, 3)  # as the scorecard has it, so that page and picture round the same number
         axes.axhspan(1 / inside, inside, color="C0", alpha=0.12, lw=0)
         axes.axhline(1, color="0.4", lw=1)
         axes.set_title(
-            f"{title}\n{len(its.rows):,} published steps; the band, × or ÷ {inside:.2f}, has 8 of 10", fontsize=9
+            f"{title}\n{len(chosen.rows):,} published steps; the band, × or ÷ {inside:.2f}, has 8 of 10", fontsize=9
         )
         axes.set(xscale="log", yscale="log", ylim=(LEAST / 1.06, MOST * 1.06))
         axes.minorticks_off()

@@ -48,21 +48,21 @@ class Columns:
                 software, family, source, chip, chip_class, strict=True
             )
         ]
-        self.names: list[tuple[str, ...]] = sorted({each for row in rows for each in row})
+        self.names: list[tuple[str, ...]] = sorted({name for row in rows for name in row})
         self.variances = [f"{name[0]}|{name[2]}" if name[0] in OF_SOFTWARE else name[0] for name in self.names]
         place = {name: number for number, name in enumerate(self.names)}
-        columns = [place[each] for row in rows for each in row]
+        columns = [place[name] for row in rows for name in row]
         starts = np.arange(0, len(columns) + 1, len(rows[0]))
         self.design = csr_array((np.ones(len(columns)), columns, starts), (len(rows), len(place)))
         asked = sorted(set(zip(software, question, strict=True)))
-        number = {each: place for place, each in enumerate(asked)}
+        number = {name: place for place, name in enumerate(asked)}
         self.source = np.unique(
             np.array([f"{of} {one}" for of, one in zip(software, source, strict=True)]), return_inverse=True
         )[1]
-        self.question = np.array([number[each] for each in zip(software, question, strict=True)])
-        order = {each: place for place, each in enumerate(self.softwares)}
-        self.software = np.array([order[each] for each in software])
-        self.software_of_question = np.array([order[each[0]] for each in asked])
+        self.question = np.array([number[name] for name in zip(software, question, strict=True)])
+        order = {name: place for place, name in enumerate(self.softwares)}
+        self.software = np.array([order[name] for name in software])
+        self.software_of_question = np.array([order[name[0]] for name in asked])
 
 
 def fit(
@@ -76,20 +76,20 @@ def fit(
     """
     variances = dict(start or {})
     for part, sd in START.items():
-        for key in [f"{part}|{each}" for each in columns.softwares] if part in OF_SOFTWARE else [part]:
+        for key in [f"{part}|{software}" for software in columns.softwares] if part in OF_SOFTWARE else [part]:
             variances.setdefault(key, sd**2)
     variances["centre"] = CENTRE**2
     design, member, of_row = columns.design[chosen], columns.question[chosen], columns.software[chosen]
     logs, of_question = logs[chosen], columns.software_of_question
     for number in range(len(columns.softwares)):
-        its = logs[of_row == number]
-        if len(its):
-            middle = np.median(its)
-            far = OUTLIER * 1.4826 * np.median(np.abs(its - middle))
-            logs[of_row == number] = np.clip(its, middle - far, middle + far)
+        of_software = logs[of_row == number]
+        if len(of_software):
+            middle = np.median(of_software)
+            far = OUTLIER * 1.4826 * np.median(np.abs(of_software - middle))
+            logs[of_row == number] = np.clip(of_software, middle - far, middle + far)
     seen = design.sum(axis=0) > 0
     design = design[:, seen]
-    keys = [key for key, its in zip(columns.variances, seen, strict=True) if its]
+    keys = [key for key, is_seen in zip(columns.variances, seen, strict=True) if is_seen]
     size = np.bincount(member, minlength=len(of_question)).astype(float)
     rows = np.arange(len(member))
     sums = (csr_array((np.ones(len(member)), (member, rows)), (len(of_question), len(member))) @ design).toarray()
@@ -98,37 +98,37 @@ def fit(
     weight = np.bincount(columns.source[chosen])[columns.source[chosen]] ** -0.5
     of_asked = np.bincount(member, weight, minlength=len(of_question)) / np.maximum(size, 1.0)
     for _ in range(turns):
-        noise = np.array([variances[f"rest|{each}"] for each in columns.softwares])
-        wide = np.array([variances[f"question|{each}"] for each in columns.softwares])
-        rest, rest_q, own = noise[of_row], noise[of_question], wide[of_question]
-        pull = own / (rest_q + size * own)  # what a question's offset takes of the sum of its residuals
+        noise = np.array([variances[f"rest|{software}"] for software in columns.softwares])
+        wide = np.array([variances[f"question|{software}"] for software in columns.softwares])
+        rest, rest_q, wide_q = noise[of_row], noise[of_question], wide[of_question]
+        pull = wide_q / (rest_q + size * wide_q)  # what a question's offset takes of the sum of its residuals
         square = (design.T @ (design / rest[:, None])).toarray() - sums.T @ (sums * (pull / rest_q)[:, None])
         covariance = np.linalg.inv(square + np.diag([1 / variances[key] for key in keys]))
         effects = covariance @ (design.T @ (logs / rest) - sums.T @ (total * pull / rest_q))
         offset = pull * (total - sums @ effects)
-        within = own * rest_q / (rest_q + size * own)
+        within = wide_q * rest_q / (rest_q + size * wide_q)
         through = sums @ covariance
         pulled = pull**2 * (through * sums).sum(axis=1)
         spread = within + pulled
         left = logs - design @ effects - offset[member]
         alone = (design * (design @ covariance - (2 * pull[:, None] * through)[member])).sum(axis=1)
         left_spread = alone + pulled[member] + within[member]
-        found: dict[str, list[float]] = {}
+        by_part: dict[str, list[float]] = {}
         for key, value in zip(keys, effects**2 + np.diag(covariance), strict=True):
-            found.setdefault(key, []).append(value)
-        squares = {key: (float(np.mean(values)), len(values)) for key, values in found.items()}
+            by_part.setdefault(key, []).append(value)
+        squares = {key: (float(np.mean(values)), len(values)) for key, values in by_part.items()}
         for number, software in enumerate(columns.softwares):
-            its, own_rows = (of_question == number) & asked, of_row == number
-            if its.any():
-                mean = np.average((offset**2 + spread)[its], weights=of_asked[its])
-                squares[f"question|{software}"] = float(mean), int(its.sum())
-                mean = np.average((left**2 + left_spread)[own_rows], weights=weight[own_rows])
-                squares[f"rest|{software}"] = float(mean), int(own_rows.sum())
+            questions, of_rows = (of_question == number) & asked, of_row == number
+            if questions.any():
+                mean = np.average((offset**2 + spread)[questions], weights=of_asked[questions])
+                squares[f"question|{software}"] = float(mean), int(questions.sum())
+                mean = np.average((left**2 + left_spread)[of_rows], weights=weight[of_rows])
+                squares[f"rest|{software}"] = float(mean), int(of_rows.sum())
         for key, (mean, number) in squares.items():
             if key != "centre":
                 first = START[key.split("|")[0]] ** 2
                 variances[key] = (number * mean + PRIOR_LEVELS * first) / (number + PRIOR_LEVELS)
-    names = [name for name, its in zip(columns.names, seen, strict=True) if its]
+    names = [name for name, is_seen in zip(columns.names, seen, strict=True) if is_seen]
     return {"variances": variances} | {
         software: _of_software(software, names, effects, covariance, variances, columns.chips)
         for number, software in enumerate(columns.softwares)
@@ -156,16 +156,16 @@ def _of_software(
     centre = ("centre", software)
     families = sorted({name[1] for name in names if name[0] == "family" and name[2] == software})
     of_chips, classes = {}, {}
-    for chip, its in sorted((chip, its) for chip, its in chips.items() if ("chip", chip) in names):
+    for chip, chip_class in sorted(item for item in chips.items() if ("chip", item[0]) in names):
         with_software = ("chip of software", chip, software)
         also = 0.0 if with_software in names else variances["chip of software"]
-        of_chips[chip] = combined(("class", its), ("chip", chip), with_software, also=also)
-    for its in sorted({name[1] for name in names if name[0] == "class"}):
-        classes[its] = combined(("class", its), also=variances["chip"] + variances["chip of software"])
+        of_chips[chip] = combined(("class", chip_class), ("chip", chip), with_software, also=also)
+    for chip_class in sorted({name[1] for name in names if name[0] == "class"}):
+        classes[chip_class] = combined(("class", chip_class), also=variances["chip"] + variances["chip of software"])
     return {
         "variances": {part: variance(part) for part in ("question", "source", "machine", "rest")},
         "widths": {"other": 1.0},  # of variances alone; validation.py finds those of models that were left out
-        "families": {each: combined(centre, ("family", each, software)) for each in families},
+        "families": {family: combined(centre, ("family", family, software)) for family in families},
         "family": combined(centre, also=variance("family")),
         "chips": of_chips,
         "classes": classes,

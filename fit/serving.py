@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
+from fit.robust import Point, robust_logs
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.serving.queue import FIRST, Engines, Requests, simulate
 from whichdevice.forecast.serving.server import CONSTANTS, Server, model_shape, paces
@@ -56,7 +57,7 @@ PRIOR: Mapping[str, tuple[float, float]] = {
 }
 PACE_SD = 0.15  # log spread of what a chip, an engine and a format have beside a class of work
 NEW_PACE_SD = 0.6  # of those that only single users' rows are of
-PULL, ROBUST = 1.0, 0.1
+PULL, ROBUST = 0.3, 0.1
 HELD, Z80 = 0.8, 1.2816
 OLD_VLLM = ("0.11", "0.12")
 SHRINK = 1.0  # kinds of servers that a model's or a chip's mean is held to 0 by
@@ -112,6 +113,16 @@ class Row:
         room = self.server.max_requests(self.prompt + self.answer)
         return min(self.requests, max(1.0, room * (self.server.count if self.server.whole_attention else 1)))
 
+    @property
+    def mostly_waits(self) -> bool:
+        """Whether most of its requests wait for their first token, so that nobody knows how many are in flight."""
+        return self.kind == "server" and (self.first or 0.0) > self.answer * self.seconds
+
+    @property
+    def tokens_rate(self) -> float:
+        """Tokens of answers that the server wrote in a second, by the published times."""
+        return self.requests * self.answer / ((self.first or 0.0) + self.answer * self.seconds)
+
     @cached_property
     def parts(self) -> Mapping[str, float]:
         """Seconds of an output token at the sheet's peaks by class: of decoding, and a share of others' prompts."""
@@ -120,8 +131,9 @@ class Row:
             return server.work(0.0, 0.0, self.prompt, self.prompt**2 / 2)
         decode = server.work(self.batch, held)
         if self.kind == "server":
-            chunk = min(server.chunk, self.prompt)
-            share = self.batch * self.prompt / self.answer / chunk  # chunks that are read for each token
+            arrive = self.batch * self.prompt / self.answer  # tokens of prompts for each token of an answer
+            chunk = min(server.chunk, max(self.prompt, arrive))
+            share = arrive / chunk  # iterations that read
             alone = server.engine == "sglang"  # which reads prompts in iterations of their own
             mixed = server.work(0.0 if alone else self.batch, 0.0 if alone else held, chunk, chunk * self.prompt / 2)
             base = dict.fromkeys(decode, 0.0) if alone else decode
@@ -285,19 +297,14 @@ class Design:
         spread = np.array([PRIOR[name][1] if name in PRIOR else _pace_sd(name) for name in self.names])
         its = replace(self, at_peaks=self.at_peaks[chosen], measured=self.measured[chosen])
         weight, hold = 4 * self.weight[chosen], PULL / spread**2
-        logs = centre.copy() if start is None else start.copy()
-        for _ in range(60 if start is None else 15):
+        logs = centre if start is None else start
+
+        def at(logs: np.ndarray) -> Point:
             parts = its.parts(logs)
             seconds = parts.sum(axis=1)
-            slope = (parts / seconds[:, None]) @ its.powers
-            misses = np.log(seconds) - its.measured
-            trust = weight / np.sqrt(1 + (misses / ROBUST) ** 2)
-            square = slope.T @ (slope * trust[:, None]) + np.diag(hold)
-            step = np.linalg.solve(square, slope.T @ (trust * misses) + hold * (logs - centre))
-            logs = logs - np.clip(step, -0.7, 0.7)
-            if np.abs(step).max() < 1e-4:
-                break
-        return logs
+            return np.log(seconds), (parts / seconds[:, None]) @ its.powers
+
+        return robust_logs(at, its.measured, weight, ROBUST, hold, centre, logs, 60 if start is None else 15)
 
 
 def _pace_sd(name: str) -> float:
@@ -342,7 +349,7 @@ def _shrunk(pairs: Iterator[tuple[str, float]]) -> dict[str, float]:
     return {name: len(logs) / (len(logs) + SHRINK) * float(np.median(logs)) for name, logs in by_name.items()}
 
 
-def left_out(
+def each_left_out(
     rows: Sequence[Row], design: Design, whole: np.ndarray, group: Callable[[Row], object], among: np.ndarray
 ) -> np.ndarray:
     """Return log of measured over forecast seconds of each row of `among`, its group left out of fit and offsets."""
@@ -374,7 +381,7 @@ class Fitted:
         design, every = Design.of(rows), np.ones(len(rows), dtype=bool)
         logs = design.fit(every)
         known = offsets(rows, design.measured - design.forecast(logs))
-        missed = {name: left_out(rows, design, logs, group, every) for name, group in groups.items()}
+        missed = {name: each_left_out(rows, design, logs, group, every) for name, group in groups.items()}
         return cls(rows, design, logs, known, missed)
 
     @property
@@ -547,7 +554,9 @@ def main() -> None:
 
     every = published_rows()
     waits = waits_for_host(every)
-    rows = [row for row, wait in zip(every, waits, strict=True) if row.kind in ("server", "batch") and not wait]
+    left_out = {"waits": waits, "queues": np.array([row.mostly_waits for row in every])}
+    without = np.any(list(left_out.values()), axis=0)
+    rows = [row for row, out in zip(every, without, strict=True) if row.kind in ("server", "batch") and not out]
     servers = Fitted.of(rows, GROUPS)
     alone = [row for row in decode_rows() if row.kind == "decode" or row.server.count == 1]
     single = Fitted.of(alone, GROUPS)
@@ -561,7 +570,7 @@ def main() -> None:
     constants["servers"]["first token"] = by_engine
     constants["llama.cpp"] = single.constants({"other": nothing})
     write_json(constants, CONSTANTS)
-    write_page(servers, single, first, every, waits)
+    write_page(servers, single, first, every, {name: int(its.sum()) for name, its in left_out.items()})
 
 
 # Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator,

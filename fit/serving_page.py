@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,10 @@ LEAST_CHOICES = 2  # that hold a target
 PRICE_DRAWS = 200
 
 
-def write_page(servers: Fitted, single: Fitted, first: FirstTokens, every: Sequence[Row], waits: np.ndarray) -> None:
-    """Write the page, and nothing else."""
+def write_page(
+    servers: Fitted, single: Fitted, first: FirstTokens, every: Sequence[Row], left_out: Mapping[str, int]
+) -> None:
+    """Write the page, and nothing else; `left_out` has how many rows have no score, by reason."""
     lines = [INTRODUCTION.format(rows=len(every) + len(single.rows)), *_first_table(servers, single, first), ""]
     lines += [*_decided(servers), ""]
     lines += [*_left_out(servers, "Time of an output token on data-centre GPUs"), ""]
@@ -34,7 +37,7 @@ def write_page(servers: Fitted, single: Fitted, first: FirstTokens, every: Seque
         *_full(every),
         "",
         *_by_model(servers),
-        ABOUT_REST.format(waits=int(waits.sum())),
+        ABOUT_REST.format(**left_out),
     ]
     PAGE.write_text("\n".join(lines), encoding="utf-8")
 
@@ -57,12 +60,15 @@ ABOUT_DECISIONS = """## Decisions
 
 Of the devices and numbers of them that one source measured for one model and one pair of lengths: the cheapest a token,
 by the price sheet, that holds a target of time a token, each with as many requests at once as it can take
-(interpolated). Right: the pick's own measured price is at most 5 % above the best. What limits it: many choices are as
-near to each other as the forecast is to them, so that 8 of 10 picks cost little more than the best.
+(interpolated). The price is of the tokens that were written in a second, the wait for the first one included. Right:
+the pick's own measured price is at most 5 % above the best. What limits it: many choices are as near to each other as
+the forecast is to them, so that 8 of 10 picks cost little more than the best. Most of the others are of Qwen3-235B on 4
+or 8 H100 with an early TensorRT-LLM, which gained less from the second four than others do.
 """
 ABOUT_REST = """## Rows that no score is of
 
 - {waits} of ML.ENERGY whose GPUs draw less than 0.8 of their power at a smaller batch: they wait for their host.
+- {queues} whose time to the first token is longer than the whole answer: how many requests were in flight is not known.
 - Runs with tokens drafted ahead, by the source's own list of changes; GB200 in parts of several machines; rows whose
   weights do not fit into the GPUs that they name. Equal rows count once.
 
@@ -188,7 +194,7 @@ def _published_as(rows: Sequence[Row], chosen: np.ndarray) -> str:
 # Decisions
 
 Name = tuple[str, int]  # device and number
-Curve = tuple[np.ndarray, np.ndarray]  # logs of requests at once, and of seconds a token
+Curve = tuple[np.ndarray, np.ndarray]  # logs of seconds a token, and of tokens a second
 
 
 def _decided(servers: Fitted) -> Iterator[str]:
@@ -203,6 +209,11 @@ def _decided(servers: Fitted) -> Iterator[str]:
             f"{_percent(card['naive_right'])} | {_percent(card['more'])} more than the best | "
             f"{_percent(card['sure'])} | {_percent(card['sure_right'])} |"
         )
+    yield ""
+    yield "| a model, left out | comparisons | right |"
+    yield "|---|--:|--:|"
+    for model, (number, right) in sorted(decisions(servers, "model")["of models"].items()):
+        yield f"| {model} | {number} | {_percent(right)} |"
 
 
 @dataclass(frozen=True)
@@ -214,11 +225,17 @@ class Choices:
     forecast: Mapping[Name, Sequence[Curve]]
     naive: Mapping[Name, Sequence[Curve]]
     sd: tuple[float, float]  # log spread that all share, and of each
+    model: str
 
     def prices(self, curves: Mapping[Name, Sequence[Curve]], target: float) -> dict[Name, float]:
         """Return the price of so many tokens of each that holds a target (log seconds)."""
         tokens = {name: max(_tokens(curve, target) for curve in its) for name, its in curves.items()}
         return {name: self.usd[name] / rate if rate else math.inf for name, rate in tokens.items()}
+
+    def pick(self, curves: Mapping[Name, Sequence[Curve]], target: float) -> Name:
+        """Return the cheapest that holds the target; where none does, the fastest."""
+        prices = self.prices(curves, target)
+        return min(prices, key=lambda name: (prices[name], min(float(curve[0][0]) for curve in curves[name])))
 
     def chance(self, pick: Name, target: float) -> float:
         """Return the share of draws in which the pick is within 5 % of the best."""
@@ -226,7 +243,10 @@ class Choices:
         for _ in range(PRICE_DRAWS):
             shared = self.sd[0] * random.normal()
             slow = {name: shared + self.sd[1] * random.normal() for name in self.usd}
-            moved = {name: [(n, log + slow[name]) for n, log in its] for name, its in self.forecast.items()}
+            moved = {
+                name: [(log + slow[name], rate - slow[name]) for log, rate in its]
+                for name, its in self.forecast.items()
+            }
             prices = self.prices(moved, target)
             wins += math.isfinite(prices[pick]) and prices[pick] <= SAME * min(prices.values())
         return wins / PRICE_DRAWS
@@ -234,10 +254,8 @@ class Choices:
 
 def _tokens(curve: Curve, target: float) -> float:
     """Return the most tokens a second at which a curve holds a target; 0 where it never does."""
-    requests, seconds = curve[0], np.maximum.accumulate(curve[1])
-    if seconds[0] > target:
-        return 0.0
-    return math.exp(float(np.interp(target, seconds, requests)) - min(target, float(seconds[-1])))
+    seconds, rates = np.maximum.accumulate(curve[0]), np.maximum.accumulate(curve[1])
+    return 0.0 if seconds[0] > target else math.exp(float(np.interp(target, seconds, rates)))
 
 
 def all_choices(servers: Fitted, left_out: str) -> Iterator[Choices]:
@@ -252,13 +270,15 @@ def all_choices(servers: Fitted, left_out: str) -> Iterator[Choices]:
             question = (row.source, row.model, row.prompt, row.answer)
             kinds[question] = row.dense
             server = alike.setdefault(question, {}).setdefault((row.system, row.server.count), {})
-            logs = np.log([row.requests, row.seconds, row.seconds / math.exp(miss), row.naive])
-            server.setdefault(row.kind_of_server, []).append(tuple(logs))
+            times = np.array([row.seconds, row.seconds / math.exp(miss), row.naive])
+            rates = np.array([row.tokens_rate, row.batch / times[1], row.batch / times[2]])
+            server.setdefault(row.kind_of_server, []).append((row.requests, *np.log(times), *np.log(rates)))
     for question, names in alike.items():
         usd = {name: sheet[name[0]].market().usd_per_hour * name[1] for name in names}
         columns = {name: [np.array(sorted(rows)).T for rows in its.values()] for name, its in names.items()}
-        curves = [{name: [(c[0], c[place]) for c in its] for name, its in columns.items()} for place in (1, 2, 3)]
-        yield Choices(usd, *curves, spreads[kinds[question]])
+        curves = [{name: [(c[at], c[at + 3]) for c in its] for name, its in columns.items()} for at in (1, 2, 3)]
+        of_model = np.array([row.model == question[1] for row in servers.rows])
+        yield Choices(usd, *curves, spreads[kinds[question]], _published_as(servers.rows, of_model))
 
 
 def _spreads(missed: np.ndarray, of_servers: np.ndarray) -> tuple[float, float]:
@@ -267,21 +287,23 @@ def _spreads(missed: np.ndarray, of_servers: np.ndarray) -> tuple[float, float]:
     return math.hypot(math.sqrt(spread_of(missed) ** 2 - rest**2), SHARED * rest), OWN * rest
 
 
-def decisions(servers: Fitted, left_out: str) -> dict[str, float]:
+def decisions(servers: Fitted, left_out: str) -> dict[str, Any]:
     """Return how often the device and number is picked that holds a target at the lowest price a token."""
-    found = []
+    found, models = [], []
     for choices in all_choices(servers, left_out):
         for target in np.log(TARGETS):
             measured = choices.prices(choices.measured, target)
             if sum(math.isfinite(price) for price in measured.values()) < LEAST_CHOICES:
                 continue
-            forecast, naive = choices.prices(choices.forecast, target), choices.prices(choices.naive, target)
-            pick, by_rule = (min(prices, key=lambda name, its=prices: its[name]) for prices in (forecast, naive))
+            pick, by_rule = choices.pick(choices.forecast, target), choices.pick(choices.naive, target)
             best = min(measured.values())
             found.append((measured[pick] / best, measured[by_rule] / best, choices.chance(pick, target)))
+            models.append(choices.model)
     pick_price, rule_price, chance = np.array(found).T
-    sure = chance >= SURE
+    sure, right = chance >= SURE, pick_price <= SAME
+    known = np.array(models)
     return {
+        "of models": {model: (int((known == model).sum()), float(right[known == model].mean())) for model in models},
         "comparisons": len(found),
         "right": float(np.mean(pick_price <= SAME)),
         "naive_right": float(np.mean(rule_price <= SAME)),

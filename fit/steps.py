@@ -97,7 +97,7 @@ class Step:
         work = work_of(self.program, "tpu" if self.is_tpu else "gpu", self.batch / self.devices, self.devices)
         if self.products:  # of float32 arrays, by default in bfloat16
             work = replace(work, items=tuple(replace(item, precision="half") for item in work.items))
-        return tpu.of_program(work) if self.is_tpu else work
+        return tpu.of_program(work, self.device) if self.is_tpu else work
 
     def row(self) -> Row:
         """The row of a fit."""

@@ -3,6 +3,8 @@
 The estimate is fitted to published steps on TPUs (steps.py) and to the forecasts of libtpu's programs (time_model.py):
 fit/data/tpu_programs.json.gz has steps of this project's workloads as XLA makes them for a GPU and libtpu for v5e and
 v6e. Models, chips and sources are left out in turn.
+Published steps are of several chips: the variances of the fit are theirs. How far the estimate of one device is off
+comes from programs, and from how far the forecasts of the compiler's own programs are.
 fit/data/tpu_published.csv has published shares of a TPU's peak in training language models (dense decoders, bfloat16,
 MaxText with recomputation). Each stands for the time of a step whose trace is known: fit/data/tpu_traces.json.gz.
 `make forecasts` calls it, after it has written the constants of libtpu's programs.
@@ -13,7 +15,7 @@ import gzip
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ import numpy as np
 from fit.fitting import Published, Row, constants_of, write
 from fit.kinds import kinds, write_kinds, write_page
 from fit.steps import read_steps
-from fit.validation import Forecasts, evaluations, models_left_out, widths
+from fit.validation import LEFT_OUT, MISSED, PRIOR_MODELS, Forecasts, left_out, models_left_out
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast import tpu
 from whichdevice.forecast.joint import SCORECARD, read_scorecard
@@ -38,6 +40,7 @@ Z80 = 1.2816
 # Rows of PyTorch's own software on TPUs are missing: what a port to JAX reaches, or PyTorch/XLA in its place.
 PYTORCH_SD = 0.3
 OVERLAP = 0.2  # of a collective's time over one link, what is not hidden; from 0 to 0.3 the rows are met as well
+MIN_WIDTH = 0.75  # so that what one device has of its own is never all
 COMPILER = "libtpu"  # with the step, the source of what is no published time but the forecast of its program
 
 
@@ -81,7 +84,9 @@ def language_models(rows: Sequence[Share], factors: Mapping[str, float]) -> np.n
     for row in rows:
         peaks, trace = Peaks.of(sheet[row.chip]), traces[row.trace]
         seconds = trace["model_operations"] / (row.share * peaks.operations["half"])
-        parts = seconds_by_class(tpu.of_trace(Work.from_dict(trace["work"])), peaks, factors | {"product": 1.0})
+        parts = seconds_by_class(
+            tpu.of_trace(Work.from_dict(trace["work"]), row.chip), peaks, factors | {"product": 1.0}
+        )
         products = sum(value for name, value in parts.items() if like(name, factors) == "product")
         needed.append((seconds - sum(parts.values()) + products) / products)
     return np.array(needed)
@@ -128,15 +133,62 @@ def fitted_estimates() -> tuple[dict[str, Any], Card, dict[str, Forecasts]]:
     published = Published([*programs(), *(step.row() for step in read_steps() if step.is_evidence)])
     whole = published.fit()
     models = models_left_out(published, whole)
-    estimate = constants_of(published, whole, widths(models))[ESTIMATE]
+    estimate = constants_of(published, whole, {ESTIMATE: {"other": 1.0}})[ESTIMATE]
     pytorch, language = of_language_models(estimate)
+    error = compilers_error()
+    estimate |= {"alone": alone(models, np.ones(len(models.rows), dtype=bool), error)}
     groups = {"models": "model", "a chip": "chip", "a source": "source_group"}
-    found = evaluations(published, whole, models)
-    steps = {name: found[name].of(lambda row: not row.source_group.startswith(COMPILER)) for name in groups}
-    of_programs = found["models"].of(lambda row: row.source_group.startswith(COMPILER))
+    left = {name: left_out(published, LEFT_OUT[name](published.rows), whole) for name in ("a chip", "a source")}
+    found = {name: narrowed(left.get(name, models), models, group, error) for name, group in groups.items()}
+    steps = {name: found[name].of(lambda row: not is_program(row)) for name in groups}
+    of_programs = found["models"].of(is_program)
     card = {name: scored(forecasts, groups[name]) for name, forecasts in steps.items()}
     card |= {"a program": scored(of_programs, "question")}
     return {ESTIMATE: estimate, PYTORCH: pytorch}, {ESTIMATE: card, PYTORCH: language}, steps
+
+
+def is_program(row: Row) -> bool:
+    """Return whether its time is the forecast of libtpu's program."""
+    return row.source_group.startswith(COMPILER)
+
+
+def compilers_error() -> float:
+    """Return the log spread of published times around forecasts of libtpu's programs, their models left out."""
+    return math.log(read_scorecard()[EXACT]["models"]["within"]) / Z80
+
+
+def alone(models: Forecasts, chosen: np.ndarray, error: float) -> dict[str, float]:
+    """Return by family how much narrower or wider the estimate of one device is than variances say.
+
+    From the chosen programs, which were forecast without their models; `error` is the compiler's own. A family with few
+    programs is drawn to the mean of all, `other`; each model counts the same.
+    """
+    squares = np.minimum(np.abs(models.logs / models.sd), MISSED) ** 2 + (error / models.sd) ** 2
+    found: dict[str, dict[str, list[float]]] = {}
+    for row, square, its in zip(models.rows, squares, chosen, strict=True):
+        if its and is_program(row):
+            found.setdefault(row.family, {}).setdefault(row.model, []).append(float(square))
+    families = {family: [float(np.mean(each)) for each in its.values()] for family, its in found.items()}
+    other = float(np.mean([square for each in families.values() for square in each]))
+    wide = {"other": other} | {
+        family: (sum(each) + PRIOR_MODELS * other) / (len(each) + PRIOR_MODELS)
+        for family, each in sorted(families.items())
+    }
+    return {family: float(f"{max(MIN_WIDTH, math.sqrt(square)):.4g}") for family, square in wide.items()}
+
+
+def narrowed(found: Forecasts, models: Forecasts, group: str, error: float) -> Forecasts:
+    """Return forecasts with the widths of the other groups' programs; `models` are those of `models_left_out`."""
+    shared = found.sd_shared.copy()
+    groups, of_models = (np.array([getattr(row, group) for row in each.rows]) for each in (found, models))
+    for left in sorted({getattr(row, group) for row in found.rows if is_program(row)}):
+        known = alone(models, of_models != left, error)
+        for place in map(int, np.flatnonzero(groups == left)):
+            row, own = found.rows[place], float(found.sd_own[place]) ** 2
+            if is_program(row):
+                wide = known.get(row.family, known["other"]) ** 2 * (shared[place] ** 2 + own)
+                shared[place] = math.sqrt(max(0.0, wide - own))
+    return replace(found, sd_shared=shared)
 
 
 def of_language_models(estimate: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, float]]]:

@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fit.fitting import Fitted, Published, Row, host_times, is_blind, name_family
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.joint import INTERVAL, Card, interval, read_scorecard, residual
-from whichdevice.forecast.time_model import LAUNCH_SD
+from whichdevice.forecast.time_model import LAUNCH_SD, Peaks
 
 SURE = 0.9  # chance from which on a comparison counts as decided
 
@@ -38,9 +39,9 @@ class Forecasts:
     def of(self, chosen: Callable[[Row], bool]) -> "Forecasts":
         """Those of some rows."""
         mask = np.array([chosen(row) for row in self.rows], dtype=bool)
-        rows = tuple(row for row, its in zip(self.rows, mask, strict=True) if its)
+        rows = tuple(row for row, is_wanted in zip(self.rows, mask, strict=True) if is_wanted)
         return Forecasts(
-            rows, *(each[mask] for each in (self.logs, self.sd_shared, self.sd_own, self.host, self.host_sd))
+            rows, *(values[mask] for values in (self.logs, self.sd_shared, self.sd_own, self.host, self.host_sd))
         )
 
     @property
@@ -67,7 +68,7 @@ class Forecasts:
         """Error, width and share that held; each group of `of_weight` weighs as one."""
         groups = [of_weight(row) if of_weight else "" for row in self.rows]
         size = Counter(groups)
-        weight = np.array([1 / size[each] for each in groups])
+        weight = np.array([1 / size[group] for group in groups])
         errors = np.abs(self.logs)
         order = np.argsort(errors)
         upto = np.cumsum(weight[order]) / weight.sum()
@@ -93,24 +94,24 @@ def left_out(
     """
     groups = np.array([group(row) for row in published.rows]).reshape(len(published.rows), -1)
     wanted = published.device_bound & ~published.blind if wanted is None else wanted
-    logs, shared, own, host, host_sd = (np.full(len(groups), np.nan) for _ in range(5))
-    for each in np.unique(groups[wanted], axis=0):
-        rest = (groups != each).all(axis=1)
-        found = published.fit(rest, whole)
-        misses, unclocked = published.logs(found.factors), published.unclocked(rest, found.factors)
+    logs, shared, alone, host, host_sd = (np.full(len(groups), np.nan) for _ in range(5))
+    for names in np.unique(groups[wanted], axis=0):
+        rest = (groups != names).all(axis=1)
+        fitted = published.fit(rest, whole)
+        misses, unclocked = published.logs(fitted.factors), published.unclocked(rest, fitted.factors)
         hosts = host_times(published, misses, rest)
-        for place in map(int, np.flatnonzero((groups == each).all(axis=1) & ~np.isnan(misses) & wanted)):
+        for place in map(int, np.flatnonzero((groups == names).all(axis=1) & ~np.isnan(misses) & wanted)):
             row = published.rows[place]
-            part = residual(found.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
-            logs[place], own[place] = misses[place] - part.offset, math.hypot(part.sd_own, unclocked[place])
-            launch = found.factors[row.software][published.designs[row.software].names.index("launch")]
+            part = residual(fitted.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
+            logs[place], alone[place] = misses[place] - part.offset, math.hypot(part.sd_own, unclocked[place])
+            launch = fitted.factors[row.software][published.designs[row.software].names.index("launch")]
             launches = row.at_peaks["launch"] * launch * math.exp(misses[place]) / row.seconds
             shared[place] = math.hypot(part.sd_shared, LAUNCH_SD * launches)
-            its = hosts[row.software]
-            host[place], host_sd[place] = its["step"] + its["kernel"] * row.work.kernels, its["log_sd"]
+            rates = hosts[row.software]
+            host[place], host_sd[place] = rates["step"] + rates["kernel"] * row.work.kernels, rates["log_sd"]
     kept = ~np.isnan(logs)
-    chosen = tuple(row for row, its in zip(published.rows, kept, strict=True) if its)
-    return Forecasts(chosen, *(each[kept] for each in (logs, shared, own, host, host_sd)))
+    chosen = tuple(row for row, is_kept in zip(published.rows, kept, strict=True) if is_kept)
+    return Forecasts(chosen, *(values[kept] for values in (logs, shared, alone, host, host_sd)))
 
 
 def folds(rows: Sequence[Row], number: int) -> Callable[[Row], str]:
@@ -163,44 +164,45 @@ class Pairs:
         return float(np.expm1(lost).mean())
 
 
-def pairs(found: Forecasts) -> Pairs:
+def pairs(forecasts: Forecasts) -> Pairs:
     """Every pair of different chips on the same question, software and source."""
     groups: dict[tuple[str, str, str], list[int]] = {}
-    for place, row in enumerate(found.rows):
+    for place, row in enumerate(forecasts.rows):
         groups.setdefault((row.software, row.source_group, row.question), []).append(place)
     published, forecast, sd = [], [], []
     for places in groups.values():
         for number, a in enumerate(places):
             for b in places[:number]:
-                one, other = found.rows[a], found.rows[b]
+                one, other = forecasts.rows[a], forecasts.rows[b]
                 if one.chip == other.chip:
                     continue
                 ratio = math.log(one.seconds / one.batch / (other.seconds / other.batch))
                 published.append(ratio)
-                forecast.append(ratio - found.logs[a] + found.logs[b])
-                sd.append(math.hypot(found.sd_own[a], found.sd_own[b]))
+                forecast.append(ratio - forecasts.logs[a] + forecasts.logs[b])
+                sd.append(math.hypot(forecasts.sd_own[a], forecasts.sd_own[b]))
     return Pairs(np.array(published), np.array(forecast), np.array(sd))
 
 
-def widths(found: Forecasts, chosen: np.ndarray | None = None) -> dict[str, dict[str, float]]:
+def widths(forecasts: Forecasts, chosen: np.ndarray | None = None) -> dict[str, dict[str, float]]:
     """Return by software and family how much wider the spread is than variances say, from models that were left out.
 
     The root of the mean square of misses over spreads, 1 at least, so that a family of many rows vouches for no other.
     "other" is the mean of the families; a family with few models is drawn to it.
     """
-    squares = np.minimum(found.logs / found.sd, MISSED) ** 2
+    squares = np.minimum(forecasts.logs / forecasts.sd, MISSED) ** 2
     chosen = np.ones(len(squares), dtype=bool) if chosen is None else chosen
     models: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for row, square in ((row, each) for row, each, its in zip(found.rows, squares, chosen, strict=True) if its):
-        models.setdefault((row.software, row.family), {}).setdefault(row.model, []).append(square)
-    of_family = {key: [float(np.mean(each)) for each in its.values()] for key, its in models.items()}
+    for row, square, is_chosen in zip(forecasts.rows, squares, chosen, strict=True):
+        if is_chosen:
+            models.setdefault((row.software, row.family), {}).setdefault(row.model, []).append(square)
+    of_family = {key: [float(np.mean(one)) for one in of_model.values()] for key, of_model in models.items()}
     result = {}
-    for software in {row.software for row in found.rows}:
-        its = {family: each for (of, family), each in of_family.items() if of == software}
-        other = float(np.mean([np.mean(each) for each in its.values()])) if its else 1.0
+    for software in {row.software for row in forecasts.rows}:
+        means = {family: values for (of, family), values in of_family.items() if of == software}
+        other = float(np.mean([np.mean(values) for values in means.values()])) if means else 1.0
         result[software] = {"other": math.sqrt(max(1.0, other))} | {
-            family: math.sqrt(max(1.0, (sum(each) + PRIOR_MODELS * other) / (len(each) + PRIOR_MODELS)))
-            for family, each in sorted(its.items())
+            family: math.sqrt(max(1.0, (sum(values) + PRIOR_MODELS * other) / (len(values) + PRIOR_MODELS)))
+            for family, values in sorted(means.items())
         }
     return result
 
@@ -209,18 +211,18 @@ MISSED = 3.0  # spreads; what is missed by more counts as that
 PRIOR_MODELS = 3.0  # so many models of the mean of families count beside a family's own
 
 
-def widened(found: Forecasts, group: Callable[[Row], str], models: Forecasts) -> Forecasts:
+def widened(forecasts: Forecasts, group: Callable[[Row], str], models: Forecasts) -> Forecasts:
     """Forecasts with the widths of the other groups' rows; `models` are those of `models_left_out`."""
-    shared, groups = found.sd_shared.copy(), np.array([group(row) for row in found.rows])
+    shared, groups = forecasts.sd_shared.copy(), np.array([group(row) for row in forecasts.rows])
     of_models = np.array([group(row) for row in models.rows])
-    for each in sorted(set(groups)):
-        known = widths(models, of_models != each)
-        for place in map(int, np.flatnonzero(groups == each)):
-            its = known[found.rows[place].software]
-            wider = its.get(found.rows[place].family, its["other"]) ** 2
-            own = found.sd_own[place] ** 2
-            shared[place] = math.sqrt(wider * (shared[place] ** 2 + own) - own)
-    return replace(found, sd_shared=shared)
+    for name in sorted(set(groups)):
+        known = widths(models, of_models != name)
+        for place in map(int, np.flatnonzero(groups == name)):
+            of_software = known[forecasts.rows[place].software]
+            wider = of_software.get(forecasts.rows[place].family, of_software["other"]) ** 2
+            alone = forecasts.sd_own[place] ** 2
+            shared[place] = math.sqrt(wider * (shared[place] ** 2 + alone) - alone)
+    return replace(forecasts, sd_shared=shared)
 
 
 LEFT_OUT: Mapping[str, Callable[[Sequence[Row]], Callable[[Row], str]]] = {
@@ -247,7 +249,8 @@ def fair_test(
     author, family = (lambda row: row.author), name_family
     of_images = published.device_bound & ~published.blind
     of_images &= np.array([row.family.removesuffix(" in training") in IMAGES_WITH_ATTENTION for row in rows])
-    found = {name: its for name, its in read_scorecard().get("fair test", {}).items() if name.startswith("families")}
+    before = read_scorecard().get("fair test", {})
+    figures = {name: values for name, values in before.items() if name.startswith("families")}
     tests: list[tuple[str, Forecasts, Callable[[Row], str], Callable[[Row], str] | None]] = []
     if look:
         unseen = published.device_bound & published.blind
@@ -257,15 +260,44 @@ def fair_test(
         ("an author, a chip and a model", strangers, author, author),
         ("vision transformers", left_out(published, family, whole, of_images), family, None),
     ]
-    for name, its, group, of_weight in tests:
-        for software in sorted({row.software for row in its.rows if row.peaks.platform == "gpu"}):
-            wide = widened(its, group, models).of(lambda row, wanted=software: row.software == wanted)  # type: ignore[misc]
+    for name, forecasts, group, of_weight in tests:
+        for software in sorted({row.software for row in forecasts.rows if row.peaks.platform == "gpu"}):
+            wide = widened(forecasts, group, models).of(lambda row, wanted=software: row.software == wanted)  # type: ignore[misc]
             if of_weight is None:
-                found[f"{name}|{software}"] = wide.figures()
+                figures[f"{name}|{software}"] = wide.figures()
         if of_weight is not None:
-            gpus = widened(its, group, models).of(lambda row: row.peaks.platform == "gpu")
-            found[f"{name}|all"] = gpus.figures(of_weight)
-    return found | layouts(models)
+            gpus = widened(forecasts, group, models).of(lambda row: row.peaks.platform == "gpu")
+            figures[f"{name}|all"] = gpus.figures(of_weight)
+    return figures | layouts(models)
+
+
+def measured_chips(published: Published, models: Forecasts, chips: Forecasts) -> dict[str, dict[str, float]]:
+    """How chips that were left out are forecast with the rates that somebody measured, and by their sheets alone.
+
+    `chips` are the forecasts without each chip; of the chips with measured rates both are of the same rows.
+    """
+    chip = LEFT_OUT["a chip"](published.rows)
+    by_sheet = Published(by_their_sheets(published.rows))
+    wanted = published.device_bound & ~published.blind & np.array([bool(row.peaks.measured) for row in published.rows])
+    sheets = widened(left_out(by_sheet, chip, by_sheet.fit(), wanted), chip, models)
+    return {
+        "a measured chip|all": chips.of(lambda row: bool(row.peaks.measured)).figures(),
+        "a measured chip by its sheet|all": sheets.figures(),
+        "a chip that nobody measured|all": chips.of(
+            lambda row: row.peaks.platform == "gpu" and not row.peaks.measured
+        ).figures(),
+    }
+
+
+def by_their_sheets(rows: Sequence[Row]) -> list[Row]:
+    """The same times as if nobody had measured a device's rates; a memory that a source names stays."""
+    hardware = hardware_rows()
+    devices = {row.device for row in rows}
+    usual, plain = ({name: Peaks.of(hardware[name], measured) for name in devices} for measured in (True, False))
+    return [
+        row if row.peaks.bandwidth != usual[row.device].bandwidth else replace(row, peaks=plain[row.device])
+        for row in rows
+    ]
 
 
 def layouts(models: Forecasts) -> dict[str, dict[str, float]]:
@@ -274,7 +306,7 @@ def layouts(models: Forecasts) -> dict[str, dict[str, float]]:
     for place, row in enumerate(models.rows):
         if row.software == "eager":
             places.setdefault((row.source_group, row.device, row.mode, row.question), place)
-    found = {}
+    figures = {}
     for mode in ("predict", "train"):
         pairs = []
         for (*others, question), place in places.items():
@@ -283,12 +315,12 @@ def layouts(models: Forecasts) -> dict[str, dict[str, float]]:
                 pairs.append((place, first))
         ratios = np.array([models.logs[last] - models.logs[first] for last, first in pairs])
         if len(ratios):
-            found[f"channels last over first|{mode}"] = {
+            figures[f"channels last over first|{mode}"] = {
                 "rows": len(ratios),
                 "median_error": round(float(np.expm1(np.median(np.abs(ratios)))), 3),
                 "within": round(float(np.exp(np.quantile(np.abs(ratios), INTERVAL))), 3),
             }
-    return found
+    return figures
 
 
 LAYOUT_NAME = " channels last"
@@ -302,34 +334,38 @@ def models_left_out(published: Published, whole: Fitted) -> Forecasts:
 def evaluations(published: Published, whole: Fitted, models: Forecasts) -> dict[str, Forecasts]:
     """Forecasts of all rows, by what was left out; `models` are those of `models_left_out`."""
     groups = {name: group(published.rows) for name, group in LEFT_OUT.items()}
-    found = {name: models if name == "models" else left_out(published, group, whole) for name, group in groups.items()}
-    return {name: widened(each, groups[name], models) for name, each in found.items()}
+    forecasts = {
+        name: models if name == "models" else left_out(published, group, whole) for name, group in groups.items()
+    }
+    return {name: widened(known, groups[name], models) for name, known in forecasts.items()}
 
 
-def scorecard(found: Mapping[str, Forecasts]) -> Card:
+def scorecard(forecasts: Mapping[str, Forecasts]) -> Card:
     """How good forecasts are, by software and what was left out: single times, and ratios of two chips."""
     card: Card = {}
-    for software in sorted({row.software for row in found["models"].rows}):
-        its: dict[str, dict[str, float]] = {}
-        for name, every in found.items():
+    for software in sorted({row.software for row in forecasts["models"].rows}):
+        cards: dict[str, dict[str, float]] = {}
+        for name, every in forecasts.items():
             chosen = every.of(lambda row, wanted=software: row.software == wanted)  # type: ignore[misc]
             if not chosen.rows:
                 continue
             two = pairs(chosen)
-            its[name] = {
+            cards[name] = {
                 "rows": len(chosen.rows),
                 "groups": len({LEFT_OUT[name](chosen.rows)(row) for row in chosen.rows}),
-                **{each: round(getattr(chosen, each), 3) for each in ("median_error", "within", "stated", "held")},
+                **{
+                    figure: round(getattr(chosen, figure), 3) for figure in ("median_error", "within", "stated", "held")
+                },
             }
             if len(two.sd) >= FEW_PAIRS:
-                its[name] |= {
+                cards[name] |= {
                     "pairs": len(two.sd),
-                    **{f"ratio_{each}": round(getattr(two, each), 3) for each in ("within", "stated", "held")},
+                    **{f"ratio_{figure}": round(getattr(two, figure), 3) for figure in ("within", "stated", "held")},
                     "decided": round(float(two.decided.mean()), 3),
                     "wrong": round(two.wrong, 3),
                     "regret": round(two.regret, 4),
                 }
-        card[software] = its
+        card[software] = cards
     return card
 
 
@@ -347,9 +383,10 @@ def small_steps(
     """
     small = np.array([row.host_bound or row.seconds < limit for row in published.rows]) & ~published.blind
     small &= np.isin(published.software, softwares)
-    found = left_out(published, lambda row: row.chip, whole, small)
+    forecasts = left_out(published, lambda row: row.chip, whole, small)
     errors, widths, held = [], [], []
-    for row, log, sd, host, host_sd in zip(found.rows, found.logs, found.sd, found.host, found.host_sd, strict=True):
+    columns = (forecasts.rows, forecasts.logs, forecasts.sd, forecasts.host, forecasts.host_sd)
+    for row, log, sd, host, host_sd in zip(*columns, strict=True):
         low, middle, high = interval(row.seconds / math.exp(log), sd, host, host_sd)
         errors.append(abs(math.log(row.seconds / middle)))
         widths.append(math.log(high / low) / 2)

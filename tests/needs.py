@@ -62,6 +62,7 @@ NEEDS = {
     "torch": Need("PyTorch", "make torch-cpu", lambda: package("torch")),
     "equinox": with_pip("Equinox", "equinox"),
     "accelerate": with_pip("Accelerate", "accelerate"),
+    "diffusers": with_pip("diffusers", "diffusers"),
     "lightning": with_pip("Lightning", "lightning"),
     "hub client": with_pip("the client of Hugging Face's hub", "huggingface_hub"),
     "scikit-learn": with_pip("scikit-learn", "sklearn", "scikit-learn"),

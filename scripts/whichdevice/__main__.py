@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from whichdevice import commands
 from whichdevice.errors import StudyError, did_you_mean, one_line
@@ -89,9 +90,17 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:place], arguments[place + 1 :]
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose complaint is one line, without all options."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise StudyError with the complaint and where all options are."""
+        raise StudyError(f"{message.removeprefix('argument ')} ({self.prog} --help)")
+
+
 def _parser(first: list[str]) -> argparse.ArgumentParser:
     """Return the parser of the command that is named first, or of all of them."""
-    parser = argparse.ArgumentParser(prog="whichdevice", description="Which device for this work?")
+    parser = OneLineParser(prog="whichdevice", description="Which device for this work?")
     subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
     names = command_names()
     for name in [name for name in first if name in names] or names:

@@ -343,8 +343,8 @@ def watch(model: Any, optimizer: Any) -> "Watch":
     In a script that `whichdevice ask` runs, this optimiser's training is the one that is meant. Raises StudyError where
     they are not PyTorch's.
     """
-    kinds = [{each.__module__.partition(".")[0] for each in type(given).__mro__} for given in (model, optimizer)]
-    if not all("torch" in each for each in kinds):
+    kinds = [{part.__module__.partition(".")[0] for part in type(given).__mro__} for given in (model, optimizer)]
+    if not all("torch" in part for part in kinds):
         raise StudyError("watch: a torch.nn.Module and a torch.optim.Optimizer are needed")
     from whichdevice.models.torch_script import Watch
 
@@ -353,7 +353,7 @@ def watch(model: Any, optimizer: Any) -> "Watch":
 
 def _written(model: Any, x: Any, y: Any, loss: Any, optimizer: Any, batch: int) -> Path:
     """The model file of an object. The same model at the same batch and shapes has the same one, so it is known."""
-    kinds = {each.__module__.partition(".")[0] for each in type(model).__mro__}
+    kinds = {part.__module__.partition(".")[0] for part in type(model).__mro__}
     if "keras" in kinds:
         return _write_keras(model, x, y, batch)
     if "torch" not in kinds:
@@ -364,7 +364,7 @@ def _written(model: Any, x: Any, y: Any, loss: Any, optimizer: Any, batch: int) 
     if x is None:
         raise StudyError("ask: a torch.nn.Module needs a batch of examples: ask(module, x, y, loss=...)")
     held = {"model": model, "data": _data(x, y, batch)}
-    held |= {name: each for name, each in (("loss", loss), ("optimizer", optimizer)) if each is not None}
+    held |= {name: part for name, part in (("loss", loss), ("optimizer", optimizer)) if part is not None}
     identity = [fingerprint([model, loss, optimizer])]
     return _write(type(model).__name__, "torch", "torch", identity, held, list(held), batch)
 
@@ -381,12 +381,12 @@ def _write_keras(model: Any, x: Any, y: Any, batch: int) -> Path:
         inner = getattr(waiting.pop(), "layers", [])
         layers, waiting = layers + inner, waiting + inner
     losses = list(model.loss.values() if isinstance(model.loss, dict) else np.ravel(model.loss))
-    known = [*map(type, layers), *(each if inspect.isroutine(each) else type(each) for each in losses)]
-    own = {each.__name__: each for each in known if each.__module__.partition(".")[0] not in FRAMEWORKS}
-    held = {"own": own} | ({} if x is None else {"data": _data(x, y, batch)})
+    known = [*map(type, layers), *(layer if inspect.isroutine(layer) else type(layer) for layer in losses)]
+    classes = {layer.__name__: layer for layer in known if layer.__module__.partition(".")[0] not in FRAMEWORKS}
+    held = {"own": classes} | ({} if x is None else {"data": _data(x, y, batch)})
     config = model.to_json() + repr(model.get_compile_config())
     config = re.sub(r"_\d+(?=['\"])", "", config)  # Keras numbers the models, layers and optimizers of a session
-    identity = [config, fingerprint(list(own.values())), fingerprint([one for one in losses if callable(one)])]
+    identity = [config, fingerprint(list(classes.values())), fingerprint([one for one in losses if callable(one)])]
     imported = f"keras\nimport {keras.backend.backend()}"
     return _write(
         model.name, "keras", imported, identity, held, ["keras", *(["data"] * (x is not None))], batch, model.save
@@ -397,7 +397,7 @@ def _write(
     name: str, framework: str, imported: str, identity: Sequence[str], held: Mapping[str, Any], parts: Sequence[str],
     batch: int, save: Callable[[Path], Any] | None = None,
 ) -> Path:  # fmt: skip
-    shapes = [f"{each.shape[1:]} {each.dtype}" for each in _arrays(held.get("data", ()))]
+    shapes = [f"{array.shape[1:]} {array.dtype}" for array in _arrays(held.get("data", ()))]
     key = hashlib.sha256("\n".join([*identity, *shapes, *parts, str(batch)]).encode()).hexdigest()[:16]
     file = CACHE / key / f"{re.sub(r'[^A-Za-z0-9_]|_[0-9]+$', '_', name).strip('_')}.py"
     for other in CACHE.glob("*/"):
@@ -407,8 +407,8 @@ def _write(
         os.utime(file.parent)
     else:
         file.parent.mkdir(parents=True, exist_ok=True)
-        for each, value in held.items():
-            (file.parent / f"{each}.pickle").write_bytes(_pickled(value))
+        for value_name, value in held.items():
+            (file.parent / f"{value_name}.pickle").write_bytes(_pickled(value))
         if save is not None:
             save(file.parent / "model.keras")
         head = MODEL_FILE.format(imported=imported, framework=framework, batch=batch, identity=key)
@@ -422,12 +422,12 @@ def _pickled(value: Any) -> bytes:
     plain = find_spec("cloudpickle") is None
     writer = pickle if plain else import_module("cloudpickle")
     try:
-        found = bytes(writer.dumps(value))
+        pickled = bytes(writer.dumps(value))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise StudyError(WITHOUT_CLOUDPICKLE if plain else f"ask: this does not pickle: {error}") from error
-    if plain and b"__main__" in found:
+    if plain and b"__main__" in pickled:
         raise StudyError(WITHOUT_CLOUDPICKLE)
-    return found
+    return pickled
 
 
 def _data(x: Any, y: Any, batch: int) -> tuple[Any, ...]:
@@ -463,7 +463,7 @@ def _device(option: Option | None) -> Device | None:
 
 def _known(option: Option) -> Device:
     row = option.row
-    hours = [each and each / HOUR for each in (option.seconds, option.seconds_low, option.seconds_high)]
+    hours = [seconds and seconds / HOUR for seconds in (option.seconds, option.seconds_low, option.seconds_high)]
     return Device(
         option.device, row.fits, row.evidence, row.step_time, hours[0], hours[1], hours[2], option.usd, option.usd_low,
         option.usd_high, option.kwh, option.co2, option.sure,

@@ -15,7 +15,7 @@ import numpy as np
 
 from whichdevice.models.model_file import FRAMEWORKS
 
-PLAIN = (str, bytes, int, float, complex, bool, type(None))
+VALUES = (str, bytes, int, float, complex, bool, type(None))
 
 
 def fingerprint(value: Any) -> str:
@@ -24,7 +24,7 @@ def fingerprint(value: Any) -> str:
 
 
 def _lines(value: Any, seen: dict[int, Any]) -> Iterator[str]:
-    if isinstance(value, PLAIN):
+    if isinstance(value, VALUES):
         yield repr(value)
     elif id(value) in seen:
         yield "again"
@@ -82,7 +82,7 @@ def _source(code: Any) -> str:
         return inspect.getsource(code)
     except (OSError, TypeError):
         body = getattr(code, "__code__", None)
-        return "" if body is None else f"{body.co_code!r} {[one for one in body.co_consts if isinstance(one, PLAIN)]}"
+        return "" if body is None else f"{body.co_code!r} {[one for one in body.co_consts if isinstance(one, VALUES)]}"
 
 
 def _is_library(module: str | None) -> bool:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 TIMES = (("days", 86400.0, 3.0), ("h", 3600.0, 2.0), ("min", 60.0, 2.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1.0))
-SIZES = (("GiB", 2**30), ("MiB", 2**20))
+BYTE_SIZES = (("GiB", 2**30), ("MiB", 2**20))
 
 
 def number(value: float) -> str:
@@ -52,7 +52,7 @@ def duration(value: float) -> str:
 
 def size(value: float) -> str:
     """Bytes in the binary unit that suits them: `15.6 GiB`."""
-    for unit, one in SIZES:
+    for unit, one in BYTE_SIZES:
         if value >= one:
             return f"{number(value / one)} {unit}"
     return f"{number(value / 2**10)} KiB"

@@ -13,14 +13,14 @@ from whichdevice.errors import StudyError, one_line
 
 EVERY_SECONDS = 0.5
 ERASE = "\r\033[2K"  # the line's text, on a terminal
-MIN_WIDTH = 40
+MIN_COLUMNS = 40
 
 
 def wrapped(lines: Iterable[str]) -> list[str]:
     """Lines broken between words for the terminal of standard error; whole ones where that is none."""
     if not sys.stderr.isatty():
         return list(lines)
-    width = max(shutil.get_terminal_size().columns, MIN_WIDTH)
+    width = max(shutil.get_terminal_size().columns, MIN_COLUMNS)
     return [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False) or [""]]
 
 

@@ -1,9 +1,10 @@
 """Printed answers, whole, as a terminal of 100 columns shows them: read them as a person would."""
 
 import pytest
+from answer.test_answer import CHEAP, FAST, SMALL, UNRENTED, here
 from answer.test_facts import SITUATIONS, asked
 
-from whichdevice.answer.table import text
+from whichdevice.answer.table import speeds, text
 
 PRINTED = {
     "a day": """\
@@ -308,3 +309,13 @@ To buy one (about USD 1,500) is cheaper from 17,000 h of use on.
 @pytest.mark.parametrize(("name", "wants", "rows", "more"), SITUATIONS, ids=[one[0] for one in SITUATIONS])
 def test_a_printed_answer(name, wants, rows, more) -> None:
     assert "\n".join(text(asked(wants, rows, more))) + "\n" == PRINTED[name]
+
+
+@pytest.mark.parametrize(
+    ("rows", "column"),
+    [((here(), FAST, UNRENTED), ["× here", "1", "33", "10"]), ((CHEAP, FAST, SMALL), ["× pick", "1", "13", "–"])],
+)
+def test_where_all_devices_are_shown_a_column_says_how_fast_each_is(rows, column) -> None:
+    found = asked({}, rows, {})
+    assert speeds(found) == column
+    assert column[0] in "\n".join(text(found, everything=True)) and column[0] not in "\n".join(text(found))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from whichdevice.answer import Answer, Wants, facts
+from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import Amount, decide
 from whichdevice.answer.rows import FORECAST, Price, Row, Work
 from whichdevice.answer.words import as_json, notes
@@ -39,10 +39,22 @@ def test_the_smallest_batch_that_is_as_fast_as_any() -> None:
 
 @pytest.mark.parametrize(
     ("batch", "expected"),
-    [(64, "batch 64, bfloat16"), (1024, "batch 128 × 8, bfloat16"), (48, "batch 48, bfloat16"), (687, "batch 229 × 3")],
+    [
+        (64, "batch 64, bfloat16"),
+        (1024, "batch 128 × 8, bfloat16"),
+        (48, "batch 48, bfloat16"),
+        (687, "batch 229 × 3"),
+        (10**12, "batch 128 × 7,812,500,000"),
+    ],
 )
 def test_an_effective_batch_is_taken_in_passes_that_divide_it(batch: int, expected: str) -> None:
     assert expected in line(answer(replace(ROW, passes=SIZES), wants=Wants(effective_batch=batch)))
+
+
+def test_several_devices_share_a_batch() -> None:
+    two = replace(ROW, devices=2, pass_batch=8, passes=SIZES)
+    assert line(answer(two)).startswith("Run it as: batch 256, bfloat16") and "up to 1,024 fit" in line(answer(two))
+    assert "batch 256 × 12, bfloat16" in line(answer(two, wants=Wants(effective_batch=3072)))
 
 
 def test_no_batch_is_larger_than_the_data() -> None:
@@ -65,4 +77,7 @@ def test_a_step_in_passes_says_so_and_one_as_it_was_asked_for_says_nothing() -> 
 def test_changes_have_a_factor_with_its_interval() -> None:
     changed = replace(ROW, passes=SIZES, faster=({"name": "torch.compile", "time": 0.5, "log_sd": 0.2},))
     assert "Faster on A: torch.compile 0.50 times the time [0.39–0.65]." in notes(answer(changed))
-    assert facts.running(answer(changed)) is not None
+    loader = {"pipeline_rate": 200.0, "pipeline_workers": 4, "written_rate": 10.0}  # a step is of 16 examples in 1 s
+    line = "Faster on A: torch.compile 0.50 times the time [0.39–0.65]; 4 workers to load data 0.62 times the time"
+    assert any(note.startswith(line) for note in notes(answer(changed, **loader)))
+    assert [change["name"] for change in as_json(answer(changed))["faster"]] == ["torch.compile"]

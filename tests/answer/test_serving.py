@@ -67,6 +67,19 @@ def test_without_a_load_the_cheapest_answers_one_user_and_the_load_is_named_at_w
     assert other.usd_per_hour is not None and other.usd_per_hour <= 0.9 * 0.2 * np.ceil(rps / found.pick.server.safe)
 
 
+def test_an_api_that_costs_less_at_the_load_is_the_decision_and_the_server_comes_second():
+    found = answer(server("L40S", 8, 0.9), load=replace(LOAD, rps=0.1), api=(0.1, 0.3))
+    first, second, *rest = lines(found)
+    assert first == (
+        "Use that API: USD 0.07 an hour at 0.1 requests a second; own servers cost USD 0.90 and are cheaper from 1.3 "
+        "requests a second on."
+    )
+    assert second.startswith("Rent an L40S: USD 0.90 an hour") and decision(found) == first
+    assert not any("API" in line for line in rest)
+    dear = lines(answer(server("L40S", 8, 0.9), load=LOAD, api=(0.1, 0.3)))
+    assert dear[0].startswith("Rent an L40S") and dear[-1].startswith("That API costs USD 3.42 an hour at this load")
+
+
 def test_an_api_is_dearer_from_the_load_at_which_its_tokens_cost_more_than_the_server():
     api = answer(server("L40S", 8, 0.9, sd=0.0), api=(0.1, 0.3)).api
     request = (1000 * 0.1 + 300 * 0.3) / 1e6

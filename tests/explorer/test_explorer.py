@@ -15,8 +15,9 @@ from whichdevice.answer import Option, Wants, serving_words, words
 from whichdevice.answer.serving import Load
 from whichdevice.answer.words import fits_words, known_words, why_words
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.explorer.answers import answer_for, record_for, targets
+from whichdevice.explorer.answers import answer_for, record_for, targets, without_tpu
 from whichdevice.explorer.steps import KnownModel, known_models
+from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
@@ -190,8 +191,15 @@ def test_tpus_are_among_the_devices(models: dict[str, KnownModel]) -> None:
     for name, batch in ((GPT2, 8), ("mnist_official", 128)):
         record = record_for(models[name], MIXED, batch, find_target("TPU v5e"))
         assert record is not None and record.status == "ok" and record.work["platform"] == "tpu", name
-    qlora = "QLoRA (4-bit weights)"  # has no TPU form
-    assert record_for(models[GPT2], qlora, 8, find_target("TPU v5e")) is None
+
+
+def test_a_training_without_tpus_says_why(models: dict[str, KnownModel]) -> None:
+    for name, model in models.items():
+        for training in model.steps:
+            record = record_for(model, training, model.batches[0], find_target("TPU v5e"))
+            assert (record is None) == bool(without_tpu(model, training)), (name, training)
+    assert without_tpu(models[GPT2], "QLoRA (4-bit weights)") == tpu.NO_4_BITS
+    assert without_tpu(models["mnist_official"], MIXED) is without_tpu(models[GPT2], MIXED) is None
 
 
 def test_it_has_eighty_models_and_stays_small(models: dict[str, KnownModel], page_file: Path) -> None:

@@ -1,12 +1,14 @@
 """Figures share lines, labels and files that are the same bytes each time."""
 
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import synthetic
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from whichdevice.figures import draw, style
 
@@ -70,3 +72,25 @@ def test_every_text_has_a_colour_that_follows_the_scheme(tmp_path: Path) -> None
     texts = re.findall(r"<text [^>]*style=\"([^\"]*)\"", (tmp_path / "figure.svg").read_text(encoding="utf-8"))
     colours = {(re.findall(r"fill: (#\w{6})", text) or ["none"])[0] for text in texts}
     assert colours <= {colour.lower() for colour in style.DARK}
+
+
+def test_names_of_crowded_points_cover_neither_each_other_nor_a_point_and_far_ones_have_a_line() -> None:
+    with style.applied():
+        axes = style.new_figure().subplots()
+        points = [(f"device {place}", style.Interval(1.0), style.Interval(1 + place / 40)) for place in range(8)]
+        axes.plot([1.0] * 8, [y.value for _, _, y in points])
+        axes.set(xlim=(0, 2), ylim=(0, 2))
+        axes.figure.canvas.draw()
+        style.place_names(axes, points)
+        axes.figure.canvas.draw()
+        scale = axes.figure.dpi / 72  # positions are points from the place
+        boxes = [
+            Text.get_window_extent(text).translated(
+                *(axes.transData.transform(text.xy) + np.multiply(text.get_position(), scale - 1))
+            )
+            for text in axes.texts
+        ]
+    assert len(boxes) >= 3 and not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    for text in axes.texts:
+        _, up = text.get_position()
+        assert (text.arrow_patch is not None) == (abs(up) > style.FAR)

@@ -7,13 +7,16 @@ import pytest
 from fit.fitting import DATA
 
 from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import (
     MOST_COMPILES,
     RESERVE,
     OutOfDeviceMemoryError,
     largest_batch,
     out_of_memory,
+    passes_of,
 )
+from whichdevice.records.products import ProgramRequest
 
 GIBI = 2**30
 with (DATA / "memory.csv").open(encoding="utf-8", newline="") as file:
@@ -147,3 +150,16 @@ def test_only_batches_that_a_compile_confirmed_count():
     found = search(compiler, batch=8)
     assert found.batch_size in [8, *compiler.asked]
     assert compiler.of(found.batch_size) <= 8 * GIBI
+
+
+def test_batches_that_were_compiled_are_passes_with_the_time_of_an_example():
+    asked = ProgramRequest(device="T4", workload="net", module="net", precision="float32", batch_size=32, devices=2)
+    target = find_target("T4", 2)
+    compiled = {
+        size: (size * 1e6, Work("gpu", (Item("product", "float32", size * 1e9, 1e6, 100),))) for size in (32, 64)
+    }
+    passes = passes_of(asked, target, compiled)
+    assert passes["pass_batch"] == 16 and [one.batch for one in passes["passes"]] == [16, 32]
+    first, second = (one.time for one in passes["passes"])
+    assert first == 1 and 0.9 < second < 1  # launches are shared by more examples
+    assert passes_of(asked, target, {64: compiled[64]}) == {}

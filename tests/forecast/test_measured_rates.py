@@ -32,9 +32,22 @@ def test_a_measured_rate_is_of_a_device_of_the_sheet_and_below_its_peak(rate) ->
 def test_a_chip_has_the_rates_that_were_measured_on_it_or_on_another_form() -> None:
     l40s, nvl, a10 = (Peaks.of(SHEET[name]) for name in ("L40S", "H100 NVL", "A10"))
     assert l40s.operations["half"] == pytest.approx(224.8e12) and set(l40s.measured) == {"matrix", "memory"}
-    assert nvl.operations["half"] / 835.5e12 == pytest.approx(0.81, abs=0.02), "as the H100, H200 and GH200"
+    assert nvl.operations["half"] / 835.5e12 == pytest.approx(0.73, abs=0.02), (
+        "of H100, H200 and GH200, with less power"
+    )
     assert a10.operations["half"] == 125e12 and a10.measured == ()
     assert l40s.operations["float32"] == 91.6e12
+
+
+def test_a_form_with_less_power_reaches_less_of_its_matrix_peak_than_the_measured_one() -> None:
+    share = {
+        name: Peaks.of(SHEET[name]).operations["half"] / (1e12 * (SHEET[name].half_dense_tflops or 1.0))
+        for name in ("H100 SXM", "H100 NVL", "H100 PCIe", "A100 SXM 80GB", "A100 PCIe 80GB", "A100 PCIe 40GB")
+    }
+    assert share["H100 SXM"] > share["H100 NVL"] > share["H100 PCIe"] > 0.68
+    assert share["A100 SXM 80GB"] > share["A100 PCIe 80GB"] > share["A100 PCIe 40GB"] > 0.75
+    for rate in measured_rates():
+        assert rate.watts == SHEET[rate.device].power_w, rate.device
 
 
 def test_power_counts_by_degrees() -> None:

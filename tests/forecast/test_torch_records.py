@@ -17,6 +17,8 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced
+from whichdevice.forecast.torch.running import Running
+from whichdevice.forecast.torch.several import Way
 from whichdevice.forecast.torch.trace import trace_step
 from whichdevice.forecast.xla.compile import compile_programs, provisional
 from whichdevice.measuring.events import RefusedError, built_within
@@ -265,8 +267,27 @@ def test_the_named_batch_is_as_fast_as_any_that_fits(tmp_path, name):
     assert need(traced.trace(int(1.15 * largest))) > facts.memory_available * 0.96
 
 
-def test_what_makes_a_step_faster_is_named_where_it_is_asked_for(tmp_path):
-    _, _, facts, _ = record_of(request(tmp_path, width=512, largest_batch=True))
-    assert {"torch.compile", FUSED} <= {change.name for change in facts.faster}
-    assert all(0 < change.time < 1 and change.log_sd for change in facts.faster)
-    assert record_of(request(tmp_path, width=512))[2].faster == []
+def faster(asked):
+    """Return what makes a step faster, by name."""
+    plan, target = Traced(asked).plan, find_target(asked.device)
+    trace = plan.trace(asked.batch_size)
+    way = Way(trace, asked.batch_size, 1, "ddp", ())
+    changes = Running(plan, asked.batch_size, False, asked, target, way, trace.work).faster()
+    return {change.name: change for change in changes}
+
+
+def test_what_makes_a_step_faster_is_named_with_its_spread(tmp_path):
+    changes = faster(request(tmp_path, width=512))
+    assert {"torch.compile", FUSED} <= changes.keys()
+    assert all(0 < change.time < 1 and change.log_sd for change in changes.values())
+
+
+@pytest.mark.parametrize(
+    ("width", "precision", "named"),
+    [(1001, "mixed_float16", "widths 1,008 in place of 1,001"), (1001, "float32", ""), (1000, "mixed_float16", "")],
+)
+def test_widths_that_are_no_multiples_of_8_take_longer_in_16_bits(tmp_path, width, precision, named):
+    changes = faster(request(tmp_path, width=width, precision=precision))
+    widths = [name for name in changes if name.startswith("widths")]
+    assert widths == [named] * bool(named)
+    assert all(0.6 < changes[name].time < 1 for name in widths)

@@ -229,6 +229,21 @@ def test_no_fit_and_no_choice_has_seen_the_blind_families():
         assert np.allclose(again.factors[software], factors)
 
 
+def test_grouped_convolutions_of_tensorflow_1_on_a_t4_have_a_factor_of_their_own_and_no_forecast_has_it():
+    slow = [row for row in XLA if any(item.kind == "slow grouped convolution" for item in row.work.items)]
+    assert {row.chip for row in slow} == {"T4"} and {row.source_group for row in slow} == {"dle_tf1_resnext"}
+    assert {row.family for row in slow} == {"grouped convolutions"}
+    factors = read_constants()["xla"]["factors"]
+    assert factors["slow grouped convolution"] > 10 * factors["grouped convolution"]
+    work = Work("gpu", (Item("grouped convolution", "half", 1e12, 1e9, 10),))
+    assert "slow grouped convolution half" not in forecast_step(work, SHEET["T4"]).parts
+
+
+def test_ratios_of_two_chips_that_run_programs_of_xla_hold():
+    figures = read_scorecard()["xla"]["models"]
+    assert figures["pairs"] >= 100 and figures["ratio_within"] <= 1.25 and figures["ratio_held"] >= 0.76
+
+
 def test_what_no_fit_has_seen_is_inside_of_the_intervals():
     for name, figures in read_scorecard()["fair test"].items():
         if "held" in figures:

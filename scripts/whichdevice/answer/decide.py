@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whichdevice.answer.interruptions import RATE, SAVE_TIME, Interruptions, state_time
+from whichdevice.answer.interruptions import ASSUMED_RATE, SAVE_TIME, Interruptions, state_time
 from whichdevice.answer.rows import DOES_NOT_FIT, UNKNOWN, Price, Row, Work
 from whichdevice.config.grids import Grid
 from whichdevice.config.model import DEADLINE_HOURS
@@ -25,6 +25,7 @@ from whichdevice.forecast import joint
 HOUR, DAY = 3600.0, 86400.0
 WEEK = 7 * DAY
 MILLION = 1e6
+TEXTS = {"pair": 2}  # sequences of tokens of a unit, where they are several
 DRAWS = 400  # of each device: a live page carries them all
 DIGITS = 1000  # of the logarithm of a draw, as whole numbers
 NEAR = 0.05  # another device is better where it is so by more than this share ...
@@ -294,7 +295,7 @@ def tokens_of_unit(work: Work) -> float:
         return 1.0
     if not (tokens := work.sequence_length or work.tokens):
         raise StudyError(f"--tokens: {work.workload} has no sequences of tokens: use --examples")
-    return float(tokens)
+    return float(tokens) * TEXTS.get(work.unit, 1)
 
 
 def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray:
@@ -304,13 +305,13 @@ def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray
     """
     timed = [place for place, row in enumerate(rows) if row.step_time]
     known = [vars(rows[place]) | {"device_time": rows[place].device_time or rows[place].step_time} for place in timed]
-    own = [
-        each | {"software": each["chip"]} if rows[place].is_here else each
-        for place, each in zip(timed, known, strict=True)
+    timed_facts = [
+        facts_of_row | {"software": facts_of_row["chip"]} if rows[place].is_here else facts_of_row
+        for place, facts_of_row in zip(timed, known, strict=True)
     ]
-    found = np.full((len(rows), n), np.nan)
-    found[timed] = np.exp(np.round(np.log(np.maximum(joint.draws(own, n), floor)) * DIGITS) / DIGITS)
-    return found
+    times = np.full((len(rows), n), np.nan)
+    times[timed] = np.exp(np.round(np.log(np.maximum(joint.draws(timed_facts, n), floor)) * DIGITS) / DIGITS)
+    return times
 
 
 def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray) -> np.ndarray:
@@ -319,8 +320,8 @@ def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray) -> np.ndarra
         return steps + work.between
     times = np.array([[lived_times(work, row)] for row in rows])
     logs = np.round(work.lived.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
-    found = np.maximum(draws(rows) * times * np.exp(logs), work.floor)
-    return np.where(np.array([[row.is_here] for row in rows]), steps, found) + work.between
+    lived = np.maximum(draws(rows) * times * np.exp(logs), work.floor)
+    return np.where(np.array([[row.is_here] for row in rows]), steps, lived) + work.between
 
 
 def lived_times(work: Work, row: Row) -> float:
@@ -489,8 +490,8 @@ def _is_worse(option: Option, best: Option, by: By) -> bool:
     longer = (option.seconds or 0.0) > max((best.seconds or 0.0) * (1 + NEAR), (best.seconds or 0.0) + NEAR_SECONDS)
     dearer = (option.usd or 0.0) > max((best.usd or 0.0) * (1 + NEAR), (best.usd or 0.0) + NEAR_USD)
     least, most = (getattr(one, MEASURES[by]) or 0.0 for one in (best, option))
-    more = by in ("energy", "co2") and most > max(least * (1 + NEAR), least + SLACK[by])
-    return longer or dearer or more
+    uses_more = by in ("energy", "co2") and most > max(least * (1 + NEAR), least + SLACK[by])
+    return longer or dearer or uses_more
 
 
 def _at_price(row: Row, wants: Wants) -> Row:
@@ -524,7 +525,7 @@ def _whole(work: Work, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -
 
 def taken_away(row: Row, wants: Wants) -> Interruptions | None:
     """Return how often this machine goes and what coming back takes; a session's end is known, so it has no rate."""
-    rate = (RATE if wants.interruptions is None else wants.interruptions) if row.spot else 0.0
+    rate = (ASSUMED_RATE if wants.interruptions is None else wants.interruptions) if row.spot else 0.0
     if not rate and not row.session_hours:
         return None
     moved = state_time(row.state_bytes)
@@ -660,13 +661,13 @@ def _chances(
     A choice that ends too late is worse than any that does not.
     """
     worth, slack = (seconds, NEAR_SECONDS) if by == "time" else (value, SLACK[by])
-    own = np.where(np.isnan(worth[chosen]), np.inf, worth[chosen])
-    late = late[chosen] if by != "time" else np.zeros(own.shape, bool)
+    values = np.where(np.isnan(worth[chosen]), np.inf, worth[chosen])
+    late = late[chosen] if by != "time" else np.zeros(values.shape, bool)
     all_late = late.all(axis=0)
-    timely = np.where(late & ~all_late, np.inf, own)
+    timely = np.where(late & ~all_late, np.inf, values)
     best = timely.min(axis=0)
-    kept = (own <= np.maximum(best * (1 + NEAR), best + slack)) & (~late | all_late)
-    return kept, np.where(np.isfinite(own), np.maximum(own - best, 0.0), 0.0)
+    kept = (values <= np.maximum(best * (1 + NEAR), best + slack)) & (~late | all_late)
+    return kept, np.where(np.isfinite(values), np.maximum(values - best, 0.0), 0.0)
 
 
 def _on_front(option: Option, options: Sequence[Option]) -> bool:
@@ -683,13 +684,13 @@ def _on_front(option: Option, options: Sequence[Option]) -> bool:
 def _to_avoid(best: Option, choices: Sequence[Option]) -> Option | None:
     """The choice that costs most of those that are slower, too, where it costs twice as much and AVOID_USD more."""
     worse = [
-        each
-        for each in choices
-        if (each.seconds or 0) > (best.seconds or 0)
-        and (each.usd or 0) > max(2 * (best.usd or 0), (best.usd or 0) + AVOID_USD)
-        and each.row.card != best.row.card
+        option
+        for option in choices
+        if (option.seconds or 0) > (best.seconds or 0)
+        and (option.usd or 0) > max(2 * (best.usd or 0), (best.usd or 0) + AVOID_USD)
+        and option.row.card != best.row.card
     ]
-    return max(worse, key=lambda each: each.usd or 0.0, default=None)
+    return max(worse, key=lambda option: option.usd or 0.0, default=None)
 
 
 def _ordered(options: Sequence[Option], by: By, pick: Option | None = None) -> list[Option]:

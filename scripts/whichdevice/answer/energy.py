@@ -15,8 +15,8 @@ from typing import Any, Literal
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.forecast.answer import Forecast
 
-CONSTANTS = Path(__file__).with_name("energy.json")
-FULL = 1.05  # of the maximum: the most that a board draws
+POWER_CONSTANTS = Path(__file__).with_name("energy.json")
+MAX_SHARE = 1.05  # of the maximum: the most that a board draws
 # The host of a GPU: processors, memory, fans and what power supplies lose. A server of eight H100 drew 8.4 kW at work
 # (Latif et al. 2025), its boards at most 5.6: 350 W for each. A desktop with one card takes 100 to 200 W besides.
 HOST_WATTS, HOST_SHARE = 60.0, 0.4  # for each GPU, and of what its board draws
@@ -81,7 +81,7 @@ def board_share(decodes: bool, operations: float, nbytes: float, devices: int) -
     """Return the share of its maximum that a board draws; `operations` and `nbytes` are shares of the sheet's peaks."""
     weights = constants()["weights"]
     value = sum(w * x for w, x in zip(weights, features(decodes, operations, nbytes, devices), strict=True))
-    return FULL / (1 + math.exp(-value))
+    return MAX_SHARE / (1 + math.exp(-value))
 
 
 def features(decodes: bool, operations: float, nbytes: float, devices: int) -> list[float]:
@@ -101,4 +101,4 @@ def terms(decodes: bool, operations: float, nbytes: float, devices: int) -> list
 @cache
 def constants() -> dict[str, Any]:
     """Return what `python -m fit` has fitted."""
-    return dict(json.loads(CONSTANTS.read_text(encoding="utf-8")))
+    return dict(json.loads(POWER_CONSTANTS.read_text(encoding="utf-8")))

@@ -163,13 +163,45 @@ def _known_runs(answer: Answer, wanted: int | None, checkpointing: bool, workers
     if not passes:
         return
     known = np.array(sorted((one["batch"] * devices, one["batch"] * devices * one["time"]) for one in passes)).T
-    data = int(answer.amount.units / answer.amount.epochs * work.batch / work.units_per_step)  # examples
-    doubled = devices * 2 ** np.arange(np.log2(known[0][-1] / devices) + 1)
-    sizes = np.append(doubled, [known[0][-1], data]) if wanted is None else np.arange(devices, wanted + 1, devices)
-    usable = (sizes >= known[0][0]) & (sizes <= min(known[0][-1], wanted or max(data, work.batch)))
-    for size in map(int, sizes[usable & ((wanted or sizes) % sizes == 0)]):
+    least, most = known[0][0], known[0][-1]
+    if wanted is None:
+        data = answer.amount.units / answer.amount.epochs * work.batch / work.units_per_step  # examples
+        most = min(most, max(int(data), work.batch))
+        sizes = np.append(devices * 2 ** np.arange(np.log2(known[0][-1] / devices) + 1), most)
+    else:
+        small = np.arange(1, math.isqrt(wanted) + 1)
+        small = small[wanted % small == 0]
+        sizes = np.concatenate([small, wanted // small])
+    for size in map(int, sizes[(sizes % devices == 0) & (sizes >= least) & (sizes <= most)]):
         time = float(np.interp(size, *known)) / size
         yield Running(size, (wanted or size) // size, checkpointing, workers, time)
+
+
+@dataclass(frozen=True)
+class Faster:
+    """A change that makes a step faster: its time then over today's, with the ends of the 80 % interval."""
+
+    name: str  # empty: as many workers that load data as are best
+    time: float
+    low: float
+    high: float
+
+
+def faster(answer: Answer) -> list[Faster]:
+    """Return what makes the pick's step faster, each alone, where that was asked for."""
+    pick, work = answer.pick, answer.work
+    if pick is None or not pick.row.passes:
+        return []
+    changes = []
+    for change in pick.row.faster:
+        apart = math.exp(Z80 * change["log_sd"])
+        changes.append(Faster(change["name"], change["time"], change["time"] / apart, change["time"] * apart))
+    if more_workers_help(work):
+        best, written = (work.batch / (rate or math.inf) for rate in (work.pipeline_rate, work.written_rate))
+        apart, step = math.exp(Z80 * pick.row.spread), pick.row.step_time or 0.0
+        times = [max(seconds, best) / max(seconds, written) for seconds in (step, step / apart, step * apart)]
+        changes.append(Faster("", *times))
+    return sorted((change for change in changes if change.time < 1), key=lambda change: change.time)
 
 
 @dataclass(frozen=True)
@@ -396,6 +428,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
         "running": run and asdict(run),
+        "faster": [asdict(change) for change in faster(answer)],
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),

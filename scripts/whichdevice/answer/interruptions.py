@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 HOUR = 3600.0
-RATE = 0.05  # times an hour that a spot machine is taken away, assumed: few providers publish theirs
+ASSUMED_RATE = 0.05  # times an hour that a spot machine is taken away, assumed: few providers publish theirs
 BACK_TIME = 600.0  # until another machine is found, assumed
 STORAGE = 0.5e9  # bytes a second to a bucket or a volume and back, assumed
 SAVE_TIME = 5.0  # of any checkpoint
@@ -42,9 +42,9 @@ class Interruptions:
 
         `interval` is the work between two checkpoints, the best one where it is None.
         """
-        each = self.interval if interval is None else interval
-        length = np.minimum(work, each) + np.where(work > each, self.save, 0.0)
-        rate, parts = self.rate / HOUR, np.maximum(work / each, 1.0)
+        between = self.interval if interval is None else interval
+        length = np.minimum(work, between) + np.where(work > between, self.save, 0.0)
+        rate, parts = self.rate / HOUR, np.maximum(work / between, 1.0)
         tries = np.minimum(rate * length, MAX_POWER)
         mean = parts * np.expm1(tries) * math.exp(min(rate * self.load, MAX_POWER / 2)) / rate
         lost_squares = self.load**2 + self.load * length + length**2 / 3  # of one interruption: anywhere in a segment

@@ -29,7 +29,7 @@ ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a st
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
-PARTS = ("weights", "gradients", "optimizer", "activations", "update", "context")  # of a GPU's memory, in a traced step
+PARTS = ("weights", "gradients", "optimizer", "activations", "update", "rollout", "context")  # of a traced step's GPU
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
@@ -79,7 +79,7 @@ class Row:
     memory_tight: bool = False  # it may fit or not
     memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
     way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
-    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting and time (of an example, over today's)
+    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting (and width), time over today's
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
     devices: int = 1
     faster: tuple[Mapping[str, Any], ...] = ()  # name, time (of a step, over today's) and its log_sd
@@ -357,11 +357,11 @@ def _facts_of_cell(cell: pd.Series) -> dict[str, Any]:
 
 def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
     """The first pipeline of a file's own that was timed, of these measured cells."""
-    own = next((cell for cell in cells if cell["pipeline"] == "own"), None)
-    if own is None:
+    timed = next((cell for cell in cells if cell["pipeline"] == "own"), None)
+    if timed is None:
         return {}
     rates, workers = ("pipeline_rate", "written_rate"), ("pipeline_workers", "written_workers")
-    return {name: float(own[name]) for name in rates} | {name: int(own[name]) for name in workers}
+    return {name: float(timed[name]) for name in rates} | {name: int(timed[name]) for name in workers}
 
 
 JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
@@ -370,10 +370,10 @@ COLD = ("start", "initialise", "load", "build", "first_step")
 
 def _chosen_cells(cells: pd.DataFrame) -> Iterator[pd.Series]:
     """The fastest cell of each device, of those with enough good repeats and the largest share of the data."""
-    for _, own in cells.groupby("device", sort=False):
-        timed = own[(own["n_timed"].fillna(0) > 0) & own["step_time"].notna()]
+    for _, of_device in cells.groupby("device", sort=False):
+        timed = of_device[(of_device["n_timed"].fillna(0) > 0) & of_device["step_time"].notna()]
         if timed.empty:
-            yield own.iloc[0]
+            yield of_device.iloc[0]
             continue
         timed = timed[timed["fraction"] == timed["fraction"].max()]
         timed = timed[enough_repeats(timed["n_timed"])]
@@ -465,55 +465,40 @@ def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[fl
     return (min(max(half / Z80, ROUGH_MIN), ROUGH_MAX) if rough else half / Z80), rough
 
 
+AS_FORECAST = (  # what a row has from its forecast under the same name
+    "precision", "software", "fits", "memory_needed", "memory_available", "memory_tight", "way", "changes", "feed",
+    "faster", "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
+    "longest_sequence", "usd_per_hour", "moved",
+)  # fmt: skip
+AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels")
+
+
 def _forecast(expected: Expected) -> Row:
     forecast, known = expected.forecast, bool(expected.forecast.step_time)
-    priced = forecast.usd_per_hour is not None
+
+    def same(names: Sequence[str]) -> dict[str, Any]:
+        return {name: getattr(forecast, name) for name in names if getattr(forecast, name) is not None}
+
+    kind: PriceKind = "unknown" if forecast.usd_per_hour is None else "on_demand"
     row = Row(
         card=expected.label,
         target=forecast.slice or forecast.device,
         kind=str(forecast.kind),
         evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if known else UNKNOWN,
-        software=forecast.software or "",
         port=forecast.software == tpu.PORTED,
-        precision=forecast.precision or "",
         chip=forecast.chip or forecast.device,
-        fits=forecast.fits,
-        memory_needed=forecast.memory_needed,
-        memory_available=forecast.memory_available,
-        memory_tight=bool(forecast.memory_tight),
-        memory_parts={name: getattr(forecast, name) for name in PARTS if getattr(forecast, name) is not None},
-        way=forecast.way or "",
-        changes=forecast.changes,
-        feed=forecast.feed,
-        faster=forecast.faster,
-        passes=forecast.passes,
-        pass_batch=forecast.pass_batch,
-        checkpointing=bool(forecast.checkpointing),
-        devices=forecast.devices or 1,
-        largest_batch=forecast.largest_batch,
-        longest_sequence=forecast.longest_sequence,
-        usd_per_hour=forecast.usd_per_hour,
-        price=Price("on_demand" if priced else "unknown", forecast.provider or "", forecast.price or ""),
+        memory_parts=same(PARTS),
+        price=Price(kind, forecast.provider or "", forecast.price or ""),
         rented=True,
         start_time=60 * START_UP_MINUTES,
-        known=bool(forecast.known_device) and bool(forecast.known_family) if known else True,
+        known=bool(forecast.known_device and forecast.known_family) or not known,
         notes=forecast.step_notes,
-        moved=forecast.moved or 1.0,
+        **same(AS_FORECAST),
     )
     if not known or forecast.fits is False:
         return replace(row, reason=forecast.reason or "")
-    return replace(
-        row,
-        step_time=forecast.step_time,
-        device_time=forecast.device_time,
-        log_sd_shared=forecast.log_sd_shared or 0.0,
-        log_sd_own=forecast.log_sd_own or 0.0,
-        rough=(forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0),
-        host_time=forecast.host_time or 0.0,
-        host_log_sd=forecast.host_log_sd or 0.0,
-        kernels=forecast.kernels or 0.0,
-        prefill_time=expected.prefill_time,
-    )
+    rough = (forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0)
+    return replace(row, rough=rough, prefill_time=expected.prefill_time, **same(AS_TIMED))
 
 
 def _with_card(row: Row, known: HardwareRow | None) -> Row:

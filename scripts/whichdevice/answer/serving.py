@@ -33,7 +33,12 @@ class Load:
     answer: float
     ttft: float  # seconds to the first token; of predictions to the answer
     tpot: float  # seconds from token to token
-    unit: Literal["token", "request"] = "token"  # that is paid for: of predictions the request
+    unit: Literal["token", "request", "image", "video"] = "token"  # that is paid for: of predictions the request
+
+    @property
+    def made(self) -> bool:
+        """Whether images or videos are made, which are dear: a thousand have a price, not a million."""
+        return self.unit in ("image", "video")
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,8 @@ def option_of(server: Server, load: Load) -> Option:
     """Return the fewest servers that surely answer the load, or else one."""
     servers = server.servers_for(load.rps) or 1
     hour = None if server.price is None else server.price.usd * servers
-    full = _million(hour, servers * server.safe * load.answer)
+    most = 1 / server.first_token if load.made and server.first_token else server.safe  # one after the other
+    full = _million(hour, servers * most * load.answer)
     now = full if load.rps is None or not server.safe else _million(hour, load.rps * load.answer)
     sure = server.sure(load.rps, servers) if server.capacity else None
     return Option(server, servers, sure, hour, now, full)
@@ -242,7 +248,8 @@ def _ordered(options: Sequence[Option], choices: Sequence[Option]) -> tuple[Opti
 def _nearest(options: Sequence[Option]) -> Option | None:
     """The one that is surest; between those that never hold the targets, the fastest."""
     fitting = [option for option in options if option.server.fits]
-    return max(fitting, key=lambda one: (one.sure or 0.0, one.server.one_user[1]), default=None)
+    known = [(one.sure or 0.0, one.server.one_user[1], -one.server.first_token) for one in fitting]
+    return max(zip(known, fitting, strict=True), key=lambda pair: pair[0], default=(None, None))[1]
 
 
 def best_of_each(options: Sequence[Option], pick: Option | None) -> list[Option]:

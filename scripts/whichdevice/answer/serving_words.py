@@ -16,16 +16,19 @@ MAX_NAMES = 6
 MIN_WIDTH = 60
 SENTENCES = {
     "title_request": "{model} · predictions · answered in {ttft}",
+    "title_made": "{model} · answered in {ttft}",
     "title": "{model} · {weights} on {engine} · {prompt} tokens in, {answer} out · first ≤ {ttft}, next ≤ {tpot}",
-    "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a million {unit}s{at}; {sure} to hold {targets}.",
+    "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a {many} {unit}s{at}; {sure} to hold {targets}.",
     "here": "Use this machine: {rate} tokens a second, USD {usd} an hour of electricity; {sure} to hold {targets}.",
     "here_request": "Use this machine: USD {usd} an hour of electricity; {sure} to hold {targets}.",
-    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million {unit}s{at}; {sure} to "
+    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a {many} {unit}s{at}; {sure} to "
     "hold {targets}.",
     "unpriced": "Use {name}{servers}: no price is known (--price {price}); {sure} to hold {targets}.",
     "servers": " ({count} servers of {each})",
     "at": " at {rps} requests a second",
+    "at_one": " at 1 request a second",
     "at_full": " when full",
+    "at_work": " one after the other",
     "sure": "{share} sure",
     "likely": "only {share} sure",
     "targets": "{ttft} and {tpot}",
@@ -35,9 +38,11 @@ SENTENCES = {
     "each": "Each server",
     "price": "An hour of one {device} is USD {usd}, the median of {count} providers; the lowest {lowest} ({provider}).",
     "rival": "About as cheap: {name}, USD {usd} an hour, {sure}.",
-    "take_over": "From {rps} requests a second on {name} is cheaper: USD {usd} an hour.",
+    "take_over": "From {rps} requests a second on, the cheapest is {name}: USD {usd} an hour.",
     "instead": ". With {weights} weights it is {name}, USD {usd} an hour (--weights {weights})",
     "format": "With {weights} weights: {name}, USD {usd} an hour (--weights {weights}; answers change a little).",
+    "api": "Use that API: USD {usd} an hour at {rps} requests a second; own servers cost USD {own}{from_load}.",
+    "api_pays": " and are cheaper from {rps} requests a second on",
     "api_now": "That API costs USD {usd} an hour at this load; ",
     "api_from": "an own server is cheaper from {rps} requests a second on.",
     "api_never": "it is cheaper than an own server at every load.",
@@ -52,15 +57,21 @@ SENTENCES = {
     "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, "
     "of one user alone: ask for {asked} or a smaller format (--weights)",
     "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
-    "cases. USD/M: for a million tokens of answers, at this load and at the most that is in time.",
+    "cases. USD/M: for a million tokens of answers {when}.",
+    "when": "at this load; full: at the most requests in time",
+    "when_full": "at the most requests in time",
     "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
     "{most}. USD/M: for a million requests, at this load and at the most that is in time.",
+    "columns_made": "GB: all parts in 16 bits. requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 "
+    "cases. USD/1000: for a thousand {unit}s, at this load and one after the other.",
+    "source_made": "Forecast of diffusers in 16 bits without a compiler, one after the other: nobody measured yours.",
     "source_request": "Requests that wait go together, as TensorFlow Serving and Triton batch them. Not included: the "
     "network, and decoding inputs.",
     "source": "Forecast of {engines} with a queue of requests: nobody measured yours. Prices: median of providers.",
     "untested_request": "Untested by published times, so with a wider range: {names}.",
     "untested": "Untested by published servers, so with a wider range: {names}.",
     "here_rate": "This machine is forecast from the memory rate that is measured here.",
+    "here_engine": "This machine is measured with {engine}.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
     "without": "No {weights} weights there: {names}.",
@@ -71,11 +82,13 @@ HEAD = (
     "device", "GB: weights + cache", "at once", "context", "tok/s", "requests/s", "USD/h", "USD/M", "full", "sure",
 )  # fmt: skip
 REQUEST_HEAD = {"GB: weights + cache": "GB", "tok/s": "alone"}  # of predictions
+MADE_HEAD = {"USD/M": "USD/1000"}
 OF_TOKENS = (2, 3)  # columns that predictions lack
 LONGEST = (3,)  # columns that are shown where they are asked for
 FULL = 8  # the same as the one before where no load is given
 LEAVE_OUT = (2, 8, 1)  # columns that go first where a terminal is narrow
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
+ENGINES |= {"onnxruntime": "ONNX Runtime", "tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}  # predictions
 
 
 def say(sentence: str, /, **parts: object) -> str:
@@ -90,7 +103,7 @@ def share_words(share: float) -> str:
 
 def targets(load: Load) -> str:
     """Return the times that must hold."""
-    if load.unit == "request":
+    if load.unit != "token":
         return time_words(load.ttft)
     return say("targets", ttft=time_words(load.ttft), tpot=time_words(load.tpot))
 
@@ -98,8 +111,8 @@ def targets(load: Load) -> str:
 def title(answer: Serving) -> str:
     """Return what was asked."""
     load, name = answer.load, answer.model.rpartition("/")[2]
-    if load.unit == "request":
-        return say("title_request", model=name, ttft=time_words(load.ttft))
+    if load.unit != "token":
+        return say("title_made" if load.made else "title_request", model=name, ttft=time_words(load.ttft))
     return say(
         "title", model=name, weights=format_of(answer), engine=engine_of(answer), prompt=number(load.prompt),
         answer=number(load.answer), ttft=time_words(load.ttft), tpot=time_words(load.tpot),
@@ -119,13 +132,33 @@ def engine_of(answer: Serving) -> str:
 
 
 def decision(answer: Serving) -> str:
-    """Return the first line: what to rent, what it costs and how sure it holds the targets."""
-    pick = answer.pick
-    if pick is None:
+    """Return the first line: what to rent, what it costs and how sure it holds the targets; or what else costs less."""
+    if answer.pick is None:
         return nothing(answer)
-    server, rps = pick.server, answer.load.rps
+    return _api(answer) or _own(answer, answer.pick)
+
+
+def _api(answer: Serving) -> str:
+    """Return the decision for somebody else's interface, where it costs less than the pick at the load."""
+    api, rps = answer.api, answer.load.rps
+    own = None if answer.pick is None else answer.pick.usd_per_hour
+    if api is None or api.usd_per_hour is None or rps is None or own is None or api.usd_per_hour >= own:
+        return ""
+    pays = "" if api.cheaper_from is None else say("api_pays", rps=two(api.cheaper_from))
+    return say("api", usd=_usd(api.usd_per_hour), rps=number(rps), own=_usd(own), from_load=pays)
+
+
+def _at(load: Load) -> str:
+    """Return the load that a price is of."""
+    if load.rps is None:
+        return say("at_work" if load.made else "at_full")
+    return say("at_one" if number(load.rps) == "1" else "at", rps=number(load.rps))
+
+
+def _own(answer: Serving, pick: Option) -> str:
+    server = pick.server
     bought = server.price is not None and server.price.bought_usd is not None
-    of_here = "here_request" if answer.load.unit == "request" else "here"
+    of_here = "here_request" if answer.load.unit != "token" else "here"
     each = f"{server.count}" if server.count > 1 else "one"
     return say(
         of_here if server.here else "unpriced" if server.price is None else "buy" if bought else "rent",
@@ -133,10 +166,11 @@ def decision(answer: Serving) -> str:
         name=pick.name if pick.name != server.device else f"{article(server.device)} {server.device}",
         servers=say("servers", count=pick.servers, each=each) if pick.servers > 1 else "",
         usd=_usd(pick.usd_per_hour),
-        million=_usd(pick.usd_million),
+        million=_usd(_for_many(answer.load, pick.usd_million)),
+        many="thousand" if answer.load.made else "million",
         unit=answer.load.unit,
         rate=two(server.one_user[1]),
-        at=say("at_full") if rps is None else say("at", rps=number(rps)),
+        at=_at(answer.load),
         sure=_sure(pick),
         targets=targets(answer.load),
     )
@@ -152,7 +186,7 @@ def nothing(answer: Serving) -> str:
 
 def _nothing(answer: Serving) -> str:
     near, load = answer.nearest, answer.load
-    if near is not None and load.unit == "request":
+    if near is not None and load.unit != "token":
         alone = near.server.first_token
         return (
             f"{answer.model}: nothing surely answers in {targets(load)}; nearest is {near.name}, {time_words(alone)} "
@@ -198,13 +232,15 @@ def lines(answer: Serving) -> list[str]:
     found = [decision(answer)]
     if pick is None:
         return found
+    if _api(answer):
+        found.append(_own(answer, pick))
     if answer.log is not None:
         found.append(say("log", count=f"{answer.log.requests:,}", time=time_words(3600 * answer.log.hours)))
     server = pick.server
     if server.safe:
         it = say("it" if pick.servers == 1 else "each")
         alone = time_words(server.first_token)
-        one = "one_request" if load.unit == "request" else "one"
+        one = "one_request" if load.unit != "token" else "one"
         found.append(say(one, it=it, rps=two(server.safe), rate=two(server.one_user[1]), time=alone))
     if (price := server.price) is not None and price.providers > 1:
         each, lowest = usd_words(price.usd / server.count), usd_words(price.lowest)
@@ -217,7 +253,7 @@ def lines(answer: Serving) -> list[str]:
         rps, other = answer.take_over
         found.append(say("take_over", rps=two(rps), name=other.name, usd=_usd(other.usd_per_hour)))
     found += format_lines(answer)
-    if answer.api is not None:
+    if answer.api is not None and not _api(answer):
         api = answer.api
         now = say("api_now", usd=_usd(api.usd_per_hour)) if api.usd_per_hour is not None and load.rps else ""
         then = say("api_never") if api.cheaper_from is None else say("api_from", rps=two(api.cheaper_from))
@@ -241,6 +277,11 @@ def _sure(option: Option) -> str:
 
 def _usd(usd: float | None) -> str:
     return "–" if usd is None else usd_words(usd)
+
+
+def _for_many(load: Load, million: float | None) -> float | None:
+    """USD for a million, or for a thousand images."""
+    return million / 1000 if million is not None and load.made else million
 
 
 def shown(answer: Serving, everything: bool = False) -> list[Option]:
@@ -274,15 +315,16 @@ def folded(answer: Serving, everything: bool = False) -> list[str]:
 def cells(answer: Serving, everything: bool = False) -> list[tuple[bool, list[str]]]:
     """Return a row of texts in the columns of HEAD, and whether it is the pick."""
     usual = format_of(answer)
-    return [(option is answer.pick, _cells(option, usual)) for option in shown(answer, everything)]
+    return [(option is answer.pick, _cells(option, usual, answer.load)) for option in shown(answer, everything)]
 
 
-def _cells(option: Option, usual: str) -> list[str]:
+def _cells(option: Option, usual: str, load: Load) -> list[str]:
     server, price = option.server, option.server.price
     weights, cache = (max(server.memory.get(part, 0.0), 0.0) for part in ("weights", "cache"))
     parts = f"{_gb(weights)} + {_gb(cache)}" if server.fits else f"no: {_gb(weights)}"
     alone = two(server.one_user[1])
     if not server.one_user[1]:  # of predictions
+        weights += server.memory.get("values", 0.0)
         parts, alone = (_gb(weights) if server.fits else f"no: {_gb(weights)}"), time_words(server.first_token)
     low, middle, high = (option.servers * server.quantile(share) for share in (0.1, 0.5, 0.9))
     hour = _usd(option.usd_per_hour)
@@ -298,8 +340,8 @@ def _cells(option: Option, usual: str) -> list[str]:
         alone if server.fits else "–",
         f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
         hour,
-        _usd(option.usd_million) if often else "–",
-        _usd(option.usd_million_full) if often else "–",
+        _usd(_for_many(load, option.usd_million)) if often else "–",
+        _usd(_for_many(load, option.usd_million_full)) if often else "–",
         "–" if option.sure is None else share_words(option.sure),
     ]
 
@@ -319,14 +361,18 @@ def text(answer: Serving, width: int = 100, everything: bool = False, longest: b
 def notes(answer: Serving, everything: bool = False) -> list[str]:
     """Return what is below the table: what it leaves out, what its columns are, and what it is a forecast of."""
     rows = shown(answer, everything)
-    if answer.load.unit == "request":
-        most = max((option.server.max_requests for option in rows), default=1)
-        known = [*folded(answer, everything), say("columns_request", most=most), say("source_request")]
+    if answer.load.unit != "token":
+        most, made = max((option.server.max_requests for option in rows), default=1), answer.load.made
+        columns = say("columns_made", unit=answer.load.unit) if made else say("columns_request", most=most)
+        known = [*folded(answer, everything), columns, say("source_made" if made else "source_request")]
+        if engine := next((option.server.engine.partition(",")[0] for option in rows if option.server.here), None):
+            known.append(say("here_engine", engine=ENGINES.get(engine, engine)))
     else:
         engines = [ENGINES[option.server.engine] for option in rows]
-        known = [*folded(answer, everything), say("columns"), say("source", engines=joined(engines))]
+        when = say("when_full" if answer.load.rps is None else "when")
+        known = [*folded(answer, everything), say("columns", when=when), say("source", engines=joined(engines))]
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
-        sentence = "untested_request" if answer.load.unit == "request" else "untested"
+        sentence = "untested_request" if answer.load.unit != "token" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))
     from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
     return [*known, say("here_rate")] if from_rate else known
@@ -336,7 +382,7 @@ def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list
     rows = [["  " + name if place == 0 else name for place, name in enumerate(head(answer))]]
     rows += [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in cells(answer, everything)]
     hidden = (*(() if longest else LONGEST), *((FULL,) if answer.load.rps is None else ()))
-    hidden += OF_TOKENS if answer.load.unit == "request" else ()
+    hidden += OF_TOKENS if answer.load.unit != "token" else ()
     kept = [place for place in range(len(HEAD)) if place not in hidden]
     for left_out in (None, *LEAVE_OUT):
         kept = [place for place in kept if place != left_out]
@@ -348,7 +394,8 @@ def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list
 
 def head(answer: Serving) -> list[str]:
     """Return the names of the columns."""
-    return [REQUEST_HEAD.get(name, name) if answer.load.unit == "request" else name for name in HEAD]
+    others = REQUEST_HEAD | (MADE_HEAD if answer.load.made else {})
+    return [others.get(name, name) if answer.load.unit != "token" else name for name in HEAD]
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

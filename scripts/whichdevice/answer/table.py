@@ -1,6 +1,7 @@
 """An answer as a table: which rows it shows, how they are laid out, and the answers of a whole study.
 
-A table has six columns, and one of energy where it is asked for. Its words, and those around it, are made in words.py.
+A table has six columns, one of energy where it is asked for, and one of speeds where all devices are shown. Its words,
+and those around it, are made in words.py.
 """
 
 from collections.abc import Sequence
@@ -27,13 +28,15 @@ from whichdevice.answer.words import (
     turning_words,
     usd_of,
     why_words,
+    with_option,
 )
-from whichdevice.numbers import time_words, usd_words
+from whichdevice.numbers import time_words, two, usd_words
 
 MIN_ROWS = 5  # of a table, as far as there are choices
 MIN_WIDTH = 60
 MAX_REASON = 40  # letters of a reason in a cell
 MAX_AMOUNT = 20  # letters of the size of the work at the head of a column
+SPEED = 3  # the place of the column of speeds, where all devices are shown
 INTERVALS = -1  # in place of a column's number: the ends of intervals are left out
 
 
@@ -45,7 +48,13 @@ def text(answer: Answer, width: int = 100, everything: bool = False, energy: boo
     under = [folded(answer, everything), *(energy_lines(answer) if energy else []), *notes_without_command(answer)]
     below = [part for line in filter(None, under) for part in wrap(line, width)] + settling_line(answer)
     rows, brief = (cells(answer, everything, intervals, energy) for intervals in (True, False))
-    return [*above, "", *_table(head(answer, energy), rows, brief, width, (2, INTERVALS, 1)), "", *below]
+    names, leave_out = head(answer, energy), [2, INTERVALS, 1]
+    if everything:
+        columns = [names, *(row for one in (rows, brief) for _, row in one)]
+        for column, speed in zip(columns, [speeds(answer)[0], *speeds(answer)[1:] * 2], strict=True):
+            column.insert(SPEED, speed)
+        leave_out.insert(0, SPEED)
+    return [*above, "", *_table(names, rows, brief, width, leave_out), "", *below]
 
 
 Cells = list[tuple[bool, list[str]]]  # rows, and whether they are the pick
@@ -92,6 +101,14 @@ def head(answer: Answer, energy: bool = False) -> list[str]:
 def cells(answer: Answer, everything: bool = False, intervals: bool = True, energy: bool = False) -> Cells:
     """Return a row of texts for each device in the columns of `head`, and whether it is the pick; see `folded`."""
     return [(option is answer.pick, _cells(option, intervals, energy)) for option in shown(answer, everything)]
+
+
+def speeds(answer: Answer) -> list[str]:
+    """Return the head and cells of a column: how many times as fast a step is as here, or else as on the pick."""
+    here, pick = (None if one is None else one.row.step_time for one in (answer.here, answer.pick))
+    one = here or pick or 0.0
+    times = [one / option.row.step_time if option.row.step_time else 0.0 for option in shown(answer, everything=True)]
+    return [say("head_speed_here" if here else "head_speed_pick"), *(two(value) if value else "–" for value in times)]
 
 
 def shown(answer: Answer, everything: bool = False) -> list[Option]:
@@ -186,10 +203,8 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
 
 
 def _hurried(answer: Answer, fastest: Option) -> str:
-    usd, more = usd_of(fastest, interval=False), turning_words(answer, fastest)
-    return say(
-        "hurried", workload=answer.work.workload, device=fastest.device, time=time_of(fastest), usd=usd, more=more
-    )
+    more = turning_words(answer, fastest)
+    return with_option("hurried", fastest, workload=answer.work.workload, time=time_of(fastest), more=more)
 
 
 def _trained(answers: Sequence[Answer]) -> list[Answer]:
@@ -220,7 +235,7 @@ def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
             return "–"
         if option.seconds is None:
             return "–" if option.ruled_out is None else why_words(option.ruled_out)
-        return say("brief", device=option.device, time=time_of(option, False), usd=usd_of(option, False))
+        return with_option("brief", option)
 
     rows = []
     for answer in _trained(answers):

@@ -23,14 +23,15 @@ from whichdevice.answer.decide import (
     RuledOut,
 )
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
-from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.numbers import between, counted, number, time_words, two, usd_words
 
 MAX_LINES = 8
+FACTOR_ENDS = ("time", "low", "high")  # of a change
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
-FORMATS = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": "mixed 16 bits", "mixed_float16": "mixed 16 bits"}
+HALF = "mixed 16 bits"
+FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
@@ -164,6 +165,7 @@ SENTENCES = {
     "part_optimizer": "optimiser {gb}",
     "part_activations": "activations {gb}",
     "part_update": "the optimiser's copies {gb}",
+    "part_rollout": "the server's weights and cache {gb}",
     "part_rest": "buffers and fragments {gb}",
     "context": "; CUDA's context takes {gb} besides",
     "way": " With {way}.",
@@ -187,6 +189,9 @@ SENTENCES = {
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
+    "no_tpu_rows": "No rows of TPUs: {reason}.",
+    "feed_width": "To feed the {device}: width {width} → {setting} fills its matrix units, where products of it take "
+    "{share} of the time: {time} times the time of as much work.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
     "feed_time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
     "feed_batch": "each chip has few examples, a batch {setting} times as large",
@@ -205,6 +210,8 @@ SENTENCES = {
     "head_device": "device",
     "head_fits": "fits, GB",
     "head_step": "a step",
+    "head_speed_here": "× here",
+    "head_speed_pick": "× pick",
     "head_generated": "a token",
     "head_whole": "whole training",
     "badge": "training",
@@ -222,6 +229,7 @@ SENTENCES = {
     "running_largest": "; up to {largest} fit",
     "faster": "Faster on {device}: {changes}.",
     "faster_change": "{name} {time} times the time [{low}–{high}]",
+    "best_workers": "{workers} to load data",
     "head_energy": "kWh, kg CO2",
     "energy_cell": "{kwh}, {kg}",
     "energy": "Energy of {device}, {evidence}: {kwh}, {kg}: {watts} W with its host; {grid}.",
@@ -311,7 +319,7 @@ def formats(rows: Sequence[Row]) -> str:
 
 
 def _format(row: Row) -> str:
-    name = FORMATS.get(row.precision, row.precision)
+    name = FORMAT_NAMES.get(row.precision, row.precision)
     return say("by_compile", format=name) if row.software == "torch.compile" else name
 
 
@@ -333,8 +341,11 @@ def _feeding(answer: Answer) -> list[str]:
     if not options or options[0].host_decides:
         return []
     row, change = options[0].row, options[0].row.feed[0]
-    what = say(f"feed_{change['cause']}", share=f"{change['share']:.0%}", setting=change["setting"])
-    return [say("feed", device=row.card, what=what, time=f"{change['time']:.2f}")]
+    share, setting, took = chance(change["share"]), change["setting"], f"{change['time']:.2f}"
+    if change["cause"] == "width":
+        return [say("feed_width", device=row.card, width=change["width"], setting=setting, share=share, time=took)]
+    what = say(f"feed_{change['cause']}", share=share, setting=setting)
+    return [say("feed", device=row.card, what=what, time=took)]
 
 
 def decision(answer: Answer) -> str:
@@ -480,6 +491,12 @@ def usd_of(option: Option, interval: bool = True) -> str:
     return ("about " if rough and option.usd >= 0.1 else "") + usd_words(option.usd) + ends
 
 
+def with_option(sentence: str, option: Option, **values: object) -> str:
+    """Return a sentence about an option: its device, time and price, without their intervals."""
+    time, usd = time_of(option, interval=False), usd_of(option, interval=False)
+    return say(sentence, **{"device": option.device, "time": time, "usd": usd, **values})
+
+
 def _why(answer: Answer) -> str:
     """Why this one, and how sure that is."""
     pick, by, choices = answer.pick, answer.by, answer.choices
@@ -488,8 +505,8 @@ def _why(answer: Answer) -> str:
         return say("alone")
     if not answer.matters:
         apart = "5 %" if (pick.seconds or 0) * NEAR > NEAR_SECONDS else f"{NEAR_SECONDS / 60:.0f} min"
-        more = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
-        return say("no_matter", count=len(choices), apart=apart, more=more)
+        dollars = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
+        return say("no_matter", count=len(choices), apart=apart, more=dollars)
     among = _among(answer)
     most, sure = sentences(answer)[_most(answer)], pick.sure or 0.0
     if sure >= SURE:
@@ -607,8 +624,7 @@ def _fastest(answer: Answer) -> list[str]:
     fastest = facts.hurry(answer)
     if fastest is None:
         return []
-    usd = usd_of(fastest, interval=False)
-    return [say("fastest", device=fastest.device, time=time_of(fastest), usd=usd, more=turning_words(answer, fastest))]
+    return [with_option("fastest", fastest, time=time_of(fastest), more=turning_words(answer, fastest))]
 
 
 def turning_words(answer: Answer, fastest: Option) -> str:
@@ -628,11 +644,7 @@ def hour_words(usd: float) -> str:
 def _with_more_time(answer: Answer) -> list[str]:
     """A choice that is cheaper and ends after the deadline."""
     later = facts.more_time(answer)
-    if later is None:
-        return []
-    option, days = later
-    time, usd = time_of(option, interval=False), usd_of(option, interval=False)
-    return [say("more_time", device=option.device, time=time, usd=usd, days=days)]
+    return [] if later is None else [with_option("more_time", later[0], days=later[1])]
 
 
 def waiting(answer: Answer) -> str:
@@ -666,9 +678,7 @@ def _tight(answer: Answer) -> list[str]:
     if answer.pick is None or not answer.pick.row.memory_tight:
         return []
     other = facts.with_room(answer)
-    room = ""
-    if other is not None:
-        room = say("room", device=other.device, time=time_of(other, False), usd=usd_of(other, False))
+    room = "" if other is None else with_option("room", other)
     return [say("tight", memory=memory_of(answer.pick.row), room=room)]
 
 
@@ -771,8 +781,8 @@ def memory_words(answer: Answer) -> list[str]:
 
 def longest_words(answer: Answer) -> list[str]:
     """Return the longest sequence that fits each device, the longest first, where that was asked for."""
-    lengths = {row.card or row.device: row.longest_sequence for row in answer.work.rows}
-    lengths = {device: length for device, length in lengths.items() if length is not None}
+    asked = [row for row in answer.work.rows if row.longest_sequence is not None]
+    lengths = {row.card or row.device: row.longest_sequence or 0 for row in asked}
     if not lengths:
         return []
     ordered = sorted(lengths, key=lambda device: -lengths[device])
@@ -816,7 +826,7 @@ def notes(answer: Answer) -> list[str]:
 
 def notes_without_command(answer: Answer) -> list[str]:
     """Return the same notes without a command to copy, whose line is never broken."""
-    passing = [*_hourly(answer), *_several(answer), *_spot_offer(answer), *_port_offer(answer), *_buying(answer)]
+    passing = [*_hourly(answer), *_several(answer), *_offers(answer), *_buying(answer)]
     return [*running_lines(answer), *memory_words(answer), *lasting_notes(answer), *passing]
 
 
@@ -825,7 +835,7 @@ def running_lines(answer: Answer) -> list[str]:
     run, pick = facts.running(answer), answer.pick
     if run is None or pick is None:
         return []
-    passes = say("running_passes", passes=run.passes) if run.passes > 1 else ""
+    passes = say("running_passes", passes=f"{run.passes:,}") if run.passes > 1 else ""
     light = say("checkpointing" if run.checkpointing else "no_checkpointing")
     workers = "" if run.workers is None else say("running_workers", workers=_workers(run.workers))
     faster = say("running_faster", time=f"{run.time:.2f}") if abs(run.time - 1) > NEAR else ""
@@ -834,10 +844,10 @@ def running_lines(answer: Answer) -> list[str]:
         workers=workers, faster=faster,
         largest="" if run.largest is None else say("running_largest", largest=f"{run.largest:,}"),
     )  # fmt: skip
+    best_workers = say("best_workers", workers=_workers(answer.work.pipeline_workers))
     changes = [
-        say("faster_change", name=one["name"], time=f"{one['time']:.2f}", low=f"{low:.2f}", high=f"{high:.2f}")
-        for one in pick.row.faster
-        for low, high in [(one["time"] * math.exp(-Z80 * one["log_sd"]), one["time"] * math.exp(Z80 * one["log_sd"]))]
+        say("faster_change", name=one.name or best_workers, **{end: f"{getattr(one, end):.2f}" for end in FACTOR_ENDS})
+        for one in facts.faster(answer)
     ]
     return [first] + ([say("faster", device=pick.device, changes="; ".join(changes))] if changes else [])
 
@@ -889,18 +899,11 @@ def _several(answer: Answer) -> list[str]:
     return [say("several", counts=",".join(map(str, counts)))] if counts else []
 
 
-def _spot_offer(answer: Answer) -> list[str]:
-    best = facts.cheaper(answer, Reason.SPOT)
-    if best is None:
-        return []
-    return [say("spot_offer", device=best.row.card, time=time_of(best, False), usd=usd_of(best, False))]
-
-
-def _port_offer(answer: Answer) -> list[str]:
-    best = facts.cheaper(answer, Reason.PORT)
-    if best is None:
-        return []
-    return [say("port_offer", device=best.device, time=time_of(best, False), usd=usd_of(best, False))]
+def _offers(answer: Answer) -> list[str]:
+    """Return what would be cheaper as a spot machine, and after a port to other software."""
+    spot, port = facts.cheaper(answer, Reason.SPOT), facts.cheaper(answer, Reason.PORT)
+    offers = [] if spot is None else [with_option("spot_offer", spot, device=spot.row.card)]
+    return offers + ([] if port is None else [with_option("port_offer", port)])
 
 
 def settling_line(answer: Answer) -> list[str]:
@@ -938,8 +941,8 @@ def fits_words(row: Row) -> str:
 
 def memory_of(row: Row) -> str:
     """Return `3.5 of 25`, in GB; what is very small `<0.01 of 25`."""
-    needed = (row.memory_needed or 0.0) / 1e9
-    needed = "<0.01" if 0 < needed < 0.01 else two(needed)
+    size = (row.memory_needed or 0.0) / 1e9
+    needed = "<0.01" if 0 < size < 0.01 else two(size)
     if not row.memory_available:
         return say("fits_unknown", needed=needed)
     return say("fits", needed=needed, available=two(row.memory_available / 1e9))

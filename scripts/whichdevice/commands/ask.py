@@ -25,6 +25,7 @@ from whichdevice.commands.values import (
     LARGEST_TIME,
     NUMBER,
     at_least_one,
+    given_options,
     gpu_counts,
     grams_of,
     positive,
@@ -33,7 +34,6 @@ from whichdevice.commands.values import (
     rate_of,
     usd,
 )
-from whichdevice.config.load import parse_yaml
 from whichdevice.config.model import DEADLINE_HOURS, FORECAST_DEVICES
 from whichdevice.errors import StudyError
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 MODES = ("train", "predict", "generate")  # of a step; ask has --mode serve, too
 BY = ("cost", "time", "energy", "co2")
-UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
+TIME_UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
 ASK_FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
 
 
@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--longest", action="store_true", help="also find the longest context that fits, of a language model")
     add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
     add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
-    add("--all", action="store_true", help="show devices that are dearer and slower, too")
+    add("--all", action="store_true", help="show devices that are dearer and slower, too, and speeds")
     add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
@@ -100,9 +100,12 @@ def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = M
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
     add("--precision", choices=ASK_FORMATS, help="number format; default: the script's, else mixed: as people use each")
     add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
+    add("--objective", dest="option", action="append", type="objective={}".format, metavar="NAME", help=OBJECTIVE_HELP)
     parser.set_defaults(passed_on=[])
 
 
+OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[1] / "models/objectives").glob("[a-z]*.py"))
+OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss"
 INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
@@ -209,7 +212,7 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     def first(paths: Sequence[Path]) -> None:
         drafts = asked.answers([], paths)
         if screen is not None and drafts:
-            screen.show(drafts, [FIRST], asked.left.rows)
+            screen.show(drafts, [FIRST_ANSWER], asked.left.rows)
 
     compiled = asked.forecast(first if screen is not None else None)
     if question.gpus is None and software == "eager" and question.mode == "train":
@@ -271,19 +274,19 @@ def too_small(answer: "Answer") -> "list[Row]":
 
 
 MAX_GPUS = 64  # that are tried without being asked for
-FIRST = "A first answer, from forecasts alone."
+FIRST_ANSWER = "A first answer, from forecasts alone."
 
 
 def without_option(arguments: Sequence[str], name: str) -> list[str]:
     """The command line without one option and its value, whichever way it is written."""
     kept: list[str] = []
     skip = False
-    for number, each in enumerate(arguments):
-        if each == "--":
+    for number, argument in enumerate(arguments):
+        if argument == "--":
             return kept + list(arguments[number:])
-        if not skip and each != name and not each.startswith(f"{name}="):
-            kept.append(each)
-        skip = each == name
+        if not skip and argument != name and not argument.startswith(f"{name}="):
+            kept.append(argument)
+        skip = argument == name
     return kept
 
 
@@ -385,7 +388,7 @@ def seconds_of(text: str) -> float:
     time = TIME.fullmatch(text.strip())
     if time is None or not 0 < float(time[1]) < LARGEST_TIME:
         raise StudyError(f"--deadline {text}: a time is needed, e.g. 8h, 30min or 3d")
-    return float(time[1]) * UNITS[time[2] or "h"]
+    return float(time[1]) * TIME_UNITS[time[2] or "h"]
 
 
 def targets_of(
@@ -401,14 +404,3 @@ def targets_of(
         if name.casefold() not in GROUPS and (others := other_targets(name)):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
     return targets_in(devices_in(asked, software), counts)
-
-
-def given_options(given: list[str]) -> dict[str, Any]:
-    """Return KEY=VALUE of the command line as the config's `options`; raises StudyError."""
-    options = {}
-    for pair in given:
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise StudyError(f"--option {pair}: needs KEY=VALUE, e.g. layers=2")
-        options[key] = parse_yaml(text, f"--option {pair}")
-    return options

@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from whichdevice.commands.ask import add_step_arguments, given_options, looked_at
+from whichdevice.commands.ask import add_step_arguments, looked_at
 from whichdevice.commands.plan import add_arguments as add_config
 from whichdevice.commands.plan import merged
-from whichdevice.commands.values import at_least_one
+from whichdevice.commands.values import at_least_one, given_options
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import check_yaml
 from whichdevice.config.tpus import CHIPS, TOPOLOGIES
@@ -196,8 +196,8 @@ def described(accelerator: str, kind: str) -> tuple[str, int, int, str | None]:
     """Row of the hardware sheet, chips, replicas and runtime of an accelerator; raises StudyError on another kind."""
     if kind == "tpu" and accelerator in TPUS:
         return TPUS[accelerator]
-    if kind == "gpu" and (found := re.fullmatch(r"((?!tpu)[A-Za-z][\w-]*)(?::([1-9]\d?))?", accelerator)):
-        return found[1], int(found[2] or 1), int(found[2] or 1), None
+    if kind == "gpu" and (match := re.fullmatch(r"((?!tpu)[A-Za-z][\w-]*)(?::([1-9]\d?))?", accelerator)):
+        return match[1], int(match[2] or 1), int(match[2] or 1), None
     known = f"one of {', '.join(TPUS)}" if kind == "tpu" else "a name and a number, e.g. L4:1"
     raise StudyError(f"rent: --accelerator {accelerator} is no {kind} of one machine; it needs {known}")
 
@@ -206,15 +206,15 @@ def price(sky: str | None, args: argparse.Namespace) -> tuple[float | None, str]
     """US dollars an hour of the machine, None where unknown, and the source: SkyPilot's catalogue, else the sheet."""
     row, chips, _, _ = described(args.accelerator, args.device)
     place = ["--infra", args.infra] if args.infra else []
-    found = answer(sky, "gpus", "list", args.accelerator, *place, "-o", "json") if sky else None
-    offers = [offer["spot_price" if args.spot else "price"] for several in (found or {}).values() for offer in several]
+    asked = answer(sky, "gpus", "list", args.accelerator, *place, "-o", "json") if sky else None
+    offers = [offer["spot_price" if args.spot else "price"] for several in (asked or {}).values() for offer in several]
     if known := [usd for usd in offers if usd and usd > 0]:
         return min(known), f"lowest in SkyPilot's catalogue, {time.strftime('%Y-%m-%d')}"
     rows = hardware_rows()
-    named = [each for each in rows.values() if row in each.names] or [
-        each for each in rows.values() if row == each.skypilot
+    named = [sheet_row for sheet_row in rows.values() if row in sheet_row.names] or [
+        sheet_row for sheet_row in rows.values() if row == sheet_row.skypilot
     ]
-    offer = next((each.cheapest for each in named), None)
+    offer = next((sheet_row.cheapest for sheet_row in named), None)
     if offer is None:
         return None, f"neither SkyPilot nor config/prices.csv has one for {row}"
     return chips * offer.usd_per_hour, f"on demand, config/prices.csv: {offer.words}"
@@ -337,6 +337,6 @@ class Rental:
                     self.do(self.sky, "api", "cancel", request["request_id"], after=math.inf, patience=PATIENCE)
             self.do(self.sky, "down", "-y", self.name, after=math.inf, patience=PATIENCE)
             left = answer(self.sky, "status", "-o", "json")
-            if left is not None and self.name not in [each["name"] for each in left]:
+            if left is not None and self.name not in [cluster["name"] for cluster in left]:
                 return announce("The machine is down.")
         raise StudyError(f"{self.name} COULD NOT BE TAKEN DOWN and costs money; run: {self.sky} down -y {self.name}")

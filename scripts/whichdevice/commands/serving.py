@@ -2,17 +2,20 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.commands.values import gpu_counts, prices_of, providers_of, usd
+from whichdevice.commands.values import given_options, gpu_counts, prices_of, providers_of, usd
 from whichdevice.errors import StudyError
 
 if TYPE_CHECKING:
     from whichdevice.answer import Answer
     from whichdevice.answer.serving import Load, Serving
+    from whichdevice.models.generators import Generator
+    from whichdevice.models.loading import Model
     from whichdevice.planning.request_log import RequestLog
     from whichdevice.planning.serving import Machines, ServingQuestion
 
@@ -20,10 +23,12 @@ if TYPE_CHECKING:
 
 PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
 LATENCY = "100ms"
+MADE_IN, MAX_SIDE = {"image": "1min", "video": "30min"}, 8192  # of images and videos
 TTFT, TPOT = "2s", "100ms"  # a person waits that long, and reads that fast
 CACHE_BITS = (16, 8)
 TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|min)?")
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
+MIN_UNIT = 20.0  # seconds from which on a time needs its unit: milliseconds are likely meant
 MAX_SECONDS, MAX_TOKENS, MAX_RPS, MAX_USD = 3600.0, 10_000_000, 1e6, 1e6
 # Options of other modes with their defaults: those of a training, and those of a step, which predictions have.
 OF_TRAINING: dict[str, object] = {
@@ -75,7 +80,7 @@ def serving_question(args: argparse.Namespace) -> "ServingQuestion":
     return ServingQuestion(
         model=served_model(full_name(args.model)),
         load=load_of(args, log),
-        devices=None if args.devices is None else tuple(filter(None, map(str.strip, args.devices.split(",")))),
+        devices=devices_of(args),
         counts=counts,
         weights=None if args.weights is None else weight_format(args.weights),
         cache_bits=args.cache_bits or 16,
@@ -122,7 +127,57 @@ def _predictions(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     if args.rps is not None and not 0 < args.rps < MAX_RPS:
         raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
     answers = [answer for batch in BATCHES for answer in predicted(batch)]
-    return serve_predictions(str(Model.read(args.model)), Load(args.rps, 0, 1, seconds, seconds, "request"), answers)
+    load, model = Load(args.rps, 0, 1, seconds, seconds, "request"), Model.read(args.model)
+    return serve_predictions(str(model), load, answers, {} if args.no_measuring else _exported(args, model))
+
+
+def _exported(args: argparse.Namespace, model: "Model") -> Mapping[int, float]:
+    """Seconds of a call of the exported model here by its batch; none where it cannot be exported, which is said."""
+    from whichdevice.planning.predictions import BATCHES
+    from whichdevice.terminal import LiveLine
+    from whichdevice.trying.exported import can_export, exported_steps
+
+    if not can_export(model):
+        return {}
+    phases = ["starting"]
+    try:
+        with LiveLine(lambda: f"{model} on ONNX Runtime here: {phases[-1]}"):
+            return exported_steps(model, BATCHES, given_options(args.option), args.sequence_length, phases.append)
+    except StudyError as error:
+        print(f"{model}: not measured on ONNX Runtime: {error}", file=sys.stderr)
+        return {}
+
+
+def _generated(args: argparse.Namespace, model: "Generator") -> "Serving":
+    """The answer for a model that makes images or videos."""
+    from whichdevice.answer.serving import Load
+    from whichdevice.planning.generation import GenerationQuestion, ask_generation
+    from whichdevice.planning.serving import device_named
+
+    own = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
+    _refuse(args, own, f"is for language models; {args.model} takes --rps, --latency and --option")
+    _refuse(args, OF_TRAINING | OF_A_STEP | {"option": args.option}, "is no part of making images; use --option")
+    options = given_options(args.option)
+    if wrong := [name for name in options if name not in ("steps", "size", "height", "width")]:
+        raise StudyError(f"--option {wrong[0]}: there are steps, size, height and width")
+    if wrong := [name for name, value in options.items() if not isinstance(value, int) or not 0 < value <= MAX_SIDE]:
+        raise StudyError(f"--option {wrong[0]}={options[wrong[0]]}: a whole number from 1 to {MAX_SIDE:,} is needed")
+    size = options.get("size")
+    sides = options.get("height", size or model.height), options.get("width", size or model.width)
+    seconds = seconds_of("--latency", args.latency or MADE_IN[model.makes])
+    if args.rps is not None and not 0 < args.rps < MAX_RPS:
+        raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
+    return ask_generation(
+        GenerationQuestion(
+            model, Load(args.rps, 0, 1, seconds, seconds, model.makes), devices_of(args), options.get("steps"), sides,
+            prices_of(args.price, device_named), providers_of(args.providers),
+        )
+    )  # fmt: skip
+
+
+def devices_of(args: argparse.Namespace) -> tuple[str, ...] | None:
+    """Return the names of --devices."""
+    return None if args.devices is None else tuple(filter(None, map(str.strip, args.devices.split(","))))
 
 
 def load_of(args: argparse.Namespace, log: "RequestLog | None") -> "Load":
@@ -152,6 +207,8 @@ def seconds_of(option: str, text: str) -> float:
     """Return the seconds of a time such as 50ms or 1s; raises StudyError."""
     time = TIME.fullmatch(text.strip())
     seconds = float(time[1]) * UNITS[time[2] or "s"] if time else 0.0
+    if time and not time[2] and seconds >= MIN_UNIT:
+        raise StudyError(f"{option} {text}: without a unit these are seconds; write {text}ms or {text}s")
     if not 0 < seconds <= MAX_SECONDS:
         raise StudyError(f"{option} {text}: a time is needed, e.g. 50ms or 1s")
     return seconds
@@ -175,11 +232,17 @@ def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
     `predicted` returns the answers of --mode predict at a batch.
     """
     from whichdevice.answer import serving_words as words
+    from whichdevice.models.address import full_name
+    from whichdevice.models.generators import generator
     from whichdevice.planning.serving import ask_serving, machines
 
-    question = None if language_model(args.model) is None else serving_question(args)
+    makes = generator(full_name(args.model))
+    question = None if makes is not None or language_model(args.model) is None else serving_question(args)
     known = None if question is None else machines(question)
-    answer = _predictions(args, predicted) if question is None else ask_serving(question, known)
+    if makes is not None:
+        answer = _generated(args, makes)
+    else:
+        answer = _predictions(args, predicted) if question is None else ask_serving(question, known)
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:

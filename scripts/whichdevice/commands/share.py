@@ -23,10 +23,10 @@ def run(args: argparse.Namespace) -> int:
     table = args.results / "tables" / "forecasts.csv"
     if not table.is_file():
         raise StudyError(f"share: no {table}; name a study's results, e.g. results/quick")
-    found = timed_steps(table)
-    if not found:
+    timed = timed_steps(table)
+    if not timed:
         raise StudyError(f"share: {args.results} has no step that was timed on a GPU or TPU and forecast for it")
-    for device, (steps, versions) in found.items():
+    for device, (steps, versions) in timed.items():
         path = write_card(card_of(device, steps, versions), args.to or COMMONS)
         print(f"{path}: {len(steps)} steps of {device}. Read it, then propose it: a pull request that adds this file.")
     return 0

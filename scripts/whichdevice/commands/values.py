@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from whichdevice.errors import StudyError
 
@@ -74,8 +75,8 @@ def rate_of(text: str | None) -> float | None:
     """Return how often in an hour a machine is taken away, from 0.1 or 10%; raises StudyError."""
     if text is None:
         return None
-    found = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
-    rate = float(found[1]) / (100 if found[2] else 1) if found else math.inf
+    match = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
+    rate = float(match[1]) / (100 if match[2] else 1) if match else math.inf
     if rate > MAX_RATE:
         raise StudyError(f"--interruptions {text}: times an hour are needed, e.g. 0.1 or 10%, at most {MAX_RATE:g}")
     return rate
@@ -93,3 +94,16 @@ def grams_of(text: str | None) -> float | None:
     if (grid := grids().get(text.strip().casefold())) is None:
         raise StudyError(f"--grid {text}: g of CO2 a kWh are needed, or a region{did_you_mean(text, list(grids()))}")
     return grid.g_per_kwh
+
+
+def given_options(given: list[str]) -> dict[str, Any]:
+    """Return KEY=VALUE of the command line as the config's `options`; raises StudyError."""
+    from whichdevice.config.load import parse_yaml
+
+    options = {}
+    for pair in given:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise StudyError(f"--option {pair}: needs KEY=VALUE, e.g. layers=2")
+        options[key] = parse_yaml(text, f"--option {pair}")
+    return options

@@ -126,7 +126,8 @@ def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str
 class MeasuredRate(BaseModel):
     """A line of config/measured_rates.csv: how fast large products of matrices or copies of memory were on a device.
 
-    `value` and `of_sheet`, the sheet's figure, are TFLOP/s in 16 bits (`matrix`) or GB/s (`memory`).
+    `value` and `of_sheet`, the sheet's figure, are TFLOP/s in 16 bits (`matrix`) or GB/s (`memory`); `watts` are the
+    sheet's, None where its sources conflict.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -135,6 +136,7 @@ class MeasuredRate(BaseModel):
     rate: Literal["matrix", "memory"]
     value: Amount
     of_sheet: Amount
+    watts: Amount | None = None
     source: str
 
 

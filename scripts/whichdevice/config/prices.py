@@ -140,33 +140,26 @@ def market(offers: Sequence[Offer], kind: Kind = "on_demand", providers: Sequenc
     usd = lowest.usd_per_hour if named else statistics.median(offer.usd_per_hour for offer in asked)
     newest = max(offer.date for offer in asked)
     spread = 0.0 if named or lowest.device.startswith("TPU") else _spread(asked)  # TPUs have one provider
-    own = math.hypot(math.sqrt(1 - SHARED) * spread, YEARLY_CHANGE * math.sqrt(age_days(newest) / 365))
-    return Market(usd, math.sqrt(SHARED) * spread, own, lowest, 1 if named else len(asked), newest)
+    log_sd_own = math.hypot(math.sqrt(1 - SHARED) * spread, YEARLY_CHANGE * math.sqrt(age_days(newest) / 365))
+    return Market(usd, math.sqrt(SHARED) * spread, log_sd_own, lowest, 1 if named else len(asked), newest)
 
 
 def offers_of_today(offers: Sequence[Offer], kind: Kind) -> list[Offer]:
     """Return the cheapest offer of each provider, of its newest readings; a GPU alone only where nobody has more."""
     fitting = [offer for offer in offers if offer.offer == kind]
     whole = [offer for offer in fitting if not offer.gpu_only] or fitting
-    newest: dict[str, date] = {}
+    newest = {offer.provider: offer.date for offer in sorted(whole, key=lambda offer: offer.date)}
+    held: dict[str, list[Offer]] = {}
     for offer in whole:
-        newest[offer.provider] = max(offer.date, newest.get(offer.provider, offer.date))
-    best: dict[str, Offer] = {}
-    for offer in whole:
-        known = best.get(offer.provider)
-        if newest[offer.provider] - offer.date <= SAME_READING and (
-            known is None or offer.usd_per_hour < known.usd_per_hour
-        ):
-            best[offer.provider] = offer
-    return list(best.values())
+        if newest[offer.provider] - offer.date <= SAME_READING:
+            held.setdefault(offer.provider, []).append(offer)
+    return [min(offers_of_one, key=lambda offer: offer.usd_per_hour) for offers_of_one in held.values()]
 
 
 def _spread(offers: Sequence[Offer]) -> float:
     """Standard deviation of the logarithm between providers; of few the usual one counts, too."""
-    logs = [math.log(offer.usd_per_hour) for offer in offers]
-    middle = statistics.fmean(logs)
-    squares = sum((value - middle) ** 2 for value in logs)
-    return math.sqrt((squares + USUAL_WEIGHT * USUAL_SPREAD**2) / (len(logs) - 1 + USUAL_WEIGHT))
+    squares = len(offers) * statistics.pvariance(math.log(offer.usd_per_hour) for offer in offers)
+    return math.sqrt((squares + USUAL_WEIGHT * USUAL_SPREAD**2) / (len(offers) - 1 + USUAL_WEIGHT))
 
 
 def age_days(day: date) -> int:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from whichdevice.config.model import Device, Measure, Section, Study, StudyFile, Train, Workload
 
-WIDTH = 118
+MAX_LINE = 118
 SCHEMA_LINE = "# yaml-language-server: $schema=study.schema.json"
 GUIDE = """
 A key left out takes its default; a wrong key or value is an error that says what would be right. To change the
@@ -120,7 +120,8 @@ def _comment(text: str, indent: str = "") -> Iterator[str]:
     """Comment lines no wider than the page; further lines of a long one stand deeper than the first."""
     for line in text.splitlines():
         indentation = line[: len(line) - len(line.lstrip())]
-        wrapped = textwrap.wrap(line, WIDTH - len(indent) - 2, subsequent_indent=indentation and indentation + "    ")
+        deeper = indentation and f"{indentation}    "
+        wrapped = textwrap.wrap(line, MAX_LINE - len(indent) - 2, subsequent_indent=deeper)
         yield from (f"{indent}# {part}".rstrip() for part in wrapped or [""])
 
 

@@ -22,7 +22,7 @@ from whichdevice.datasets.base import Archive, ArchiveInfo, Arrays, Recipe
 from whichdevice.errors import StudyError
 from whichdevice.files import checksum
 
-CHUNK = 2**20
+CHUNK_BYTES = 2**20
 LIMIT = 2**31  # bytes that an archive may unpack to; the largest known needs a tenth
 DAMAGE = (OSError, EOFError, zlib.error)  # gzip's ways to say "cut" and "garbled"
 TIMEOUT = 3.0  # seconds per address, name look-up and redirects included
@@ -62,7 +62,7 @@ def unpacked(path: Path, limit: int = LIMIT) -> Iterator[bytes]:
     total = 0
     try:
         with gzip.open(path) if path.name.endswith("gz") else path.open("rb") as file:
-            while chunk := file.read(CHUNK):
+            while chunk := file.read(CHUNK_BYTES):
                 total += len(chunk)
                 if total > limit:
                     raise StudyError(f"{path} holds more than the {limit} bytes expected: not the original archive")

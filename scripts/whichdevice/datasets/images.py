@@ -27,7 +27,7 @@ COUNTED = {"train": "train_labels", "test": "test_labels"}
 TFDS_NOTE = "examples are in TensorFlow Datasets' shuffled order, not in the order of the original files"
 FILES = [f"{split}-{part}-ubyte.gz" for split in ("train", "t10k") for part in ("images-idx3", "labels-idx1")]
 SIDE, SQUARE = 28, 4  # pixels of an image, and of a square of its pattern
-COUNTS = {"train": 60000, "test": 10000}
+IMAGE_COUNTS = {"train": 60000, "test": 10000}
 STANDIN_NOTE = "patterns of squares with noise, generated from the seed; same shapes and sizes as the original"
 SHIFT = 2  # pixels, in any direction
 BATCH = 2000  # images made at once
@@ -97,7 +97,7 @@ def read_files(folder: Path, archives: tuple[Archive, ...]) -> Arrays:
     }
 
 
-def generate_images(name: str, seed: int, counts: Mapping[str, int] = COUNTS) -> Arrays:
+def generate_images(name: str, seed: int, counts: Mapping[str, int] = IMAGE_COUNTS) -> Arrays:
     """Generate the four arrays: each class is a pattern of squares, shifted, of any brightness, under noise.
 
     A part of another class's pattern shines through, which makes some images hard.

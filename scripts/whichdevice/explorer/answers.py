@@ -21,6 +21,8 @@ from whichdevice.tables.costs import COSTS_COLUMNS
 from whichdevice.tables.forecasts import table_of_records
 from whichdevice.tables.summary import SUMMARY_COLUMNS
 
+UNTRACED = "not traced"
+
 
 @dataclass(frozen=True)
 class KeptTrace:
@@ -55,6 +57,13 @@ def record_for(model: KnownModel, training: str, batch: int, target: Target) -> 
     """Return the record of a step on a device; None where it has no such number format or software."""
     make = _of_program if model.software == "xla" else _of_trace
     return make(model, training, batch, target)
+
+
+def without_tpu(model: KnownModel, training: str) -> str | None:
+    """Return why a training has no rows of TPUs; None where it has."""
+    steps = model.steps[training]
+    kept = [TPU in step if model.software == "xla" else len(step) > 2 for step in steps.values()]
+    return tpu.NO_4_BITS if training == QLORA else None if all(kept) else UNTRACED
 
 
 def tpu_work(sums: list[list[Any]], software: Software) -> Work:
@@ -102,7 +111,7 @@ def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> C
     if steps is None or unusual or target.refusal(precision, "eager"):
         return None
     on_tpu = target.kind == "tpu"
-    if on_tpu and (training == QLORA or any(len(step) < 3 for step in steps.values())):  # no 4-bit form; none was kept
+    if on_tpu and without_tpu(model, traced_as):
         return None
 
     def traced(size: int, changes: tuple[str, ...]) -> Any:

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from whichdevice.answer import Answer, Row, words
 from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.explorer.answers import answer_for, targets
+from whichdevice.explorer.answers import answer_for, targets, without_tpu
 from whichdevice.explorer.steps import GROUPS, MIXED, TRAININGS, KnownModel, known_models
 from whichdevice.files import write_atomically
 from whichdevice.report.live import live_data, normals
@@ -80,13 +80,16 @@ class _Answers:
             if model.name == DEFAULT[0] and training == DEFAULT[1]:
                 self.first = answers[DEFAULT[2]]
             formats = words.formats(next(iter(answers.values())).work.rows)
-            choices[training] = {"formats": formats, "batches": {n: self._facts(one) for n, one in answers.items()}}
+            reason = without_tpu(model, training)
+            more = [words.say("no_tpu_rows", reason=reason)] if reason else []
+            batches = {batch: self._facts(answer, more) for batch, answer in answers.items()}
+            choices[training] = {"formats": formats, "batches": batches}
         return {
             "name": model.name, "group": GROUPS[model.library], "unit": model.unit, "tokens": model.tokens,
             "choices": choices,
         }  # fmt: skip
 
-    def _facts(self, answer: Answer) -> dict[str, Any]:
+    def _facts(self, answer: Answer, more: Iterable[str]) -> dict[str, Any]:
         live = live_data(answer)
         cards: dict[str, dict[str, Any]] = {}
         for row in live["rows"]:
@@ -98,7 +101,7 @@ class _Answers:
                 self._parts.setdefault((row.software, row.chip, row.market, bool(row.host_time), row.spot), row)
         names = list(cards)
         columns = {name: [_short(cards[card][name]) for card in names] for name in (*NUMBERS, *MARKS, "software")}
-        notes = [self.notes.setdefault(line, len(self.notes)) for line in words.lasting_notes(answer)]
+        notes = [self.notes.setdefault(line, len(self.notes)) for line in (*words.lasting_notes(answer), *more)]
         return {"cards": names, "columns": columns, "notes": notes}
 
 

@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,9 +91,10 @@ BELOW, NOTE_HEIGHT = "below", 0.125  # a legend's place; inches of a line of not
 NAME_LETTER, NAME_HEIGHT = 4.2, 8.0  # points of a letter of a point's name
 NAME_ANCHORS = {"left": 0.0, "center": 0.5, "right": 1.0}
 NAME_PLACES = (  # of a name from its point: points across and up, and the side that is there; the best first
-    (4, 6, "left"), (4, -6, "left"), (7, 0, "left"), (-7, 0, "right"), (-4, 6, "right"), (-4, -6, "right"),
-    (0, 9, "center"), (0, -9, "center"), (5, 14, "left"), (5, -14, "left"), (-5, 14, "right"), (-5, -14, "right"),
+    (7, 0, "left"), (-7, 0, "right"), (4, 6, "left"), (4, -6, "left"), (-4, 6, "right"), (-4, -6, "right"),
+    (0, 9, "center"), (0, -9, "center"), (14, 12, "left"), (14, -12, "left"), (-14, 12, "right"), (-14, -12, "right"),
 )  # fmt: skip
+FAR = 10  # points from which on a line joins a name with its point
 
 
 class Interval(NamedTuple):
@@ -171,24 +173,37 @@ def reserve(figure: Figure) -> None:
             engine.set(rect=(0.01, share, 0.98, 1 - share))  # type: ignore[call-arg]
 
 
-def place_names(axes: Axes, names: Sequence[tuple[str, float, float]]) -> None:
+def place_names(axes: Axes, names: Sequence[tuple[str, Interval, Interval]]) -> None:
     """Write names beside their points, the first ones first, where they cover neither another name nor a point.
 
-    The figure's layout is worked out before.
+    They keep off the intervals where there is room. The figure's layout is worked out before.
     """
-    places = axes.transData.transform([(x, y) for _, x, y in names]) * 72 / axes.figure.dpi
+
+    def in_points(values: Iterable[tuple[float, float]]) -> Any:
+        return axes.transData.transform(list(values)) * 72 / axes.figure.dpi
+
+    places = in_points((x.value, y.value) for _, x, y in names)
+    lows, highs = (in_points((getattr(x, end), getattr(y, end)) for _, x, y in names) for end in ("low", "high"))
     inside = np.array(axes.get_window_extent().extents) * 72 / axes.figure.dpi
     boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in places]
+    bars = [
+        bar
+        for (x, y), (left, low), (right, high) in zip(places, lows, highs, strict=True)
+        for bar in ((left, y - 1, right, y + 1), (x - 1, low, x + 1, high))
+    ]
     for (text, x, y), (left, middle) in zip(names, places, strict=True):
         wide = NAME_LETTER * len(text)
-        for across, up, anchor in NAME_PLACES:
+        for avoided, (across, up, anchor) in product((bars, []), NAME_PLACES):
             start = left + across - wide * NAME_ANCHORS[anchor]
             box = (start, middle + up - NAME_HEIGHT / 2, start + wide, middle + up + NAME_HEIGHT / 2)
             fits = inside[0] <= box[0] and box[2] <= inside[2] and inside[1] <= box[1] and box[3] <= inside[3]
-            if fits and not any(_overlap(box, other) for other in boxes):
+            if fits and not any(_overlap(box, other) for other in (*boxes, *avoided)):
                 boxes.append(box)
                 look: dict[str, Any] = {"ha": anchor, "va": "center", "fontsize": 7, "in_layout": False}
-                axes.annotate(text, (x, y), (across, up), textcoords="offset points", parse_math=False, **look)
+                if abs(up) > FAR:
+                    look["arrowprops"] = {"arrowstyle": "-", "lw": 0.6, "color": FAINT, "shrinkA": 0, "shrinkB": 3}
+                look |= {"textcoords": "offset points", "parse_math": False}
+                axes.annotate(text, (x.value, y.value), (across, up), **look)
                 break
 
 

@@ -45,8 +45,10 @@ def draw_throughput(study: StudyResults) -> Figure | str:
         return "No device was measured or forecast at two batch sizes of one training."
     shown = dict(list(panels.items())[: style.MAX_PANELS])
     figure = style.new_figure(style.WIDTH, 2.75 * -(-len(shown) // 2) + 0.9)
-    for axes, (title, curves) in zip(style.grid_of(figure, len(shown), 2), shown.items(), strict=True):
+    panel_axes = style.grid_of(figure, len(shown), 2)
+    for axes, (title, curves) in zip(panel_axes, shown.items(), strict=True):
         _panel(axes, curves)
+        axes.set_ylabel("examples a second" if axes in panel_axes[::2] else "")
         axes.set_title(title, parse_math=False)
         axes.set_xlabel("\n".join(["batch size", *words(curves)]), fontsize=7.5, parse_math=False)
     drawn = [one for curves in shown.values() for one in curves]

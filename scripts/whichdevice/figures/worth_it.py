@@ -83,5 +83,4 @@ def _points(axes: Axes, answer: Answer) -> None:
 def _names(axes: Axes, answer: Answer) -> None:
     """The pick, this machine and the front have their names, then the others as far as there is room."""
     options = sorted(priced(answer), key=lambda one: (one is not answer.pick, not one.row.is_here, not one.on_front))
-    places = [(option.device, *_place(option)) for option in options]
-    style.place_names(axes, [(name, hours.value, dollars.value) for name, hours, dollars in places])
+    style.place_names(axes, [(option.device, *_place(option)) for option in options])

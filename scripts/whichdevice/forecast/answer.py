@@ -55,6 +55,7 @@ class Forecast:
     family: str | None = column("the kind of model that the program is")
     chip: str | None = column("the device without form and memory; rows of one chip share their own error")
     device_time: float | None = column("s, median without the host")
+    rollout_time: float | None = column("s of it in which a server writes what is trained on")
     log_sd_shared: float | None = column("spread of log time that all devices of a question share")
     log_sd_own: float | None = column("spread of log time of the chip alone")
     host_time: float | None = column(
@@ -78,6 +79,7 @@ class Forecast:
     update: float | None = column(
         "bytes of copies that the optimiser's update holds for a while, where the step peaks there"
     )
+    rollout: float | None = column("bytes of a server that writes what is trained on: its weights and cache")
     context: float | None = column(
         "bytes of the GPU's memory that a program cannot have: CUDA's context and workspaces"
     )
@@ -155,7 +157,7 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
         "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit", "compile_seconds",
         "pass_batch", "checkpointing",
     )  # fmt: skip
-    parts = ("weights", "gradients", "optimizer", "activations", "update")
+    parts = ("weights", "gradients", "optimizer", "activations", "update", "rollout")
     known = {name: getattr(facts, name) for name in same} | {name: facts.memory_parts.get(name) for name in parts}
     known |= {
         "fits": None if facts.memory_needed is None else facts.memory_missing is None,
@@ -184,7 +186,10 @@ def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
         "device_time", "software", "family", "chip", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd",
         "known_device", "known_family",
     )  # fmt: skip
+    if facts is not None and facts.rollout_time:
+        step = step.after(facts.rollout_time, facts.rollout_log_sd)
     return {name: getattr(step, name) for name in same} | {
+        "rollout_time": facts.rollout_time if facts is not None else None,
         "step_time": step.seconds,
         "step_time_low": step.low,
         "step_time_high": step.high,

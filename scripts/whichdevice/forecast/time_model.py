@@ -16,10 +16,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from whichdevice.config.hardware import HardwareRow, measured_rates
 from whichdevice.config.tpus import CHIPS
@@ -68,6 +68,7 @@ MATRIX, MEMORY = "matrix", "memory"  # rates that are measured
 RATES = {"matrix clock": MATRIX, "bandwidth": MEMORY}  # what measures a pace
 DENSITY = "density"  # matrix units with more operations a watt hold less of their clock: a factor for each e-fold
 DENSE = 0.35e12  # operations per second and watt that this is told from
+FORM_SLOPE = 0.2  # log of the measured share by the log of operations a watt: 0.25 between the A100's SXM and PCIe
 MAX_OF_PEAK = 0.75  # of its peak, that products and convolutions reach where no measurement shows more
 CARD_FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
 SAME_SILICON = {
@@ -131,8 +132,11 @@ class Peaks:
         return MEASURED if RATES.get(pace.partition(" of ")[0]) in self.measured else self.chip_class
 
     @classmethod
-    def of(cls, row: HardwareRow) -> "Peaks":
-        """Return those of a row of config/hardware.csv; raises StudyError where a number is missing."""
+    def of(cls, row: HardwareRow, measured: bool = True) -> "Peaks":
+        """Return those of a row of config/hardware.csv; raises StudyError where a number is missing.
+
+        Without `measured` they are the sheet's, whatever somebody measured.
+        """
         tera = {
             "float32": row.fp32_tflops,
             "tf32": row.tf32_tflops or row.fp32_tflops,
@@ -153,7 +157,7 @@ class Peaks:
             tpu = CHIPS[row.device]
             share = {name: value / tpu.devices for name, value in operations.items()}
             return cls(row.device, "tpu", share, bandwidth / tpu.devices, tpu.link, tpu.clock)
-        shares = measured_shares(row)
+        shares = measured_shares(row) if measured else {}
         if MATRIX in shares:
             of_matrix = [name for name in ("half", "tf32") if operations[name] > operations["float32"]]
             operations |= {name: operations[name] * shares[MATRIX] for name in of_matrix}
@@ -173,14 +177,20 @@ class Peaks:
 
 
 def measured_shares(row: HardwareRow) -> dict[str, float]:
-    """Return the share of the sheet's rates that somebody measured: on the device, or on other forms of its chip."""
+    """Return the share of the sheet's rates that somebody measured: on the device, or on other forms of its chip.
+
+    A form that feeds its matrix units less power than the measured one reaches less of their peak.
+    """
     found = {}
-    for rate, sheet in ((MATRIX, "half_dense_tflops"), (MEMORY, "mem_bw_gbs")):
+    for rate, sheet in ((MATRIX, row.half_dense_tflops), (MEMORY, row.mem_bw_gbs)):
         logs: dict[bool, list[float]] = {True: [], False: []}  # whether of the device itself
         for one in measured_rates():
             if one.rate == rate and chip_of(one.device) == chip_of(row.device):
-                logs[one.device == row.device].append(math.log(one.value / one.of_sheet))
-        if (known := logs[True] or logs[False]) and getattr(row, sheet):
+                denser = 0.0
+                if rate == MATRIX and one.device != row.device and row.power_w and one.watts:
+                    denser = max(0.0, math.log((sheet or one.of_sheet) / row.power_w / (one.of_sheet / one.watts)))
+                logs[one.device == row.device].append(math.log(one.value / one.of_sheet) - FORM_SLOPE * denser)
+        if (known := logs[True] or logs[False]) and sheet:
             found[rate] = math.exp(sum(known) / len(known))
     return found
 
@@ -211,6 +221,18 @@ class StepTime:
     note: str
     parts: Mapping[str, float]  # device's seconds by class of work
 
+    def after(self, seconds: float, log_sd: float) -> Self:
+        """Return the step with so many seconds before it in which a server works on the same device."""
+        whole = self.device_time + seconds
+        shared = math.hypot(self.log_sd_shared * self.device_time, log_sd * seconds) / whole
+        own = self.log_sd_own * self.device_time / whole
+        host, host_sd = self.host_time + seconds, self.host_log_sd * self.host_time / (self.host_time + seconds)
+        low, middle, high = interval(whole, math.hypot(shared, own), host, host_sd)
+        return replace(
+            self, seconds=middle, low=low, high=high, device_time=whole, log_sd_shared=shared, log_sd_own=own,
+            host_time=host, host_log_sd=host_sd,
+        )  # fmt: skip
+
 
 def forecast_step(
     work: Work,
@@ -233,7 +255,8 @@ def forecast_step(
     parts = seconds_by_class(work, peaks, fitted["factors"])
     seconds = sum(parts.values())
     family = family_of(work, mode)
-    residuals = residual(fitted, family, peaks.chip, peaks.chip_class)
+    alone = {"widths": fitted["alone"]} if devices == 1 and "alone" in fitted else {}  # of one device (fit/tpu.py)
+    residuals = residual(fitted | alone, family, peaks.chip, peaks.chip_class)
     middle = seconds * math.exp(residuals.offset)
 
     def share(chosen: Callable[[str], bool]) -> float:

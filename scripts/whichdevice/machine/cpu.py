@@ -24,7 +24,7 @@ from whichdevice.machine.devices import DeviceFacts
 ROOT = Path("/")
 THROTTLED_UNITS = {"throttled_usec": 1e-6, "throttled_time": 1e-9}  # control groups of version 2 and 1, in seconds
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes, of the system's `ru_maxrss`
-FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 MIN_BYTES = 2**16  # nothing of a run fits in less
 CPUINFO = Path("/proc/cpuinfo")
 PROCESSORS = Path("/sys/devices/system/cpu")
@@ -211,7 +211,7 @@ def is_full(reason: str | None, *folders: Path) -> bool:
 
     A process that could not even write why it failed gives no such reason.
     """
-    return any(words in (reason or "") for words in FULL) or any(
+    return any(words in (reason or "") for words in DISK_FULL) or any(
         shutil.disk_usage(folder).free < MIN_BYTES for folder in folders if folder.is_dir()
     )
 

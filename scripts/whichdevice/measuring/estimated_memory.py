@@ -9,7 +9,7 @@ from whichdevice.models.costs import Costs
 from whichdevice.records.schema import Request
 
 FRAMEWORK_BYTES = 900e6  # a started TensorFlow with Keras
-SLACK = 1.1  # allocator and scratch buffers
+ALLOCATOR_SLACK = 1.1  # allocator and scratch buffers
 
 
 def activation_bytes(precision: str) -> int:
@@ -32,10 +32,10 @@ def operation_memory(bytes_per_step: float, request: Request, copies: float = 3.
 def inference_memory(costs: Costs, request: Request, data_bytes: float) -> float:
     """Host bytes of a forward pass: framework, data and the batches drawn from them, weights, every layer's output."""
     if request.kind != "cpu":
-        return FRAMEWORK_BYTES + SLACK * 2 * data_bytes
+        return FRAMEWORK_BYTES + ALLOCATOR_SLACK * 2 * data_bytes
     weights = costs.parameters * weight_bytes(request.precision)
     activations = costs.activations * request.batch_size * activation_bytes(request.precision)
-    return FRAMEWORK_BYTES + SLACK * (2 * data_bytes + request.replicas * weights + activations)
+    return FRAMEWORK_BYTES + ALLOCATOR_SLACK * (2 * data_bytes + request.replicas * weights + activations)
 
 
 def estimated_memory(costs: Costs, request: Request, data_bytes: float, activation_copies: float) -> float:
@@ -45,7 +45,7 @@ def estimated_memory(costs: Costs, request: Request, data_bytes: float, activati
     backend's. An estimate, meant to be one to two times what a run really takes.
     """
     if request.kind != "cpu":
-        return FRAMEWORK_BYTES + SLACK * 2 * data_bytes
+        return FRAMEWORK_BYTES + ALLOCATOR_SLACK * 2 * data_bytes
     weights = costs.parameters * 4 * weight_bytes(request.precision)
     activations = costs.activations * request.batch_size * activation_bytes(request.precision) * activation_copies
-    return FRAMEWORK_BYTES + SLACK * (data_bytes + request.replicas * (data_bytes + weights) + activations)
+    return FRAMEWORK_BYTES + ALLOCATOR_SLACK * (data_bytes + request.replicas * (data_bytes + weights) + activations)

@@ -12,7 +12,7 @@ import numpy as np
 
 from whichdevice.backends.base import Generator
 from whichdevice.errors import StudyError
-from whichdevice.measuring.estimated_memory import SLACK, weight_bytes
+from whichdevice.measuring.estimated_memory import ALLOCATOR_SLACK, weight_bytes
 from whichdevice.measuring.events import Emitter
 from whichdevice.measuring.inference_run import inference_facts, input_batches
 from whichdevice.measuring.job import Job, timed_call
@@ -53,7 +53,7 @@ def generation_facts(forward: WorkloadFacts, generator: Generator, request: Requ
             "bytes_per_step": float(
                 forward.parameters * weight_bytes(request.precision) * request.replicas + generator.cache_bytes
             ),
-            "estimated_memory": forward.estimated_memory + SLACK * 2 * on_host,
+            "estimated_memory": forward.estimated_memory + ALLOCATOR_SLACK * 2 * on_host,
         }
     )
 

@@ -291,15 +291,11 @@ def run_line(title: str, record: Record) -> str:
 
 
 def _details(values: Mapping[str, Any]) -> list[str]:
-    details = []
-    if values.get("epoch") is not None:
-        details.append(f"epoch {values['epoch']}/{values['epochs']}")
-    if values.get("step_time") is not None:
-        details.append(f"{time_text(values['step_time'])}/step")
-    if values.get("loss") is not None:
-        details.append(f"loss {quality(values['loss'])}")
-    if values.get("metric") is not None:
-        details.append(f"metric {quality(values['metric'])}")
-    if values.get("seconds_left") is not None:
-        details.append(f"{duration(values['seconds_left'])} left")
-    return details
+    words: dict[str, Callable[[Any], str]] = {
+        "epoch": lambda epoch: f"epoch {epoch}/{values['epochs']}",
+        "step_time": lambda seconds: f"{time_text(seconds)}/step",
+        "loss": lambda loss: f"loss {quality(loss)}",
+        "metric": lambda metric: f"metric {quality(metric)}",
+        "seconds_left": lambda seconds: f"{duration(seconds)} left",
+    }
+    return [worded(values[name]) for name, worded in words.items() if values.get(name) is not None]

@@ -25,6 +25,7 @@ from typing import Literal
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
+from whichdevice.models.diffusion import diffusion_name
 from whichdevice.plugins import defined_name, top_level
 
 Kind = Literal["built-in", "file", "function", "saved", "library", "hub"]
@@ -115,8 +116,13 @@ def full_name(text: str) -> str:
         return f"hf:{page[1]}"
     if HUB_NAME.fullmatch(text) and not text.endswith(SUFFIXES) and not Path(text).parent.exists():
         return f"hf:{text}"
-    is_hub = "/" not in text and ":" not in text and text not in built_in_names() and hub_model(text)
+    is_hub = "/" not in text and ":" not in text and text not in built_in_names() and known_on_hub(text)
     return f"hf:{text}" if is_hub else text
+
+
+def known_on_hub(name: str) -> str | None:
+    """Return the name of a model whose sizes are known here."""
+    return hub_model(name) or diffusion_name(name)
 
 
 def hub_model(name: str) -> str | None:

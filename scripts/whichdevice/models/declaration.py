@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.code_hash import parsed
-from whichdevice.models.framework import BACKENDS, KERAS, NAMES, framework_of
+from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, framework_of
 from whichdevice.models.shapes import Array, Tree
 
 GENERATING = ("empty_cache", "call_with_cache")  # of a Keras file whose model generates tokens
@@ -62,7 +62,7 @@ TUNING = (  # how a PyTorch model is trained: models/tuning.py
     "METHOD", "LORA_RANK", "LORA_LAYERS", "LORA_DROPOUT", "GRADIENT_CHECKPOINTING", "GRADIENT_ACCUMULATION",
     "PRECISION",
 )  # fmt: skip
-CONSTANTS = {constant.name.upper(): constant.name for constant in fields(Declaration)[:16]}
+FILE_CONSTANTS = {constant.name.upper(): constant.name for constant in fields(Declaration)[:16]}
 TYPES: dict[str, tuple[type, ...]] = {
     "optimizer": (str,),
     "higher_is_better": (bool,),
@@ -106,9 +106,9 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
     faults: list[str] = []
     given: dict[str, Any] = {}
     for name, value, line in constants(tree):
-        if name in CONSTANTS and value is not None:
+        if name in FILE_CONSTANTS and value is not None:
             try:
-                given[CONSTANTS[name]] = _checked(CONSTANTS[name], value)
+                given[FILE_CONSTANTS[name]] = _checked(FILE_CONSTANTS[name], value)
             except FaultError as error:
                 faults.append(f"{name} {error} (line {line})")
     tuning = {name.lower(): value for name, value, _ in constants(tree) if name in TUNING}
@@ -117,7 +117,7 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
     if "model" not in functions:
         near = get_close_matches(function, [name for node in tree.body for name in _defined(node)], 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        faults.insert(0, f"it defines no function {function}(options) that returns {NAMES[framework]}{hint}")
+        faults.insert(0, f"it defines no function {function}(options) that returns {FRAMEWORKS[framework]}{hint}")
     return Declaration(
         functions=functions,
         by_compile=any(_called_name(node) in ("compile", "load_model") for node in ast.walk(tree))
@@ -236,7 +236,8 @@ def _hints(names: list[str]) -> tuple[str, ...]:
     """Constants that look like misspelt ones."""
     hints = []
     for name in names:
-        near = get_close_matches(name, [*CONSTANTS, *TUNING], 1, 0.8) if name not in (*CONSTANTS, *TUNING) else []
+        known = [*FILE_CONSTANTS, *TUNING]
+        near = get_close_matches(name, known, 1, 0.8) if name not in known else []
         if near and near[0] not in names:
             hints.append(f"{name} is not used; did you mean {near[0]}?")
     return tuple(hints)

@@ -9,6 +9,7 @@ counted by the file sizes there, two or four bytes a weight. Nothing is download
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -41,9 +42,9 @@ class Part:
 class Diffusion:
     """A model that makes images of words.
 
-    `size` is the side of a square image that it was made for, `scale` the pixels of a side of a latent, `channels`
-    those of a latent. Every token of `tokens` reaches the denoiser, as vectors of `width`. A transformer sees `patch`
-    by `patch` latents as one token of an image.
+    `size` is the side of a square image that it was made for, `scale` the pixels of a side of a latent, `channels` its
+    values. Every token of `tokens` reaches the denoiser, as a vector of `width`. A transformer sees `patch` by `patch`
+    latents as one token of an image.
     """
 
     name: str
@@ -68,6 +69,20 @@ class Diffusion:
     def frozen(self) -> int:
         """Weights that training leaves as they are: of the text encoders and the autoencoder."""
         return sum(part.parameters for part in (*self.encoders, self.autoencoder))
+
+    @property
+    def blocks(self) -> int | None:
+        """How many equal blocks the denoiser has, SDXL at its lowest resolution; None: they are not equal."""
+        depths = self.denoiser.fields.get("transformer_layers_per_block")
+        return depths[-1] if depths else self.denoiser.fields.get("num_layers")
+
+    def with_blocks(self, count: int) -> dict[str, Any]:
+        """Return the denoiser's fields with so many equal blocks; a FLUX has twice as many of a second kind."""
+        fields, times = self.denoiser.fields, count / (self.blocks or 1)
+        if depths := fields.get("transformer_layers_per_block"):
+            return {"transformer_layers_per_block": (*depths[:-1], count)}
+        names = ("num_layers", "num_single_layers")
+        return {name: round(fields[name] * times) for name in names if name in fields}
 
     def latents(self, size: int | None = None) -> int:
         """Return the side of the latents of an image of this side in pixels."""
@@ -217,3 +232,14 @@ DIFFUSION: Mapping[str, Diffusion] = MappingProxyType(
         )
     }
 )
+
+
+@cache
+def _names() -> Mapping[str, str]:
+    """Names by themselves and without the organisation, in small letters."""
+    return {key: name for name in DIFFUSION for key in (name.casefold(), name.casefold().rpartition("/")[2])}
+
+
+def diffusion_name(text: str) -> str | None:
+    """Return the model's name in DIFFUSION; None where it is none of these."""
+    return _names().get(text.casefold())

@@ -20,7 +20,7 @@ TORCH: Final = "torch"
 JAX: Final = "jax"
 REQUIREMENT = re.compile(r"[\w-]+")
 BACKENDS = {KERAS: ("tensorflow", "jax", "torch"), TORCH: ("torch",), JAX: ("jax",)}
-NAMES = {KERAS: "a Keras model", TORCH: "a PyTorch model", JAX: "a JAX function"}
+FRAMEWORKS = {KERAS: "a Keras model", TORCH: "a PyTorch model", JAX: "a JAX function"}
 FRAMEWORK_PACKAGES = {
     KERAS: {"keras", "keras_hub", "keras_cv"},
     TORCH: {

@@ -4,8 +4,9 @@
     hf:path/to/folder              which has a config.json
     hf:ORG/NAME                    of the hub, by its config.json: where huggingface_hub is installed
 
-A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one. Options: `length` (words of
-a sequence) and those of models/tuning.py. A mixture of experts is routed evenly, as on random words.
+A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one, or each what the option
+`objective` names (models/objectives/). Options: `length` (words of a sequence), those of the objective and those of
+models/tuning.py. A mixture of experts is routed evenly, as on random words.
 """
 
 import csv
@@ -26,6 +27,7 @@ from whichdevice.models.address import HUB_TABLE, Address, config_file, hub_mode
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
 from whichdevice.models.model_file import Adapter
+from whichdevice.models.objectives import DEFAULT, Objective, Rollout, find_objective
 from whichdevice.models.shapes import Array, Tree
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.workloads.base import Options
@@ -42,15 +44,18 @@ TUNING = (
     "gradient_checkpointing", "gradient_accumulation", "optimizer",
 )  # fmt: skip
 CLASSIFIERS = (
-    "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert",
+    "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert", "mpnet",
 )  # fmt: skip
 LAYERS = (
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers",
 )  # fmt: skip
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
-UNEQUAL = (
-    "first_k_dense_replace", "mlp_only_layers", "moe_layer_freq", "decoder_sparse_step", "hybrid_override_pattern",
-)  # fmt: skip
+# Fields by which layers are not equal, but for these values; a dense first layer is the same in a model of few.
+UNEQUAL = {
+    "first_k_dense_replace": (0, 1), "mlp_only_layers": ([],), "moe_layer_freq": (1,), "decoder_sparse_step": (1,),
+    "hybrid_override_pattern": (),
+}  # fmt: skip
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class Configuration:
     def layers(self) -> int | None:
         """How many equal layers it has; None where they are not equal, or it does not say."""
         counts = {int(self.fields[name]) for name in LAYERS if self.fields.get(name)}
-        return counts.pop() if len(counts) == 1 and not any(self.fields.get(name) for name in UNEQUAL) else None
+        unequal = any(name in self.fields and self.fields[name] not in known for name, known in UNEQUAL.items())
+        return counts.pop() if len(counts) == 1 and not unequal else None
 
     def number(self, *names: str) -> int:
         """The first of these fields that it has, else 0."""
@@ -234,6 +240,23 @@ class HubModel(TorchFile):
         self.configuration: Configuration = adapter.load().configuration
         self.layers = self.configuration.layers
         self.declared = replace(self.declared, optimizer=self._stated().get("optimizer", self.declared.optimizer))
+        self.objective = self._objective()
+        if self.objective is not None:
+            self._shapes = inputs, targets = self.objective.shapes(self.configuration.vocabulary)
+            self.unit = self.objective.unit
+            self.declared = replace(self.declared, input=inputs, target=targets, unit=self.unit)
+
+    def _objective(self) -> Objective | None:
+        """What it is trained for, if not its own loss; raises StudyError where such a model has no such objective."""
+        name = self.options.get("objective", None) or DEFAULT
+        if (kind := find_objective(name)) is None:
+            return None
+        if self.configuration.task not in kind.tasks:
+            needed = " or ".join(
+                {"CausalLM": "a decoder", "SequenceClassification": "an encoder"}[task] for task in kind.tasks
+            )
+            raise StudyError(f"{self.address.text}: objective {name} needs {needed}")
+        return kind({option: self.options.get(option, None) for option in kind.options}, self.address.text)
 
     def _stated(self) -> dict[str, Any]:
         values = {name: self.options.get(name, None) for name in TUNING}
@@ -255,20 +278,34 @@ class HubModel(TorchFile):
         """The optimiser with a fused update, as trainers use it."""
         return self.tuning.optimizer_for(module)
 
+    @property
+    def only_on_gpu(self) -> str | None:
+        """Why nobody measures it here."""
+        return super().only_on_gpu or (self.objective.unmeasured if self.objective else None)
+
+    @property
+    def rollout(self) -> Rollout | None:
+        """What a server writes in each step, before the model is trained on it."""
+        return None if self.objective is None else self.objective.rollout(self.length or LENGTH)
+
     def cache_bytes(self) -> float | None:
         """Bytes of keys and values of all layers, of a decoder with equal ones."""
         known = self.configuration
         heads = known.number("num_key_value_heads", "num_attention_heads", "n_head", "n_heads")
         whole = known.number("num_attention_heads", "n_head", "n_heads")
         width = known.number("hidden_size", "n_embd", "d_model")
-        if known.task != "CausalLM" or known.layers is None or not (heads and whole and width):
+        equal = known.task == "CausalLM" and known.layers is not None and not known.number(*EXPERTS)
+        if not equal or not (heads and whole and width):
             return None
         return 2.0 * 2 * known.layers * heads * (known.number("head_dim") or width // whole)
 
     def made_module(self, *layers: int) -> Any:
         """The model, perhaps of fewer layers."""
         if not layers:
-            return super().made_module()
+            model = super().made_module()
+            if self.objective is None:
+                return model
+            return self.objective.module(model, self._built if self.tuning.method == "full" else None)
         given = {**self.options.given, "layers": layers[0]}
         return HubModel(self.adapter, replace(self.options, given=given)).made_module()
 
@@ -279,7 +316,7 @@ class HubModel(TorchFile):
 
     def check_options(self) -> None:
         """Raise StudyError on an option that no model of Hugging Face has."""
-        known = (*TUNING, "length", "layers")
+        known = (*TUNING, "length", "layers", "objective", *(self.objective.options if self.objective else ()))
         for name in self.options.given:
             if name not in known:
                 raise StudyError(f"{self.address.text}: no option {name}; there are {', '.join(known)}")

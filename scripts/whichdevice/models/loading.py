@@ -23,17 +23,24 @@ from whichdevice.code_hash import code_hash
 from whichdevice.errors import StudyError
 from whichdevice.models.address import ARGUMENTS, Address, read_address
 from whichdevice.models.declaration import Declaration, is_model_file, read_declaration
+from whichdevice.models.diffusion import diffusion_name
+from whichdevice.models.diffusion_training import DiffusionModel, diffusion_adapter
 from whichdevice.models.framework import JAX, TORCH
 from whichdevice.models.hugging_face import HubModel, hub_adapter
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.libraries import LibraryModel, library_adapter, saved_adapter
 from whichdevice.models.model_file import Adapter, ModelFile, error_line
+from whichdevice.models.objectives import DEFAULT, names
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import ScriptAdapter, script_adapter, trains
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.workloads.base import Options, Recipe, TrainingWorkload, Workload
 
 NATIVE: dict[str, type[ModelFile]] = {TORCH: TorchFile, JAX: JaxFile}  # kinds of model files without Keras
+HUB_CODE = [  # what makes a model of Hugging Face, with what is imported by name
+    "whichdevice.models.hugging_face", "whichdevice.models.diffusion_training",
+    *(f"whichdevice.models.objectives.{name}" for name in names() if name != DEFAULT),
+]  # fmt: skip
 _makers: "dict[Model, Maker]" = {}
 _imported: dict[str, Path] = {}  # root folders of modules that workloads imported, by the modules' first names
 
@@ -187,7 +194,7 @@ class Model:
         address = self.address
         if address.kind == "built-in":
             return code_hash(*entries, f"whichdevice.workloads.{address.text}")
-        makers = {"library": ["whichdevice.models.libraries"], "hub": ["whichdevice.models.hugging_face"]}
+        makers = {"library": ["whichdevice.models.libraries"], "hub": HUB_CODE}
         code = code_hash(*entries, *makers.get(address.kind, []), files=address.files())
         if address.kind == "file" and not address.arguments:
             return code
@@ -201,6 +208,8 @@ def _maker_of(address: Address) -> Maker:
     if address.kind == "library":
         return _from(LibraryModel, library_adapter(address))
     if address.kind == "hub":
+        if diffusion_name(address.function):
+            return _from(DiffusionModel, diffusion_adapter(address))
         return _from(HubModel, hub_adapter(address))
     if trains(address):
         adapter: Adapter = script_adapter(address)

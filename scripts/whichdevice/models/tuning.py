@@ -17,6 +17,7 @@ traces: nobody trains with them.
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -30,7 +31,10 @@ LAYERS = ("all", "attention")
 FORMATS = ("float32", "tf32", "bfloat16", "mixed_bfloat16", "mixed_float16")
 OPTIMIZERS = ("AdamW", "AdamW8bit", "SGD")
 QUERIES_AND_VALUES = re.compile(r"(^|\.)(q_proj|v_proj|q_lin|v_lin|query|value|query_proj|value_proj|q|v)$")
+OF_DIFFUSERS = re.compile(r"\.(to_q|to_k|to_v|to_out\.0)$")  # as diffusers' scripts choose
+
 ALL_OF_ATTENTION = re.compile(r"(^|\.)(qkv_proj|query_key_value|Wqkv|c_attn|in_proj)$")
+REPEATED = re.compile(r"\.\d+\.")  # in the name of a layer of one of many blocks: no head
 HEADS = ("lm_head", "embed_out", "output_layer", "score", "classifier", "proj_out")
 KEPT_OF_T5 = "wo"  # transformers does not quantise it: T5 asks for the number format of its weights
 BLOCK = 64  # weights of a 4-bit layer that share a scale; 256 scales of one byte share another of four
@@ -71,7 +75,7 @@ class Tuning:
     def applied(self, module: nn.Module, label: str) -> nn.Module:
         """The module with frozen parts, adapters and checkpointing; raises StudyError where it has no such layers."""
         if self.method != "full":
-            _adapt(module, self, label)
+            adapt(module, self, label)
         if self.gradient_checkpointing:
             enable = getattr(module, "gradient_checkpointing_enable", None)
             if enable is None:
@@ -90,14 +94,14 @@ class Tuning:
         return FusedAdam(trained, torch.uint8 if self.optimizer == "AdamW8bit" else None)
 
 
-def _adapt(module: nn.Module, tuning: Tuning, label: str) -> None:
+def adapt(module: nn.Module, tuning: Tuning, label: str) -> None:
     """Freeze the module, give its linear layers adapters, and hold their weights in 4 bits with `qlora`."""
     for parameter in module.parameters():
         parameter.requires_grad_(False)
     layers = list(linear_layers(module))
     wanted = {name for name, _ in layers}
     if tuning.lora_layers == "attention":
-        wanted = {name for name in wanted if QUERIES_AND_VALUES.search(name)}
+        wanted = {name for name in wanted if QUERIES_AND_VALUES.search(name) or OF_DIFFUSERS.search(name)}
         wanted = wanted or {name for name, _ in layers if ALL_OF_ATTENTION.search(name)}
     if not wanted:
         raise StudyError(f"{label}: no linear layers that LoRA could take")
@@ -115,7 +119,7 @@ def linear_layers(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Linear layers by name, without those that score words or classes."""
     for name, layer in module.named_modules():
         linear = isinstance(layer, nn.Linear) or type(layer).__name__ == "Conv1D"  # GPT-2's, of transformers
-        if linear and name.rpartition(".")[2] not in HEADS:
+        if linear and (name.rpartition(".")[2] not in HEADS or REPEATED.search(name)):
             yield name, layer
 
 
@@ -130,6 +134,7 @@ class Adapted(nn.Module):
 
     def __init__(self, base: nn.Module, inputs: int, outputs: int, tuning: Tuning, dtype: torch.dtype) -> None:
         super().__init__()
+        self.active = True
         self.base, self.dropout, rank = base, nn.Dropout(tuning.lora_dropout), tuning.lora_rank
         self.down = nn.Linear(inputs, rank, bias=False, dtype=dtype)
         self.up = nn.Linear(rank, outputs, bias=False, dtype=dtype)
@@ -141,7 +146,22 @@ class Adapted(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., inputs] to [..., outputs]."""
+        if not self.active:
+            return self.base(x)
         return torch.add(self.base(x), self.up(self.down(self.dropout(x))), alpha=2.0)
+
+
+@contextmanager
+def without_adapters(module: nn.Module) -> Iterator[None]:
+    """Let a module's frozen layers work alone."""
+    adapted = [layer for layer in module.modules() if isinstance(layer, Adapted)]
+    for layer in adapted:
+        layer.active = False
+    try:
+        yield
+    finally:
+        for layer in adapted:
+            layer.active = True
 
 
 class Linear4bit(nn.Module):

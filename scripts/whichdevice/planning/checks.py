@@ -15,7 +15,7 @@ from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.study import study_targets, usual_precision
 from whichdevice.models.address import ARGUMENTS, built_in_names, full_name, is_path
-from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
+from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, TORCH
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import leaves
 from whichdevice.study_cells import model_of, uneven_cells
@@ -58,7 +58,7 @@ def check_backends(study: Study) -> None:
 def wrong_backend(model: Model, backend: str) -> str:
     """Why a model does not run on a backend, and which one it takes."""
     framework = model.framework
-    return f"{model} is {NAMES[framework]}, which {backend} does not run; take {', '.join(BACKENDS[framework])}"
+    return f"{model} is {FRAMEWORKS[framework]}, which {backend} does not run; take {', '.join(BACKENDS[framework])}"
 
 
 def check_hardware(study: Study) -> None:
@@ -153,51 +153,30 @@ def check_axes(study: Study) -> None:
 
 def _meaningless(workload: Workload, model: Model) -> list[tuple[str, str]]:
     """Each axis that is set and not read, with the reason."""
-    has_model, predicts = model.has_model, workload.mode != "train"
-    loops = model.loops if has_model else workload.loop
-    what = f"{model} is a single operation and"
-    learns_not = f"mode {workload.mode} learns nothing"
-    return [
-        (axis, reason)
-        for axis, asked, reason in (
-            ("mode", predicts and not has_model, f"{what} {workload.mode}s nothing"),
-            (
-                "mode",
-                workload.mode == "generate" and has_model and not model.generates,
-                f"{model} is no model that generates tokens",
-            ),
-            ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
-            ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
-            (
-                "loop",
-                workload.mode == "generate" and workload.loop != [GENERATING_LOOPS.get(model.framework, "epoch")],
-                f"mode generate of {NAMES[model.framework]} has the loop "
-                f"{GENERATING_LOOPS.get(model.framework, 'epoch')} alone",
-            ),
-            (
-                "loop",
-                "loop" in workload.model_fields_set and not {*workload.loop} <= {*loops},
-                f"the model of {model} has its own train_step, which only `fit` runs",
-            ),
-            (
-                "sequence_length",
-                workload.sequence_length is not None and not _has_sequences(model),
-                f"{model} has no sequences",
-            ),
-            (
-                "options",
-                bool(workload.options) and not _may_read_options(model),
-                f"{model} reads none",
-            ),
-            ("fraction", predicts and workload.fraction != [1.0], f"mode {workload.mode} reads no training data"),
-            ("export", predicts and workload.export, learns_not),
-            ("target", predicts and workload.target is not None, learns_not),
-            ("epochs", predicts and workload.epochs is not None, learns_not),
-            ("steps_per_epoch", predicts and workload.steps_per_epoch is not None, learns_not),
-            ("validation", predicts and not workload.validation, learns_not),
-        )
-        if asked
-    ]
+    has_model, mode = model.has_model, workload.mode
+    generates, predicts = mode == "generate", mode != "train"
+    loops, set_keys = model.loops if has_model else workload.loop, workload.model_fields_set
+    only_loop = GENERATING_LOOPS.get(model.framework, "epoch")
+    what, learns_not = f"{model} is a single operation and", f"mode {mode} learns nothing"
+    of_mode = f"mode generate of {FRAMEWORKS[model.framework]} has the loop {only_loop} alone"
+    own_step = f"the model of {model} has its own train_step, which only `fit` runs"
+    reasons = (
+        ("mode", predicts and not has_model, f"{what} {mode}s nothing"),
+        ("mode", generates and has_model and not model.generates, f"{model} is no model that generates tokens"),
+        ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
+        ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
+        ("loop", generates and workload.loop != [only_loop], of_mode),
+        ("loop", "loop" in set_keys and not {*workload.loop} <= {*loops}, own_step),
+        ("sequence_length", workload.sequence_length and not _has_sequences(model), f"{model} has no sequences"),
+        ("options", workload.options and not _may_read_options(model), f"{model} reads none"),
+        ("fraction", predicts and workload.fraction != [1.0], f"mode {mode} reads no training data"),
+        ("export", predicts and workload.export, learns_not),
+        ("target", predicts and workload.target is not None, learns_not),
+        ("epochs", predicts and workload.epochs is not None, learns_not),
+        ("steps_per_epoch", predicts and workload.steps_per_epoch is not None, learns_not),
+        ("validation", predicts and not workload.validation, learns_not),
+    )
+    return [(axis, reason) for axis, asked, reason in reasons if asked]
 
 
 def _may_read_options(model: Model) -> bool:
@@ -230,7 +209,7 @@ def check_export(study: Study) -> None:
             raise StudyError(f"config: workloads.{name}.export: it learns nothing (epochs, train.repeats)")
         if model.framework != KERAS:
             raise StudyError(
-                f"config: workloads.{name}.export: {NAMES[model.framework]} cannot be exported; only Keras' are"
+                f"config: workloads.{name}.export: {FRAMEWORKS[model.framework]} cannot be exported; only Keras' are"
             )
 
 

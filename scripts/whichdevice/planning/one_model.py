@@ -222,14 +222,14 @@ class OneModel:
                         self.left.processes.finish()
                         if records[number].status == "failed":  # type: ignore[union-attr]
                             break
-        found = [record for record in records if record is not None]
-        if failed := next((f"{record.reason}" for record in found if record.status == "failed"), None):
+        recorded = [record for record in records if record is not None]
+        if failed := next((f"{record.reason}" for record in recorded if record.status == "failed"), None):
             if "ok" not in reasons:
                 raise StudyError(f"{self.model}: {failed}")
             self.unmeasured = without_time(here, failed)
             return []
         if not missing:
-            self.kept_from = max(record.ended for record in found).astimezone().strftime("%d %B %Y, %H:%M")
+            self.kept_from = max(record.ended for record in recorded).astimezone().strftime("%d %B %Y, %H:%M")
         return [path for path, record in zip(paths, records, strict=True) if record is not None]
 
     def _estimate(self, compiled: Sequence[Path]) -> Row | None:
@@ -358,8 +358,8 @@ def step_settings(question: Question, batch_at_least: int = 1) -> dict[str, Any]
 
     model = question.model
     script = model.found
-    each = 1 if script is None else script.batch_size
-    batches = {each * count for count in (1, *(question.gpus or ()))}
+    of_script = 1 if script is None else script.batch_size
+    batches = {of_script * count for count in (1, *(question.gpus or ()))}
     if script is not None and question.batch is not None and question.batch not in batches:
         raise StudyError(
             f"--batch: the batch is the script's, {script.batch_size}: change it there, or by its arguments"

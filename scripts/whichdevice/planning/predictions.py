@@ -1,6 +1,7 @@
 """A question about serving a model that predicts: how many requests a second each device answers in time, in batches.
 
-The steps are those of `--mode predict` at several batches: measured here, forecast elsewhere.
+The steps are those of `--mode predict` at several batches: measured here, forecast elsewhere. Where ONNX Runtime is
+installed, the exported model is timed on it here, too, and counts: `exported` has its steps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +13,15 @@ from whichdevice.answer.decide import Answer, draws
 from whichdevice.answer.rows import Row
 from whichdevice.answer.serving import Load, Price, Server, Serving, decide
 from whichdevice.forecast.serving.batches import capacity
+from whichdevice.trying.exported import ENGINE
 
 BATCHES = (1, 64)  # that are forecast and measured; a step of a batch between them is between theirs
 DRAWS = 400
 
 
-def serve_predictions(model: str, load: Load, answers: Sequence[Answer]) -> Serving:
+def serve_predictions(
+    model: str, load: Load, answers: Sequence[Answer], exported: Mapping[int, float] | None = None
+) -> Serving:
     """Return the decision from the answers for the same model at several batches."""
     by_device: dict[str, dict[int, Row]] = {}
     for answer in answers:
@@ -25,10 +29,10 @@ def serve_predictions(model: str, load: Load, answers: Sequence[Answer]) -> Serv
             row = option.row
             if row.price.kind not in ("free", "spot") and not row.port:  # which nobody serves with
                 by_device.setdefault(row.card, {})[answer.work.batch] = row
-    return decide(model, load, [_server(rows, load) for rows in by_device.values()], 0)
+    return decide(model, load, [_server(rows, load, exported or {}) for rows in by_device.values()], 0)
 
 
-def _server(rows: Mapping[int, Row], load: Load) -> Server:
+def _server(rows: Mapping[int, Row], load: Load, exported: Mapping[int, float]) -> Server:
     """One device, from its row at each batch."""
     largest = max(rows)
     row = rows[largest]
@@ -41,13 +45,16 @@ def _server(rows: Mapping[int, Row], load: Load) -> Server:
             lowest=row.price.lowest or row.usd_per_hour, providers=row.price.providers,
         )  # fmt: skip
     steps = {batch: one.step_time for batch, one in rows.items() if one.step_time and one.fits is not False}
+    if exported and steps and row.is_here:
+        steps = dict(exported)
+    engine = ENGINE if exported and row.is_here else row.software
     known = Server(
-        row.card, 1, row.kind, "", row.software, row.known, False, needed, row.memory_available or 0.0, price=price,
+        row.card, 1, row.kind, "", engine, row.known, False, needed, row.memory_available or 0.0, price=price,
         here=row.is_here,
     )  # fmt: skip
     if not steps:
         return known
-    last = rows[max(steps)]
+    last = max((one for one in rows.values() if one.step_time), key=lambda one: one.step_time or 0.0)
     slow = draws([last], DRAWS)[0] / (last.step_time or 1.0)
     most = capacity(steps, load.ttft, np.asarray(slow))
     return replace(

@@ -26,7 +26,7 @@ from whichdevice.records.store import read_record
 from whichdevice.study_cells import repeat_failed
 from whichdevice.terminal import LiveLine
 
-LONGEST = 300  # characters of what a scheduler says
+MAX_CHARACTERS = 300  # characters of what a scheduler says
 # How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.
 END = "For further error details see the cluster/cloud log"
 DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
@@ -234,6 +234,6 @@ def job_error_line(event: str, facts: dict[str, Any]) -> str:
         what, text, logs = f"jobs of group {facts['groupid']}", "failed", facts["aux_logs"]
     else:
         return ""
-    text = shorten(text.partition("sbatch call:")[0] or "failed", LONGEST, placeholder=" ...")
+    text = shorten(text.partition("sbatch call:")[0] or "failed", MAX_CHARACTERS, placeholder=" ...")
     log = f" (log: {os.path.relpath(logs[-1])})" if logs and logs[-1] and Path(logs[-1]).is_file() else ""
     return f"{what.removesuffix(' (update)')}: {text}{log}"

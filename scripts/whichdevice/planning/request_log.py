@@ -54,10 +54,11 @@ def read_requests(path: Path) -> RequestLog:
         with path.open(encoding="utf-8-sig", newline="") as file:
             for line, values in _lines(path, file):
                 where = f"--requests {path.name}, line {line}"
-                found = {name: _value(values, name, where) for name in NAMES}
-                requests.append((found["arrival"], int(found["prompt"]), int(found["answer"])))
+                entry = {name: _value(values, name, where) for name in NAMES}
+                requests.append((entry["arrival"], int(entry["prompt"]), int(entry["answer"])))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise StudyError(f"--requests {path}: cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise StudyError(f"--requests {path}: cannot be read: {reason}") from None
     if len(requests) < MIN_REQUESTS or len({arrival for arrival, _, _ in requests}) < MIN_REQUESTS:
         raise StudyError(f"--requests {path}: two requests at different times are needed")
     requests.sort()

@@ -25,6 +25,7 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import HERE, INSTALLED, VARIABLE
 from whichdevice.models.address import Address
+from whichdevice.models.diffusion import diffusion_name
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_in
 from whichdevice.models.stand_ins import LOGGING, WRAPPING
 
@@ -32,7 +33,7 @@ from whichdevice.models.stand_ins import LOGGING, WRAPPING
 FORECASTS = {KERAS: ("keras==3.15.*", "jax==0.10.*"), JAX: ("keras==3.15.*", "jax==0.10.*"), TORCH: ("torch",)}
 GPU = ("jax-cuda12-pjrt==0.10.*", "nvidia-cuda-nvcc-cu12==12.9.*")
 TPU = "jax[tpu]==0.10.*"
-OWN = ("numpy", "pandas", "scipy", "pydantic", "psutil", "yaml", "jinja2", "filelock")  # imports of every call
+ALWAYS = ("numpy", "pandas", "scipy", "pydantic", "psutil", "yaml", "jinja2", "filelock")  # imports of every call
 PIP_NAMES = {
     "PIL": "pillow",
     "cv2": "opencv-python",
@@ -60,8 +61,9 @@ def require(address: Address, kinds: Iterable[str] = ("gpu",), exact: bool = Fal
     for requirement in (*FORECASTS[framework], *compilers):
         if not _installed("libtpu" if requirement == TPU else requirement.partition("=")[0]) and _exists(requirement):
             missing.append(requirement)
-    if address.kind == "hub" and find_spec("transformers") is None:
-        missing.append("transformers")
+    if address.kind == "hub":
+        libraries = ["transformers", *(["diffusers"] if diffusion_name(address.function) else [])]
+        missing += [library for library in libraries if find_spec(library) is None]
     missing += [
         name for name in map(_pip_name, _missing_imports(address)) if not any(m.startswith(name) for m in missing)
     ]
@@ -184,11 +186,11 @@ def run_in(python: Path, arguments: Sequence[str]) -> int:
 
 
 def _looked_at(python: Path) -> tuple[tuple[int, ...], list[str]]:
-    """Version of an interpreter, and which of OWN it lacks; raises StudyError where it cannot run this package."""
+    """Version of an interpreter, and which of ALWAYS it lacks; raises StudyError where it cannot run this package."""
     code = "import json, sys, importlib.util as u; "
     code += "print(json.dumps([sys.version_info[:2], [n for n in sys.argv[1:] if u.find_spec(n) is None]]))"
     try:
-        done = subprocess.run([python, "-c", code, *OWN], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([python, "-c", code, *ALWAYS], capture_output=True, text=True, timeout=60, check=True)
         number, lacks = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise StudyError(f"--python {python}: this is no Python that runs: {type(error).__name__}") from error

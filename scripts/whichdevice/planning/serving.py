@@ -81,7 +81,7 @@ def machines(question: ServingQuestion) -> Machines:
     _check(question)
     here = [_this_machine()] if question.here else []
     native = question.weights or WEIGHT_FORMATS[question.model.native]
-    wanted = [(row, _format(question, row, native)) for row in [*_rows(question.devices), *here]]
+    wanted = [(row, _format(question, row, native)) for row in [*rows_named(question.devices), *here]]
     runs = tuple((row, kept) for row, kept in wanted if _runs(question, row, kept))
     return Machines(runs, tuple(row.device for row, kept in wanted if not _runs(question, row, kept)))
 
@@ -108,7 +108,7 @@ def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Ser
     found = answer()
     smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
     most = math.inf if found.pick is None or found.pick.usd_per_hour is None else CHEAPER * found.pick.usd_per_hour
-    rented = [row for row in _rows(question.devices) if row.kind != "unified"]
+    rented = [row for row in rows_named(question.devices) if row.kind != "unified"]
     others = [
         _forecast(question, [(row, kept) for row in rented if _runs(question, row, kept)], most)
         for kept in smaller
@@ -147,8 +147,8 @@ def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bo
     return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
 
 
-def _rows(names: Sequence[str] | None) -> list[HardwareRow]:
-    """Rows of the sheet for names and groups; those that serve alone are known here, too."""
+def rows_named(names: Sequence[str] | None) -> list[HardwareRow]:
+    """Return rows of the sheet for names and groups; those that serve alone are known here, too."""
     sheet = hardware_rows()
     if names is None:
         return [sheet[name] for name in (*DEVICES, *COMPUTERS) if name in sheet]
@@ -223,19 +223,25 @@ def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
 
 
 def _price(question: ServingQuestion, row: HardwareRow, count: int) -> Price | None:
-    """The user's own price, else the market's; of a computer a share of its price and its electricity."""
-    if row.device in question.prices:
-        usd = question.prices[row.device] * count
+    return price_of(row, count, question.prices, question.providers, question.here_usd)
+
+
+def price_of(
+    row: HardwareRow, count: int, prices: Mapping[str, float], providers: Sequence[str], here_usd: float | None = None
+) -> Price | None:
+    """Return the user's own price, else the market's; of a computer a share of its price and its electricity."""
+    if row.device in prices:
+        usd = prices[row.device] * count
         return Price(usd, usd, usd, "your price")
     if row.device == HERE:
-        usd = HERE_WATTS / 1000 * USD_PER_KWH if question.here_usd is None else question.here_usd
-        return Price(usd, usd, usd, "electricity" if question.here_usd is None else "your price")
+        usd = HERE_WATTS / 1000 * USD_PER_KWH if here_usd is None else here_usd
+        return Price(usd, usd, usd, "electricity" if here_usd is None else "your price")
     if row.kind == "unified":
         if row.card is None:
             return None
         usd = row.card.usd / YEARS_HOURS + (row.power_w or HERE_WATTS) / 1000 * USD_PER_KWH
         return Price(usd, usd, usd, row.card.source, row.card.usd)
-    market = row.market(providers=question.providers)
+    market = row.market(providers=providers)
     if market is None:
         return None
     return Price(

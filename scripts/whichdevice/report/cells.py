@@ -111,16 +111,16 @@ def without_ratio(study: StudyResults, reference: str | None) -> dict[Key, str]:
     done = {cell_key(rows.iloc[0]): set(zip(rows["model"], rows["repeat"], strict=True)) for _, rows in good}
     cells = {cell_key(row): row for _, row in study.summary.iterrows()}
     rehearsals = {cell_key(row) for _, row in study.measured[is_rehearsal(study.measured)].iterrows()}
-    found = {}
+    why = {}
     for key in (cell_key(row) for _, row in study.measured.iterrows()):
         if key in rehearsals:
-            found[key] = "a rehearsal on virtual replicas, which shows no speed"
+            why[key] = "a rehearsal on virtual replicas, which shows no speed"
         elif reference is None:
-            found[key] = "no other device measured"
+            why[key] = "no other device measured"
         else:
             there = (reference, *key[1:])
-            found[key] = _words(reference, key == there, cells.get(there), done.get(key, set()), done.get(there, set()))
-    return found
+            why[key] = _words(reference, key == there, cells.get(there), done.get(key, set()), done.get(there, set()))
+    return why
 
 
 def _words(reference: str, own: bool, there: pd.Series | None, here: Done, done: Done) -> str:
@@ -145,13 +145,13 @@ class Card(NamedTuple):
 def machine_cards(runs: pd.DataFrame) -> dict[CardKey, Card]:
     """The cards by key, in the order of their first runs."""
     ran = runs[(runs["status"] != "not_measured") & runs["started"].notna()]
-    found: dict[CardKey, Card] = {}
+    cards: dict[CardKey, Card] = {}
     for _, rows in ran.groupby(CARD_KEY, sort=False, dropna=False):
         first = rows.iloc[0]
         lines = [(title, text) for name, title in CARD_TITLES.items() if (text := _written(name, rows[name].dropna()))]
         lines.append(("Runs", f"{len(rows)}, {rows['started'].min()} to {rows['started'].max()} UTC"))
-        found[machine_key(first)] = Card(len(found) + 1, lines)
-    return found
+        cards[machine_key(first)] = Card(len(cards) + 1, lines)
+    return cards
 
 
 def machine_key(row: pd.Series) -> CardKey:
@@ -178,11 +178,11 @@ class Links:
 
 def reproductions(study: StudyResults, page: Path, cards: dict[tuple[Any, ...], int]) -> dict[tuple[Any, ...], Any]:
     """Return what the card of each cell of table `runs` says; `cards` numbers the machines below."""
-    links, found = Links(page), {}
+    links, cards_of_cells = Links(page), {}
     for _, runs in study.runs.groupby(CELL, dropna=False, sort=False):
         first = runs.iloc[0]
-        found[cell_key(first)] = _card(study, runs, first, links, cards)
-    return found
+        cards_of_cells[cell_key(first)] = _card(study, runs, first, links, cards)
+    return cards_of_cells
 
 
 def _card(
@@ -235,7 +235,7 @@ def _by_cell(table: pd.DataFrame) -> dict[Key, pd.Series]:
 
 
 def _row(row: pd.Series, roof: Any, ratio: Any, unrelated: str | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         **{name: row[name] for name in ("workload", "device", "backend", "precision", "loop", "kind")},
         "batch_size": Number(float(row["batch_size"]), f"{row['batch_size']}"),
         "fraction": Number(float(row["fraction"]), percent(row["fraction"])),
@@ -245,7 +245,7 @@ def _row(row: pd.Series, roof: Any, ratio: Any, unrelated: str | None) -> dict[s
         "remarks": row["remarks"] if pd.notna(row["remarks"]) else None,
         "key": cell_key(row),
     }
-    return found | _measured(row, roof) | _relative(ratio, unrelated) if (row["n_timed"] or 0) > 0 else found
+    return values | _measured(row, roof) | _relative(ratio, unrelated) if (row["n_timed"] or 0) > 0 else values
 
 
 def _status(row: pd.Series) -> str:

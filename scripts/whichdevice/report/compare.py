@@ -117,13 +117,13 @@ def compared_with(study: StudyResults, page: Path) -> dict[str, Any] | None:
 
 def _cell_words(compared: pd.DataFrame) -> dict[tuple[Any, ...], str]:
     """Return the comparison of each cell that both studies measured, in words."""
-    found = {}
+    sentences = {}
     for _, row in compared[compared["ratio"].notna()].iterrows():
         key = cell_key(row)
         bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
         runs = f"n = {row['n']} and {row['n_there']}"
-        found[key] = f"this study / the other = {number(row['ratio'])} {bounds}, {runs}: {verdict_words(row)}"
-    return found
+        sentences[key] = f"this study / the other = {number(row['ratio'])} {bounds}, {runs}: {verdict_words(row)}"
+    return sentences
 
 
 def compare(config_path: Path, tables_folder: Path, against: str, records: Iterable[Path], out_html: Path) -> list[str]:
@@ -143,11 +143,11 @@ def compare(config_path: Path, tables_folder: Path, against: str, records: Itera
     shared = controls(study.runs, there)
     write_table(compared, tables_folder / "compare.csv")
     write_comparison(study.study.study, against, compared, shared, differing, faults, out_html)
-    more = len(differing) - MOST_DIFFERENCES
+    left_out = len(differing) - MOST_DIFFERENCES
     return [
         f"{study.study.study} against {against}: {summary_line(compared)}",
         *(f"  control: {line}" for line in control_lines(shared)),
         *(f"  {line}" for line in differing[:MOST_DIFFERENCES]),
-        *([f"  and {more} more differences"] if more > 0 else []),
+        *([f"  and {left_out} more differences"] if left_out > 0 else []),
         *(f"  left out: {fault}" for fault in faults),
     ]

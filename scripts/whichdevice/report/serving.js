@@ -150,6 +150,13 @@ const serving = (() => {
       answer: number(answer), ttft: timeWords(ttft), tpot: timeWords(tpot),
     });
   }
+  // The decision for somebody else's interface, where it costs less than the pick at the load.
+  function apiWords(data, { api, pick, load }) {
+    const own = pick.usd_per_hour, words = data.sentences;
+    if (!api || api.usd_per_hour === null || own === null || api.usd_per_hour >= own) return "";
+    const from_load = api.cheaper_from === null ? "" : say(words.api_pays, { rps: two(api.cheaper_from) });
+    return say(words.api, { usd: usdOf(api.usd_per_hour), rps: number(load.rps), own: usdOf(own), from_load });
+  }
   function decision(data, { pick, load }) {
     const words = data.sentences, { server, servers } = pick, { price, device, count } = server;
     const sentence = server.here ? "here" : !price ? "unpriced" : price.bought_usd !== null ? "buy" : "rent";
@@ -157,7 +164,7 @@ const serving = (() => {
       price: `"${device}=USD"`, name: pick.name === device ? `${server.article} ${device}` : pick.name,
       servers: servers > 1 ? say(words.servers, { count: servers, each: count > 1 ? count : "one" }) : "",
       usd: usdOf(pick.usd_per_hour), million: usdOf(pick.usd_million), unit: "token", rate: two(server.one_user[1]),
-      at: load.rps === null ? words.at_full : say(words.at, { rps: number(load.rps) }), sure: sureWords(data, pick), targets: targets(data, load),
+      at: load.rps === null ? words.at_full : say(number(load.rps) === "1" ? words.at_one : words.at, { rps: number(load.rps) }), sure: sureWords(data, pick), targets: targets(data, load),
     });
   }
   function nothing(data, { nearest, options, load }) {
@@ -185,7 +192,8 @@ const serving = (() => {
     const words = data.sentences, { pick, rival, take_over, api, load } = answer, { model, longest } = data;
     if (isTooLong(data, load)) return [say(words.too_long, { model, longest: number(longest), tokens: number(load.prompt + load.answer) })];
     if (!pick) return [nothing(data, answer)];
-    const { server } = pick, { price } = server, shown = [decision(data, answer)];
+    const { server } = pick, { price } = server, ofApi = apiWords(data, answer);
+    const shown = [...(ofApi ? [ofApi] : []), decision(data, answer)];
     if (pick.safe)
       shown.push(say(words.one, { it: pick.servers === 1 ? words.it : words.each, rps: two(pick.safe), rate: two(server.one_user[1]) }));
     if (price && price.providers > 1)
@@ -194,7 +202,7 @@ const serving = (() => {
       }));
     if (rival) shown.push(say(words.rival, { name: rival.name, usd: usdOf(rival.usd_per_hour), sure: sureWords(data, rival) }));
     if (take_over) shown.push(say(words.take_over, { rps: two(take_over[0]), name: take_over[1].name, usd: usdOf(take_over[1].usd_per_hour) }));
-    if (api) {
+    if (api && !ofApi) {
       const now = api.usd_per_hour !== null && load.rps ? say(words.api_now, { usd: usdOf(api.usd_per_hour) }) : "";
       shown.push(capital(now + (api.cheaper_from === null ? words.api_never : say(words.api_from, { rps: two(api.cheaper_from) }))));
     }
@@ -229,7 +237,8 @@ const serving = (() => {
     for (const [reason, some] of Object.entries(reasons)) if (some.length) shown.push(say(words[reason], { names: names(some) }));
     if (data.without.length) shown.push(say(words.without, { weights: data.weights, names: names(data.without) }));
     const engines = joined(rows.map(({ server }) => data.engines[server.engine]), words, 99);
-    shown.push(words.columns, say(words.source, { engines: engines ?? data.engine }));
+    const when = answer.load.rps === null ? words.when_full : words.when;
+    shown.push(say(words.columns, { when }), say(words.source, { engines: engines ?? data.engine }));
     const untested = rows.filter(({ server }) => !server.tested && !server.here).map(({ server }) => server.device);
     if (untested.length) shown.push(say(words.untested, { names: names(untested) }));
     return rows.some(({ server }) => server.here) ? [...shown, words.here_rate] : shown;

@@ -134,8 +134,8 @@ def _mixed(study: StudyResults) -> Iterator[Fact]:
     mixed = kinds[(kinds > 1).any(axis=1)]
     if len(mixed):
         what = ", ".join(text for column, text in CONDITIONS.items() if (mixed[column] > 1).any())
-        own = study.study.devices.keys() - study.other_machines
-        here = own.issuperset(mixed.index.get_level_values("device"))
+        on_this_machine = study.study.devices.keys() - study.other_machines
+        here = on_this_machine.issuperset(mixed.index.get_level_values("device"))
         again = workflow_command(study.study, again=True) if here else None
         yield Fact(f"{len(mixed)} of {len(kinds)} cells mix repeats measured with other {what}.", again, True)
 
@@ -152,9 +152,9 @@ def _measured(study: StudyResults) -> Iterator[Fact]:
         yield Fact(f"Measured on {device} ({names}): {len(good)} runs of {len(cells)} cells in {workloads} workloads.")
     values = measured_values(study.runs)
     counts = sorted({int(n) for n in study.measured["n_timed"]})
-    many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    processes = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     setting = setting_text(values["machine"].nunique(), values["session"].nunique())
-    yield Fact(f"Measured in {setting}; n = {many} processes behind each number.")
+    yield Fact(f"Measured in {setting}; n = {processes} processes behind each number.")
     for column, text in COUNTED.items():
         if count := int(study.measured[column].fillna(0).sum()):
             yield Fact(f"{count} of these runs {text}; they are counted.", None, column == "n_disturbed")
@@ -176,7 +176,7 @@ COUNTED = {
 
 def compared(study: StudyResults) -> list[list[str]]:
     """Measured devices, then backends and loops, by the decision rule: work, what, against what, by batch size."""
-    found = []
+    rows_found = []
     for _, rows in study.fastest.groupby([*WORK, "model"], dropna=False, sort=False):
         if rows["device"].nunique() < 2:
             continue
@@ -187,7 +187,7 @@ def compared(study: StudyResults) -> list[list[str]]:
                 against = "no repeat of the same work in common"
             else:
                 against = _ratio_words(row, f"times the time of {best['device']}")
-            found.append([_work(best), str(row["device"]), against, sizes])
+            rows_found.append([_work(best), str(row["device"]), against, sizes])
     for axis in ("backend", "loop"):
         rows = study.speedups[study.speedups["comparison"] == axis]
         rows = rows.sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
@@ -195,8 +195,8 @@ def compared(study: StudyResults) -> list[list[str]]:
         for _, row in rows.drop_duplicates(one).sort_index().iterrows():
             where = f"{row['device']}{f', {row.backend}' if axis == 'loop' else ''}, batch {row['batch_size']}"
             against = _ratio_words(row, f"times as fast as {row['baseline']}")
-            found.append([_work(row), str(row["compared"]), f"{against} ({where})", ""])
-    return found
+            rows_found.append([_work(row), str(row["compared"]), f"{against} ({where})", ""])
+    return rows_found
 
 
 def _work(row: pd.Series) -> str:
@@ -215,8 +215,8 @@ def by_batch_size(crossover: pd.DataFrame, work: pd.Series, other: str) -> Itera
     both = {str(work["device"]), other}
     rows = crossover[alike(crossover, work, [*WORK, "model", "fraction"])]
     rows = rows[[{first, second} == both for first, second in zip(rows["first"], rows["second"], strict=True)]]
-    own = rows[rows["comparison"] == OWN_BEST]
-    for _, row in (own if len(own) else rows).iterrows():
+    of_best = rows[rows["comparison"] == OWN_BEST]
+    for _, row in (of_best if len(of_best) else rows).iterrows():
         yield size_words(row)
 
 

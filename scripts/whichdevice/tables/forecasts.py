@@ -20,13 +20,13 @@ from whichdevice.tables import makes
 from whichdevice.tables.base import Column, Kind, Sources, read_table, table
 from whichdevice.tables.hardware import Sheet, device_rows
 
-KINDS: Mapping[Any, Kind] = {str: "text", int: "int", float: "float", bool: "flag", tuple: "text"}
+COLUMN_KINDS: Mapping[Any, Kind] = {str: "text", int: "int", float: "float", bool: "flag", tuple: "text"}
 
 
 def _kind(annotation: Any) -> Kind:
     """The kind of column that holds a field of this type; a tuple is JSON."""
     plain = get_args(annotation)[0] if isinstance(annotation, UnionType) else get_origin(annotation) or annotation
-    return KINDS[plain]
+    return COLUMN_KINDS[plain]
 
 
 COLUMNS: dict[str, Column] = {
@@ -34,7 +34,7 @@ COLUMNS: dict[str, Column] = {
 }
 LISTS = [field.name for field in fields(Forecast) if get_origin(field.type) is tuple]
 Timed = Sequence[tuple[Error, float]]
-SAME = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
+IN_COMMON = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
 
 
 @makes("one row per program that was compiled for a device. Nobody ran them; times are forecasts", COLUMNS)
@@ -67,17 +67,19 @@ def write_forecasts(forecasts: Iterable[Forecast]) -> pd.DataFrame:
 
 def timed_steps(path: Path) -> dict[str, tuple[list[TimedStep], dict[str, str]]]:
     """Return by device the steps of a table that were timed on it, each with its work, and versions of the software."""
-    found: dict[str, tuple[list[TimedStep], dict[str, str]]] = {}
-    for its in read_forecasts(read_table(path, COLUMNS)):
-        if not its.own_step_time or not its.record or its.devices != 1 or not Path(its.record).is_file():
+    timed: dict[str, tuple[list[TimedStep], dict[str, str]]] = {}
+    for forecast in read_forecasts(read_table(path, COLUMNS)):
+        if not forecast.own_step_time or forecast.devices != 1:
             continue
-        record = read_compiled(Path(its.record))
+        if not forecast.record or not Path(forecast.record).is_file():
+            continue
+        record = read_compiled(Path(forecast.record))
         if record.work is None or record.program_device is not None:
             continue
-        steps, _ = found.setdefault(its.device, ([], dict(record.versions)))
-        known = {name: getattr(its, name) for name in ("mode", "precision")}
-        steps.append(TimedStep(**known, batch=its.batch_size, seconds=its.own_step_time, work=record.work))
-    return found
+        steps, _ = timed.setdefault(forecast.device, ([], dict(record.versions)))
+        known = {name: getattr(forecast, name) for name in ("mode", "precision")}
+        steps.append(TimedStep(**known, batch=forecast.batch_size, seconds=forecast.own_step_time, work=record.work))
+    return timed
 
 
 def _as_row(forecast: Forecast) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def _compared(forecast: Forecast, summary: pd.DataFrame, devices: dict[str, str 
     if forecast.mode == "prefill":
         summary = summary.assign(step_time=summary["prefill_time"])
     cells = summary[summary["step_time"].notna()]
-    for name in SAME:
+    for name in IN_COMMON:
         value = getattr(forecast, name)
         cells = cells[cells[name].isna() if value is None else (cells[name] == value).fillna(False)]
     here = [name for name, hardware in devices.items() if hardware == forecast.device]

@@ -13,7 +13,7 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
-from whichdevice.models.framework import BACKENDS, KERAS, NAMES, TORCH
+from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, TORCH
 from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.terminal import LiveLine
@@ -47,7 +47,7 @@ def first_backend(model: Model) -> str:
     installed = [name for name in installed_backends() if name in BACKENDS[framework]]
     if not installed and framework != KERAS:
         raise StudyError(
-            f"{model} is {NAMES[framework]}, whose framework is not installed here: pip install {framework}"
+            f"{model} is {FRAMEWORKS[framework]}, whose framework is not installed here: pip install {framework}"
         )
     if not installed:
         raise StudyError("no TensorFlow, JAX or PyTorch is installed: in the project's folder, pip install '.[jax]'")

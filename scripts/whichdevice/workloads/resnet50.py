@@ -8,9 +8,9 @@ from typing import Any
 
 from whichdevice.workloads.base import Options
 
-CLASSES = 1000
+IMAGENET_CLASSES = 1000
 INPUT = {"shape": (224, 224, 3), "dtype": "uint8"}
-TARGET = {"shape": (), "dtype": "int32", "below": CLASSES}
+TARGET = {"shape": (), "dtype": "int32", "below": IMAGENET_CLASSES}
 LOSS = "sparse_categorical_crossentropy_from_logits"
 METRIC = "accuracy"
 BATCH_SIZE = 64
@@ -47,7 +47,7 @@ def model(options: Options) -> Any:
     for stage, (width, blocks) in enumerate(STAGES):
         for number in range(blocks):
             x = block(x, width, 2 if stage and not number else 1)
-    logits = layers.Dense(CLASSES, dtype="float32")(layers.GlobalAveragePooling2D()(x))
+    logits = layers.Dense(IMAGENET_CLASSES, dtype="float32")(layers.GlobalAveragePooling2D()(x))
     return keras.Model(pixels, logits, name="resnet50")
 
 

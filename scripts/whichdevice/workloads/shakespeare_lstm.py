@@ -9,7 +9,7 @@ from whichdevice.models.batch_order import BatchOrder, RandomDraws
 from whichdevice.models.losses import sparse_cross_entropy
 from whichdevice.workloads.base import Arrays, Recipe, Split, Target, TrainingWorkload
 
-VOCABULARY = 256
+BYTE_VALUES = 256
 LSTM_UNITS = 512
 
 
@@ -35,10 +35,10 @@ class ShakespeareLstm(TrainingWorkload):
         return keras.Sequential(
             [
                 keras.Input((self.sequence_length,), dtype="int32"),
-                layers.Embedding(VOCABULARY, LSTM_UNITS),
+                layers.Embedding(BYTE_VALUES, LSTM_UNITS),
                 layers.LSTM(LSTM_UNITS, return_sequences=True),
                 layers.LSTM(LSTM_UNITS, return_sequences=True),
-                layers.Dense(VOCABULARY, activation="softmax", dtype="float32"),
+                layers.Dense(BYTE_VALUES, activation="softmax", dtype="float32"),
             ],
             name="shakespeare_lstm",
         )

@@ -49,6 +49,7 @@ CLASSES = (
 )  # fmt: skip
 MEMORY = ("weights", "experts", "slices", "cache", "activations")
 SLICE = 128  # columns of an expert's matrix: what a narrow part of it takes beside its own bytes
+UNEVEN = 0.5  # of what the busiest of several devices would have more than the mean, were experts drawn evenly
 GENERATIONS = (  # by compute capability
     ("10.", "Blackwell"),
     ("12.", "Blackwell RTX"),
@@ -90,6 +91,8 @@ def memory_of(row: HardwareRow) -> float:
 def speed_up(weights: WeightFormat, row: HardwareRow) -> tuple[str, float]:
     """Return the number format that products are made in, and how much faster they are than those of 16 bits."""
     name = FORMATS.get(weights.operations, "half")
+    if weights.name == "mxfp4" and generation_of(row) == "Blackwell":  # whose kernels take activations of 8 bits
+        name = "fp8"
     if row.device.startswith(NO_FP8):
         return "half", 1.0
     if name == "fp4" and row.device in FP4_TOO:
@@ -249,6 +252,8 @@ class Server:
         touched = model.experts_touched(tokens) if model.experts else none
         whole = self._on_the_busiest(touched) if self.split_experts else touched  # that one device reads, or a part of
         narrow = whole * model.expert_layers * model.matrices * model.hidden * SLICE * kept.bits / 8
+        if self.split_experts:
+            narrow = 0.0 * narrow
         whole_layers = model.layers - model.windowed_layers - model.state_layers
         window = model.window or 0
         read = whole_layers * context + model.windowed_layers * np.minimum(context, requests * window)
@@ -256,6 +261,7 @@ class Server:
         state = 2.0 * model.state_layers * model.state * STATE_BYTES * requests
         cache_bytes = (read + looked / TILE) * model.token_values * self.cache_bits / 8
         head_dim = 2 * (model.latent or model.head_dim)
+        read_dim = HEAD if model.latent else model.head_dim
         width = 2.0 * model.hidden
         work = {
             "weights": (attention * kept.attention_bits / 8 / attention_parts + other / parts) / bandwidth + none,
@@ -264,7 +270,7 @@ class Server:
             "cache": (cache_bytes / self.cache_parts + state / parts) / bandwidth,
             "products": 2 * ((attention + model.always) * tokens + model.embedding * requests) / parts / rate,
             "expert products": 2 * model.expert * model.experts_per_token * tokens / parts / rate,
-            "attention": 2 * model.heads * (head_dim * read + 2 * HEAD * looked) / parts / peaks["half"],
+            "attention": 2 * model.heads * (head_dim * read + 2 * read_dim * looked) / parts / peaks["half"],
             "activations": tokens * model.layers * width * (8 / attention_parts + 4 / parts) / bandwidth,
             "layers": model.layers + none,
             "layer widths": model.layers * model.hidden / WIDTH + none,
@@ -287,7 +293,7 @@ class Server:
         own = self.model.experts / self.parts
         share = touched / max(self.model.experts, 1)
         spread = np.sqrt(2 * math.log(self.parts) * own * share * (1 - share)) if self.parts > 1 else 0.0
-        return np.minimum(own, own * share + spread)
+        return np.minimum(own, own * share + UNEVEN * spread)
 
 
 def paces(name: str, server: Server) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def way_on(
 def work_of(target: Target, trace: Trace, precision: str, compiled: bool = False) -> Work:
     """Return the work of one device: in float16 gradients are divided by the loss's scale and checked."""
     if target.kind == "tpu":
-        return tpu.of_trace(trace.fused)
+        return tpu.of_trace(trace.fused, target.device)
     work, gradients = trace.fused if compiled else trace.work, trace.memory["gradients"]
     if precision == "mixed_float16" and gradients:
         work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
@@ -46,7 +46,7 @@ def layout_note(target: Target, trace: Trace, work: Work, mode: str) -> str | No
     """Return what the other layout of images gives, where it was timed: operation by operation on NVIDIA's GPUs."""
     if not trace.images or work.software != "eager" or target.row.compiler != "cuda":
         return None
-    times = [forecast_step(each, target.row, mode, target.devices).seconds for each in (work.in_other_layout(), work)]
+    times = [forecast_step(form, target.row, mode, target.devices).seconds for form in (work.in_other_layout(), work)]
     ratio = round(times[0] / times[1], 1)
     if ratio == 1.0:
         return None

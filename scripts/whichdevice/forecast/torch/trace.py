@@ -15,7 +15,7 @@ tests/forecast/test_trace.py names what a new PyTorch broke.
 import re
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
@@ -38,6 +38,7 @@ from whichdevice.forecast.work import (
     Untested,
     Work,
     in_layout,
+    sizes_of,
 )
 from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, replace_tensors
 from whichdevice.models.torch_names import on_cpu
@@ -189,6 +190,7 @@ def _traced(
         updates, state = _updates(optimizer, step.precision)
     parameters = list(module.parameters())
     trained = [parameter for parameter in parameters if parameter.requires_grad] if trains else []
+    kernels.know(parameters)
     with where:
         kernels.hold(*parameters, *module.buffers())
         weights, kernels.live = kernels.live, kernels.live + state
@@ -210,6 +212,8 @@ def _traced(
         for items, times in ((step_items, accumulation), (updates.items(), 1)):
             for item in items:
                 total.put(item, times)
+    for sizes, operations in kernels.matrices.items():
+        totals[1].matrices[sizes] += operations * accumulation
     whole = gradients if accumulation > 1 else 0
     passes, early, late = (nbytes + whole for nbytes in (kernels.peak, kernels.early, kernels.late))
     memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "passes": passes}
@@ -380,6 +384,14 @@ class Kernels(TorchDispatchMode):
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
         self.fusion, self.notes, self.untested, self.images = Fusion(), set[str](), set[Untested](), False
         self.no_tpu = set[str]()
+        self.matrices, self._weights = (
+            Counter[tuple[int, int]](),
+            set[tuple[int, int]](),
+        )  # operations by weights' sizes
+
+    def know(self, parameters: Iterable[Any]) -> None:
+        """Take down the sizes of weights: their products are told from others."""
+        self._weights = {sizes for parameter in parameters for sizes in sizes_of(parameter.shape)}
 
     def items(self) -> Iterator[Item]:
         """Kernels as items, equal ones once."""
@@ -423,6 +435,7 @@ class Kernels(TorchDispatchMode):
             kind, operations = "product", 2.0 * args[0].numel() * args[1].shape[-1]
         elif counted := flop_registry.get(function._overloadpacket):
             kind, operations = "product", counted(*args, **kwargs, out_val=result)
+            self._widths(operations, inputs, outputs)
         if kind in OF_LAYOUT and any(map(last_channels, inputs)):
             kind = in_layout(kind, last=True)
         half = any(tensor.dtype in HALF for tensor in inputs or outputs)
@@ -435,6 +448,7 @@ class Kernels(TorchDispatchMode):
         self, dtype: Any, operations: float, inputs: Sequence[Any], outputs: Sequence[Any], steps: int = 0
     ) -> None:
         """Count a kernel that PyTorch's CPU build lacks; or two for each time step, which reads its `inputs` anew."""
+        self._widths(operations, inputs, outputs)
         if not steps:
             self._put("product", dtype in HALF, operations, moved("", inputs, outputs), 1, inputs, outputs)
             return
@@ -443,6 +457,11 @@ class Kernels(TorchDispatchMode):
         nbytes = (weights + rest // steps) // 2
         self.notes.add(FUSED_RECURRENT)
         self._put("recurrent", dtype in HALF, operations / steps / 2, nbytes, 2 * steps, (), ())
+
+    def _widths(self, operations: float, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        matrices = (tuple(sorted(tensor.shape)) for tensor in (*inputs, *outputs) if tensor.dim() == 2)
+        if sizes := next((sizes for sizes in matrices if sizes in self._weights), None):
+            self.matrices[sizes] += int(operations)
 
     def _put(
         self,

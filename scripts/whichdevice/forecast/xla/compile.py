@@ -155,7 +155,7 @@ def _estimated(record: CompiledRecord) -> CompiledRecord:
     target, facts = find_target(record.asked.device, record.asked.devices), record.facts
     if facts is None or record.work is None:
         return record
-    work = tpu.of_program(Work.from_dict(record.work_for_tpu or record.work))
+    work = tpu.of_program(Work.from_dict(record.work_for_tpu or record.work), target.device)
     available = target.available(RESERVE)
     parts = (facts.arguments or 0.0) + (facts.outputs or 0.0) - (facts.aliased or 0.0)
     needed = tpu.memory_needed(work, parts, facts.temporary or 0.0)
@@ -202,7 +202,8 @@ def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> Com
     if UNSUPPORTED in (record.reason or ""):
         return None  # the card cannot run such a step
     for other in others:
-        lent = borrowed(other, record.asked) if other.work is not None else None
+        traced = other.facts is not None and other.facts.evidence == "traced"  # has a record for each device
+        lent = borrowed(other, record.asked) if other.work is not None and not traced else None
         if lent is not None and lent.facts is not None:
             note = f"the program of the {lent.program_device}, of another architecture ({record.reason})"
             lent.facts = lent.facts.model_copy(update={"notes": [*lent.facts.notes, note]})

@@ -1,11 +1,15 @@
 """Device memory: what a compiled program needs, what does not fit, and the largest batch that does."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.forecast.targets import Target
+from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.work import Work
+from whichdevice.records.products import Pass, ProgramRequest
 
 BYTES_OF_UNIT = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 SIZE = r"([\d.]+)([KMGTP]?)i?B?"
@@ -122,6 +126,26 @@ def largest_batch(
     refused = _refused(points, largest.batch)
     end = f"{100 * largest.need / available:.0f} % of the memory taken" if refused is None else f"{refused:,} refused"
     return LargestBatch(largest.batch, compiles, f"a larger batch may fit: {end} after {compiles} compiles")
+
+
+def passes_of(request: ProgramRequest, target: Target, compiled: Mapping[int, tuple[float, Work]]) -> dict[str, Any]:
+    """Return the passes of a training step by the programs that fit; none where the one that was asked for does not."""
+    if request.mode != "train" or request.batch_size not in compiled:
+        return {}
+    times = {
+        size: forecast_step(work, target.row, request.mode, target.devices).seconds / size
+        for size, (_, work) in sorted(compiled.items())
+    }
+    passes = [
+        Pass(
+            batch=size // target.devices,
+            checkpointing=False,
+            memory_needed=compiled[size][0],
+            time=time / times[request.batch_size],
+        )
+        for size, time in times.items()
+    ]
+    return {"pass_batch": request.batch_size // target.devices, "passes": passes}
 
 
 def _point(need: Callable[[int], float], batch: int) -> _Point:

@@ -18,9 +18,9 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target, software_of
 from whichdevice.forecast.work import Platform, Work
-from whichdevice.forecast.xla.device_memory import RESERVE, OutOfDeviceMemoryError, largest_batch
+from whichdevice.forecast.xla.device_memory import RESERVE, OutOfDeviceMemoryError, largest_batch, passes_of
 from whichdevice.forecast.xla.hlo_operations import work_of
-from whichdevice.forecast.xla.hlo_text import parse_program
+from whichdevice.forecast.xla.hlo_text import Program, parse_program
 from whichdevice.forecast.xla.programs import (
     CompiledProgram,
     Step,
@@ -106,18 +106,13 @@ class _Compiling:
         describe(target)
         step = self._once(request, target.kind, lambda: _step(request, target.kind, request.batch_size))
         facts = self._known(request, target)
-        status, reason = "ok", None
+        status, reason, compiled = "ok", None, dict[int, tuple[float, Work]]()
         try:
             program = self._program(step, target, request, request.batch_size)
-            platform: Platform = "gpu" if target.kind == "gpu" else "tpu"
-            text, fused, for_tpu = parse_program(program.text), None, None
-            if step.recurrent:
-                share = max(1, request.batch_size // target.devices)
-                fused = fused_work(text, step.recurrent, request.precision, share, request.mode == "train")
-            work = fused or work_of(text, platform)
+            text, for_tpu = parse_program(program.text), None
+            work, unrolled = _work(text, step, target, request, request.batch_size)
             if target.device == tpu.CARD:
-                for_tpu = work_of(text, platform, small_loops=tpu.SMALL_LOOPS).digest()
-            unrolled = bool(step.recurrent) and fused is None  # neither loops nor cuDNN's
+                for_tpu = work_of(text, _platform(target), small_loops=tpu.SMALL_LOOPS, weights=step.weights).digest()
             notes = [step.note] if step.note and not unrolled else []
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             sent = {"arrays": step.arrays, "fit": step.keras}
@@ -125,13 +120,15 @@ class _Compiling:
             self._emit.part(number, {"work": work.digest(), "work_for_tpu": for_tpu})
             if (need := program.memory.total) > facts.memory_available:
                 raise OutOfDeviceMemoryError(need, facts.memory_available)
+            compiled = {request.batch_size: (need, work)}
         except OutOfDeviceMemoryError as error:
             missing = {"memory_needed": error.needed, "memory_missing": error.needed - error.available}
             facts = facts.model_copy(update=missing)
             status, reason = "does_not_fit", str(error)
         self._emit.part(number, {"facts": facts.model_dump(mode="json")})
         if request.largest_batch and Model.read(request.module).has_model:
-            facts = facts.model_copy(update=self._largest(request, target, facts))
+            facts = facts.model_copy(update=self._largest(request, target, facts, compiled))
+            facts = facts.model_copy(update=passes_of(request, target, compiled))
             self._emit.part(number, {"facts": facts.model_dump(mode="json")})
         return status, reason
 
@@ -143,8 +140,8 @@ class _Compiling:
             """Send what a few of many equal layers show."""
             if self._drafts and (known := traced.draft(request, target)) is not None:
                 status, reason, facts, work = known
-                found = {"status": status, "reason": reason, "facts": facts.model_dump(mode="json")}
-                self._emit.part(number, {"draft": found | {"work": work.digest()}})
+                drafted = {"status": status, "reason": reason, "facts": facts.model_dump(mode="json")}
+                self._emit.part(number, {"draft": drafted | {"work": work.digest()}})
 
         traced = self._once(one_trace(request), "", lambda: Traced(one_trace(request), draft))
         status, reason, facts, work = traced.record(request, target)
@@ -195,16 +192,20 @@ class _Compiling:
             units_per_step=units,
         )
 
-    def _largest(self, request: ProgramRequest, target: Target, facts: CompileFacts) -> dict[str, Any]:
-        """The largest batch that fits, or why none was found."""
+    def _largest(
+        self, request: ProgramRequest, target: Target, facts: CompileFacts, compiled: dict[int, tuple[float, Work]]
+    ) -> dict[str, Any]:
+        """The largest batch that fits, or why none was found; `compiled` takes bytes and work of those that do."""
         available = facts.memory_available
 
         def need(batch_size: int) -> float:
             self._emit.progress(f"{target.label}: largest batch: {batch_size}")
             step = _step(request, target.kind, batch_size)
-            total = self._program(step, target, request, batch_size).memory.total
+            program = self._program(step, target, request, batch_size)
+            total = program.memory.total
             if total > available:
                 raise OutOfDeviceMemoryError(total, available)
+            compiled[batch_size] = total, _work(parse_program(program.text), step, target, request, batch_size)[0]
             return total
 
         try:
@@ -223,6 +224,20 @@ def _step(request: ProgramRequest, kind: str, batch_size: int) -> Step:
     return make_step(
         request.module, kind, request.precision, batch_size, request.mode, request.options, request.sequence_length
     )
+
+
+def _platform(target: Target) -> Platform:
+    return "gpu" if target.kind == "gpu" else "tpu"
+
+
+def _work(text: Program, step: Step, target: Target, request: ProgramRequest, batch_size: int) -> tuple[Work, bool]:
+    """Return the work of a program, and whether it has recurrent layers that are neither loops nor cuDNN's."""
+    fused = None
+    if step.recurrent:
+        share = max(1, batch_size // target.devices)
+        fused = fused_work(text, step.recurrent, request.precision, share, request.mode == "train")
+    weights = step.weights if target.kind == "tpu" or target.device == tpu.CARD else frozenset()
+    return fused or work_of(text, _platform(target), weights=weights), bool(step.recurrent) and fused is None
 
 
 def _facts(program: CompiledProgram, work: Work) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from whichdevice.backends.keras_on_jax import State, build_traced, training_step
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
+from whichdevice.forecast.work import sizes_of
 from whichdevice.forecast.xla.device_memory import (
     MemoryNeed,
     compiler_error,
@@ -65,6 +66,19 @@ class Step:
         import jax
 
         return len(jax.tree.leaves(self.arguments))
+
+    @property
+    def weights(self) -> frozenset[tuple[int, int]]:
+        """Return the sizes of the matrices that it keeps."""
+        import jax
+
+        kept = [
+            leaf
+            for place, given in enumerate(self.arguments)
+            if place not in self.batch
+            for leaf in jax.tree.leaves(given)
+        ]
+        return frozenset(sizes for leaf in kept for sizes in sizes_of(leaf.shape))
 
 
 @dataclass(frozen=True)

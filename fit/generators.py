@@ -1,0 +1,154 @@
+"""Constants of models that make images and videos, and how good their forecasts are: `python -m fit.generators`.
+
+fit/data/generators_published.csv has published seconds of whole images and videos on one GPU. The factors of kinds of
+work are fitted to ML.ENERGY's rows alone; the others are of models and chips that the fit never saw.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fit.robust import Point, robust_logs
+from fit.serving import score, spread_of, write_json
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.forecast.serving.generators import CONSTANTS, Generating
+from whichdevice.models.generators import generator
+
+PUBLISHED = Path(__file__).parent / "data" / "generators_published.csv"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "generators-validation.md"
+FITTED = "ML.ENERGY"
+# Where the fit starts, and how far (log) it is held there.
+PRIOR: Mapping[str, tuple[float, float]] = {
+    "products": (1.5, 0.3),
+    "attention": (1.3, 0.4),
+    "exponentials": (1.5, 0.5),  # of attention, beside its products
+    "values": (3.0, 0.5),
+    "weights": (1.1, 0.2),
+    "decode": (3.0, 0.5),
+    "steps": (2e-4, 0.7),  # of a layer: its kernels wait for the host
+}
+ROBUST, RESIDUAL = 0.2, 0.15
+
+
+@dataclass(frozen=True)
+class Row:
+    """Published seconds of one image or video, of a batch of so many."""
+
+    source: str
+    one: Generating
+    batch: int
+    seconds: float
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Seconds at the peaks; what is once for a batch is shared."""
+        parts = self.one.at_peaks()
+        return parts | {name: parts[name] / self.batch for name in ("weights", "steps")}
+
+
+def published() -> list[Row]:
+    """Return the rows of the file."""
+    sheet = hardware_rows()
+    with PUBLISHED.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    rows = []
+    for line in lines:
+        model = generator(line["model"])
+        assert model is not None, line["model"]
+        steps, height, width = (int(line[name]) for name in ("steps", "height", "width"))
+        one = Generating(model, sheet[line["device"]], steps, height, width)
+        rows.append(Row(line["source"], one, int(line["batch"]), float(line["seconds"]) / int(line["batch"])))
+    return rows
+
+
+def fit(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the factors: robust least squares of log residuals; n rows of a model on a chip weigh as √n."""
+    names = list(PRIOR)
+    at_peaks = np.array([[row.parts[name] for name in names] for row in rows])
+    centre = np.log([PRIOR[name][0] for name in names])
+    hold = RESIDUAL**2 / np.array([PRIOR[name][1] for name in names]) ** 2
+    alike = Counter((row.one.model.name, row.one.row.device) for row in rows)
+    weight = np.array([alike[row.one.model.name, row.one.row.device] ** -0.5 for row in rows])
+
+    def at(logs: np.ndarray) -> Point:
+        parts = at_peaks * np.exp(logs)
+        seconds = parts.sum(axis=1)
+        return np.log(seconds), parts / seconds[:, None]
+
+    measured = np.log([row.seconds for row in rows])
+    logs = robust_logs(at, measured, weight, ROBUST, hold, centre, centre, 60)
+    return dict(zip(names, map(float, np.exp(logs)), strict=True))
+
+
+def missed(rows: Sequence[Row], factors: Mapping[str, float]) -> np.ndarray:
+    """Return log of published over forecast seconds."""
+    forecast = [sum(row.parts[name] * factors[name] for name in factors) for row in rows]
+    return np.log([row.seconds for row in rows]) - np.log(forecast)
+
+
+def left_out(rows: Sequence[Row], group: Callable[[Row], str]) -> np.ndarray:
+    """Return log of published over forecast seconds of each row, its group left out of the fit."""
+    groups = np.array([group(row) for row in rows])
+    found = np.zeros(len(rows))
+    for name in sorted(set(groups)):
+        its = groups == name
+        factors = fit([row for row, out in zip(rows, its, strict=True) if not out])
+        found[its] = missed([row for row, out in zip(rows, its, strict=True) if out], factors)
+    return found
+
+
+def main() -> None:
+    """Fit, write constants and the page."""
+    every = published()
+    rows, others = ([row for row in every if (row.source == FITTED) == is_fitted] for is_fitted in (True, False))
+    factors = fit(rows)
+    of_model = left_out(rows, lambda row: row.one.model.name)
+    of_chip = left_out(rows, lambda row: row.one.row.device)
+    new = missed(others, factors)
+    spread = {"model": spread_of(of_model), "chip": max(spread_of(of_chip), spread_of(new))}
+    chips = sorted({row.one.row.device for row in rows})
+    write_json({"factors": factors, "chips": chips, "sd": spread}, CONSTANTS)
+    scores = {"a model": of_model, "a device": of_chip}
+    PAGE.write_text("\n".join(_page(rows, scores, others, new)) + "\n", encoding="utf-8")
+
+
+def _page(
+    rows: Sequence[Row], scores: Mapping[str, np.ndarray], others: Sequence[Row], new: np.ndarray
+) -> Iterator[str]:
+    yield INTRODUCTION.format(rows=len(rows), others=len(others))
+    yield "| left out of the fit | rows | median error | 80 % were within | naive rule |"
+    yield "|---|--:|--:|--:|--:|"
+    naive = score(np.log([row.seconds for row in rows]) - np.log([_naive(row) for row in rows]))["median_error"]
+    for name, logs in scores.items():
+        its = score(logs)
+        error, within = its["median_error"], its["within"]
+        yield f"| {name} | {len(logs)} | {100 * error:.0f} % | × / ÷ {within:.2f} | {100 * naive:.0f} % |"
+    yield ""
+    yield "| others' times, none of them fitted | device | steps | size | published | published / forecast |"
+    yield "|---|---|--:|--:|--:|--:|"
+    for row, log in zip(others, new, strict=True):
+        one = row.one
+        size = f"{one.width} × {one.height}" + (f" × {one.model.frames}" if one.model.frames > 1 else "")
+        name = one.model.name.rpartition("/")[2]
+        yield f"| {name} | {one.row.device} | {one.steps} | {size} | {row.seconds:.4g} s | {np.exp(log):.2f} |"
+
+
+def _naive(row: Row) -> float:
+    parts = row.parts
+    return parts["products"] + parts["attention"]
+
+
+INTRODUCTION = """# Forecasts of images and videos against published times
+
+This page is made by `python -m fit.generators`. {rows} rows of ML.ENERGY (one H100 or B200, diffusers, 16 bits) fit the
+constants; {others} of other people are of models and chips that the fit never saw. A time is off by 10 % when it is 1.1
+times or 1 / 1.1 of the published one. The naive rule is all operations over the sheet's peak.
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""Newer ways to train against published numbers: preferences, rewards, mixtures of experts, diffusion models, Whisper.
+
+fit/data/newer_published.csv has what others measured, fit/data/newer_digests.json the traces of their steps.
+`python -m fit.newer trace` traces what is missing: it needs PyTorch, transformers and `pip install diffusers`;
+`python -m fit.newer` writes the table of docs/reference/newer-trainings.md. Nothing is fitted to these numbers.
+
+A step of which the source says all that decides it is the `same` one. The others are shown, too: of shorter texts, of
+other kernels, as people lived it.
+"""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fit.fitting import DATA
+from fit.language_models import packed, unpacked
+from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.torch.memory import RESERVE, need
+from whichdevice.forecast.torch.several import accumulated, on_gpus
+from whichdevice.forecast.torch.trace import Trace
+from whichdevice.models.objectives import find_objective
+
+PUBLISHED, DIGESTS = DATA / "newer_published.csv", DATA / "newer_digests.json"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "newer-trainings.md"
+BEGIN, END = "<!-- generated: newer -->", "<!-- end: newer -->"
+SCALE_BYTES, BLOCK = 4 - 127 / 128, 64  # what a scale in float32 takes more than one quantised itself; its weights
+
+
+@dataclass(frozen=True)
+class Line:
+    """One published number: `counter` is what counted the memory, the whole GPU (`gpu`) or PyTorch's (`reserved`)."""
+
+    id: str
+    source: str
+    date: str
+    model: str
+    options: Mapping[str, Any]
+    device: str
+    gpus: int
+    sharing: str
+    batch: int
+    accumulation: int
+    length: int | None
+    peak_gb: float | None
+    counter: str
+    step_s: float | None
+    same_step: bool
+    notes: str
+
+    @property
+    def examples(self) -> int:
+        """Examples of a step over all GPUs."""
+        return self.batch * self.accumulation * self.gpus
+
+    @property
+    def way(self) -> str:
+        """How it is trained, in a few words."""
+        named = [str(self.options[name]) for name in ("objective", "method") if name in self.options]
+        length = f"{self.length} tokens" if self.length else f"{self.options.get('size', 1024)}²"
+        light = ["checkpointing"] if self.options.get("gradient_checkpointing") else []
+        return ", ".join([*(named or ["full"]), f"{self.batch} × {self.accumulation} × {length}", *light])
+
+    def trace(self) -> Trace:
+        """The trace of one pass of one GPU."""
+        from whichdevice.forecast.torch.records import Traced
+        from whichdevice.models.loading import Model
+        from whichdevice.records.products import ProgramRequest
+
+        name = f"hf:{self.model}"
+        asked = ProgramRequest(
+            device=self.device, workload="w", module=name, precision=Model.read(name).usual_format,
+            batch_size=self.batch, sequence_length=self.length, options=dict(self.options),
+        )  # fmt: skip
+        return Traced(asked).trace(self.batch)
+
+
+def published() -> list[Line]:
+    """Every line of the table."""
+    with PUBLISHED.open(encoding="utf-8", newline="") as file:
+        return [_line(row) for row in csv.DictReader(file)]
+
+
+def _line(row: Mapping[str, str]) -> Line:
+    counts = {name: int(row[name]) for name in ("gpus", "batch", "accumulation")}
+    numbers = {name: float(row[name]) if row[name] else None for name in ("peak_gb", "step_s")}
+    texts = {name: row[name] for name in ("id", "source", "date", "model", "device", "sharing", "counter", "notes")}
+    length = int(row["length"]) if row["length"] else None
+    options = json.loads(row["options"])
+    return Line(**texts, **counts, **numbers, options=options, length=length, same_step=row["same_step"] == "yes")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A published number with its forecast."""
+
+    line: Line
+    peak_gb: float
+    step_s: float
+    low_s: float
+    high_s: float
+    parts: Mapping[str, float]
+
+    @property
+    def memory_ratio(self) -> float | None:
+        """The forecast over the published peak."""
+        return self.peak_gb / self.line.peak_gb if self.line.peak_gb else None
+
+    @property
+    def time_ratio(self) -> float | None:
+        """The forecast over the published time."""
+        return self.step_s / self.line.step_s if self.line.step_s else None
+
+
+def compared() -> list[Compared]:
+    """Each published number whose step is traced, with its forecast."""
+    digests = read_digests()
+    return [_compared(line, digests[line.id]) for line in published() if line.id in digests]
+
+
+def _compared(line: Line, trace: Trace) -> Compared:
+    from whichdevice.forecast.torch.rollout import served_beside, with_server
+
+    target = find_target(line.device, line.gpus)
+    if "scales in float32" in line.notes:
+        trace = _with_plain_scales(trace)
+    shared = on_gpus(accumulated(trace, line.accumulation), line.gpus, line.sharing, False, line.accumulation)  # type: ignore[arg-type]
+    step = forecast_step(shared.work, target.row, "train", line.gpus)
+    objective = find_objective(line.options.get("objective", "sft"))
+    rollout = objective(line.options, line.model).rollout(line.length or 0) if objective else None
+    if rollout is not None:
+        beside = served_beside(rollout, line.model, target, line.examples)
+        shared, step = with_server(shared, beside.bytes), step.after(beside.seconds, beside.log_sd)
+    peak = need(shared) + (RESERVE if line.counter == "gpu" else 0.0)
+    return Compared(line, peak / 1e9, step.seconds, step.low, step.high, shared.memory)
+
+
+def _with_plain_scales(trace: Trace) -> Trace:
+    """A step whose 4-bit weights have their scales in float32."""
+    from dataclasses import replace
+
+    more = 2 * trace.memory["weights"] / BLOCK * SCALE_BYTES  # half a byte a weight
+    memory = {
+        name: nbytes + more if name in ("weights", "passes", "early", "late", "peak") else nbytes
+        for name, nbytes in trace.memory.items()
+    }
+    return replace(trace, memory=memory)
+
+
+@cache
+def read_digests() -> Mapping[str, Trace]:
+    """The committed traces, by the line's id."""
+    found = json.loads(DIGESTS.read_text(encoding="utf-8")) if DIGESTS.is_file() else {}
+    return {name: unpacked(digest) for name, digest in found.items()}
+
+
+def write_digests() -> None:
+    """Trace what is missing, and write one line a step."""
+    known = dict(read_digests())
+    for line in published():
+        if line.id not in known:
+            print(line.id, flush=True)
+            known[line.id] = line.trace()
+            rows = (f' "{name}": {json.dumps(packed(known[name]), separators=(",", ":"))}' for name in sorted(known))
+            DIGESTS.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+
+
+def table(found: list[Compared]) -> Iterator[str]:
+    """The lines of the page's table."""
+    yield "| model | how | on | peak, GB | forecast | ratio | step, s | forecast | ratio | notes |"
+    yield "|---|---|---|---:|---:|---:|---:|---:|---:|---|"
+    for one in found:
+        line = one.line
+        on = f"{line.gpus} × {line.device}" if line.gpus > 1 else line.device
+        memory = (_number(line.peak_gb), _number(one.peak_gb), _number(one.memory_ratio))
+        times = (_number(line.step_s), f"{_number(one.step_s)} [{_number(one.low_s)}–{_number(one.high_s)}]")
+        note = line.notes if line.same_step else f"another step: {line.notes}"
+        cells = [line.model, line.way, on, *memory, *times, _number(one.time_ratio), f"{note} ({line.source})"]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def summary(found: list[Compared]) -> str:
+    """One line about the peaks of the steps that are the same."""
+    ratios = [one.memory_ratio for one in found if one.line.same_step and one.memory_ratio]
+    near = sum(abs(ratio - 1) <= 0.1 for ratio in ratios)
+    return f"Of {len(ratios)} published peaks of the same step {near} are met within 10 %."
+
+
+def main() -> None:
+    """Trace what is missing where that is asked for, and write the page."""
+    if sys.argv[1:] == ["trace"]:
+        write_digests()
+    write_page()
+
+
+def write_page() -> None:
+    """Put the table into the page."""
+    found = compared()
+    page = PAGE.read_text(encoding="utf-8")
+    head, tail = page[: page.index(BEGIN)], page[page.index(END) :]
+    generated = "\n".join([BEGIN, "", summary(found), "", *table(found), ""])
+    PAGE.write_text(f"{head}{generated}\n{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

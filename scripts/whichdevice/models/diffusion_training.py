@@ -1,0 +1,135 @@
+"""Diffusion models of Hugging Face by name, as diffusers' scripts train them, with random weights.
+
+    hf:black-forest-labs/FLUX.1-dev            sizes in models/diffusion.py; needs diffusers and transformers
+
+An image is turned into latents and its text into vectors once, before the training (`cached`, the default), or in each
+step by the frozen autoencoder and text encoders beside the denoiser. Options: `size` (pixels of a side), `tokens` (of a
+text), `cached`, and those of models/tuning.py; adapters are beside queries, keys, values and outputs of attention.
+"""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from whichdevice.errors import StudyError
+from whichdevice.models.address import Address
+from whichdevice.models.declaration import Declaration
+from whichdevice.models.diffusion import DIFFUSION, Diffusion, diffusion_name
+from whichdevice.models.framework import TORCH
+from whichdevice.models.hugging_face import TUNING
+from whichdevice.models.model_file import Adapter
+from whichdevice.models.shapes import Array, Tree
+from whichdevice.models.torch_model import TorchFile
+from whichdevice.workloads.base import Options
+
+if TYPE_CHECKING:
+    from whichdevice.models.tuning import Tuning
+
+OWN = ("size", "tokens", "cached")
+LARGE = 4e9  # weights of a denoiser from which on scripts hold them all in bfloat16
+
+
+def diffusion_adapter(address: Address) -> Adapter:
+    """Return the adapter of a diffusion model's address."""
+    known = DIFFUSION[diffusion_name(address.function) or ""]
+    declared = Declaration(
+        input=_cached_inputs(known, known.latents(), known.tokens),
+        target={"noise": Array((known.channels, known.latents(), known.latents()))},
+        optimizer="AdamW",
+        batch_size=1,
+        unit="image",
+        source=f"hf:{known.name}, models/diffusion.py",
+        functions=frozenset({"model"}),
+        framework=TORCH,
+        tuning={"precision": "bfloat16"} if known.denoiser.parameters >= LARGE else {},
+    )
+    return Adapter(address, declared, lambda: SimpleNamespace(known=known))
+
+
+def _cached_inputs(known: Diffusion, side: int, tokens: int) -> Tree:
+    """Return what the denoiser gets for an image, made before the training."""
+    inputs = {"latents": Array((known.channels, side, side)), "time": Array(()), "text": Array((tokens, known.width))}
+    return inputs | ({"pooled": Array((known.pooled,))} if known.pooled else {})
+
+
+class DiffusionModel(TorchFile):
+    """A diffusion model as a workload."""
+
+    def __init__(self, adapter: Adapter, options: Options) -> None:
+        super().__init__(adapter, options)
+        self.known: Diffusion = adapter.load().known
+        size, tokens = self._whole("size", self.known.size), self._whole("tokens", self.known.tokens)
+        multiple = self.known.scale * self.known.patch
+        if size % multiple:
+            raise StudyError(f"{self.address.text}: size is {size}; it must be a multiple of {multiple} pixels")
+        side = self.known.latents(size)
+        inputs = _cached_inputs(self.known, side, tokens)
+        if not self.cached:
+            if tokens != self.known.tokens:
+                raise StudyError(
+                    f"{self.address.text}: the option tokens is for texts that are made before: cached=true"
+                )
+            words = {
+                f"words_{place}": Array((part.tokens,), "int32", 1000) for place, part in enumerate(self.known.encoders)
+            }
+            inputs = {"image": Array((3, size, size)), "time": Array(()), **words}
+        targets = {"noise": Array((self.known.channels, side, side))}
+        optimizer = self._stated().get("optimizer", self.declared.optimizer)
+        self._shapes = inputs, targets
+        self.declared = replace(self.declared, input=inputs, target=targets, optimizer=optimizer)
+        self.layers = self.known.blocks
+
+    def _whole(self, name: str, usual: int) -> int:
+        value = self.options.get(name, None)
+        if value is None:
+            return usual
+        if type(value) is not int or value < 1:
+            raise StudyError(f"{self.address.text}: {name} is {value!r}; it must be a whole number above 0")
+        return value
+
+    def _stated(self) -> dict[str, Any]:
+        values = {name: self.options.get(name, None) for name in TUNING}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def cached(self) -> bool:
+        """Return whether latents and texts are made before the training."""
+        return bool(self.options.get("cached", True))
+
+    @property
+    def tunable(self) -> bool:
+        """Return whether its options leave open how it is trained."""
+        return "gradient_checkpointing" not in self._stated()
+
+    @property
+    def tuning(self) -> "Tuning":
+        """How it is trained, by its options."""
+        from whichdevice.models.tuning import Tuning
+
+        return Tuning.of({"lora_layers": "attention"} | self._stated(), self.address.text)
+
+    def traced_optimizer(self, module: Any) -> Any:
+        """The optimiser with a fused update, as trainers use it."""
+        return self.tuning.optimizer_for(module)
+
+    def made_module(self, *layers: int) -> Any:
+        """Return the denoiser as it is trained, perhaps of fewer blocks, with the frozen parts that a step runs."""
+        from whichdevice.models.denoising import Denoising
+        from whichdevice.models.tuning import adapt
+
+        known, tuning = self.known, self.tuning
+        denoiser = known.denoiser.made(**(known.with_blocks(layers[0]) if layers else {}))
+        if tuning.method != "full":
+            adapt(denoiser, tuning, self.address.text)
+        frozen = None if self.cached else ([one.made() for one in known.encoders], known.autoencoder.made())
+        module = Denoising(known, denoiser, frozen)
+        if tuning.gradient_checkpointing:
+            module.gradient_checkpointing_enable()
+        return module
+
+    def check_options(self) -> None:
+        """Raise StudyError on an option that no diffusion model has."""
+        known = (*TUNING, *OWN)
+        for name in self.options.given:
+            if name not in known:
+                raise StudyError(f"{self.address.text}: no option {name}; there are {', '.join(known)}")

@@ -1,0 +1,76 @@
+"""What a model of Hugging Face is trained for, other than the next word or a class: one file an objective.
+
+    --objective dpo            objectives/dpo.py, which defines a class of `Objective` by that name: Dpo
+
+An objective says what an example is made of and wraps the model: its `forward` takes one batch and gives a `loss`.
+Everything else follows: kernels, memory by part, several GPUs, LoRA, checkpointing, what to change.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+from whichdevice.errors import StudyError
+from whichdevice.models.shapes import Tree
+
+DEFAULT = "sft"  # the model's own loss
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Texts that a server writes in each step: tokens of a prompt, tokens of an answer, answers to each prompt."""
+
+    prompt: int
+    completion: int
+    generations: int
+
+
+class Objective(ABC):
+    """How an example becomes a loss."""
+
+    unit: ClassVar[str] = "sequence"
+    tasks: ClassVar[tuple[str, ...]] = ("CausalLM",)  # of transformers' classes
+    options: ClassVar[tuple[str, ...]] = ()
+    unmeasured: ClassVar[str | None] = None  # why a CPU cannot take its steps
+
+    def __init__(self, given: Mapping[str, Any], label: str) -> None:
+        self.given, self.label = given, label
+
+    @abstractmethod
+    def shapes(self, vocabulary: int) -> tuple[Tree, Tree]:
+        """Return what the wrapped model takes for one example: inputs, targets, both by name."""
+
+    @abstractmethod
+    def module(self, model: Any, reference: Callable[[], Any] | None) -> Any:
+        """Return the module that is trained; `reference` makes a frozen copy, None: `model` without its adapters."""
+
+    def rollout(self, length: int) -> Rollout | None:
+        """Return what a server writes in each step for sequences of `length`; None where nothing is written."""
+        return None
+
+    def number(self, name: str, usual: float, least: float = 0.0) -> float:
+        """Return an option that is a number; raises StudyError on anything else."""
+        value = self.given.get(name)
+        if value is None:
+            return usual
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
+            raise StudyError(f"{self.label}: {name} is {value!r}; it must be a number of at least {least:g}")
+        return float(value)
+
+
+def names() -> list[str]:
+    """Return all objectives, the usual one first."""
+    return [DEFAULT, *sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))]
+
+
+def find_objective(name: str) -> type[Objective] | None:
+    """Return the class of an objective, None for the model's own loss; raises StudyError where there is none."""
+    if name == DEFAULT:
+        return None
+    if name not in names():
+        raise StudyError(f"objective {name!r}: there are {', '.join(names())}")
+    found: type[Objective] = getattr(import_module(f"{__name__}.{name}"), name.capitalize())
+    return found

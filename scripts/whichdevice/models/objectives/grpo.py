@@ -1,0 +1,63 @@
+"""Group relative policy optimisation (Shao et al., 2024), as TRL's GRPOTrainer with vLLM beside it.
+
+A step writes several answers to each prompt, scores them, and trains on what each is better than its group. An example
+is one answer with its prompt, as TRL's batches count. Only the scores of the answer's words are made. With `beta` above
+0 the model as it was reads the answers, too.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.modeling_outputs import CausalLMOutput
+
+from whichdevice.models.objectives import Objective, Rollout
+from whichdevice.models.objectives.dpo import Reference, log_probabilities
+from whichdevice.models.shapes import Array, Tree
+
+GENERATIONS = 8  # answers to a prompt, TRL's default
+
+
+class Grpo(Objective):
+    """Answers that the model wrote, with what each is better than the others."""
+
+    unit = "completion"
+    options = ("completion", "generations", "beta")
+    unmeasured = "answers are written by a server on a GPU"
+
+    def shapes(self, vocabulary: int) -> tuple[Tree, Tree]:
+        """Return a prompt with an answer, and how good it is."""
+        return {"input_ids": Array((None,), "int32", vocabulary)}, {"advantage": Array(())}
+
+    def module(self, model: Any, reference: Callable[[], Any] | None) -> nn.Module:
+        """Return the model, with its reference where the loss has one."""
+        held = Reference(model, reference) if self.number("beta", 0.0) else None
+        return Rewarded(model, held, self.number("completion", 0.0), self.number("beta", 0.0))
+
+    def rollout(self, length: int) -> Rollout:
+        """Return the texts of a step; half of a text is its answer, where nobody says."""
+        completion = int(self.number("completion", length // 2, 1))
+        return Rollout(max(length - completion, 1), completion, int(self.number("generations", GENERATIONS, 1)))
+
+
+class Rewarded(nn.Module):
+    """A model whose loss is that of answers that it wrote."""
+
+    def __init__(self, model: nn.Module, reference: nn.Module | None, completion: float, beta: float) -> None:
+        super().__init__()
+        self.model, self.reference, self.completion, self.beta = model, reference, int(completion), beta
+
+    def forward(self, input_ids: Tensor, advantage: Tensor) -> CausalLMOutput:
+        """Loss of a batch of answers."""
+        written = self.completion or input_ids.shape[1] // 2
+        given = {"input_ids": input_ids, "logits_to_keep": written + 1}
+        scores, words = self.model(**given).logits[:, :-1], input_ids[:, -written:]
+        now = log_probabilities(scores, words)
+        ratio = torch.exp(now - now.detach())
+        better = torch.min(ratio * advantage[:, None], ratio.clamp(0.8, 1.2) * advantage[:, None])
+        loss = -better
+        if self.reference is not None:
+            apart = log_probabilities(self.reference(**given)[:, :-1], words) - now
+            loss = loss + self.beta * (apart.exp() - apart - 1)
+        return CausalLMOutput(loss=loss.mean(), logits=scores)

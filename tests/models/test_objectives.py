@@ -1,0 +1,162 @@
+"""Objectives of models of Hugging Face: their shapes, their losses on real numbers, and what a trace says of them."""
+
+import json
+
+import pytest
+from needs import require
+
+require("torch")
+import torch
+
+from whichdevice.errors import StudyError
+from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.torch.records import Traced
+from whichdevice.models.loading import Model
+from whichdevice.models.objectives import names
+from whichdevice.records.products import ProgramRequest
+from whichdevice.workloads.base import Options
+
+SMALL = {
+    "model_type": "llama", "vocab_size": 64, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "torch_dtype": "bfloat16",
+}  # fmt: skip
+ENCODER = {
+    "model_type": "bert", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "max_position_embeddings": 64,
+}  # fmt: skip
+
+
+@pytest.fixture
+def decoder(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(SMALL))
+    return f"hf:{tmp_path}"
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(ENCODER))
+    return f"hf:{tmp_path}"
+
+
+def workload(name, **options):
+    return Model.read(name).workload(Options(2, given={"length": 16, **options}))
+
+
+def first_loss(name, **options):
+    torch.manual_seed(0)
+    made = workload(name, **options)
+    made.splits({})
+    module = made.made_module().float()
+    inputs, target = made.tried_on("cpu")
+    return made.loss(target, made.forward(module, inputs, target)).item(), module
+
+
+def traced(name, size=2, **options):
+    asked = ProgramRequest(
+        device="H100 SXM", workload="w", module=name, precision="bfloat16", batch_size=size, sequence_length=16,
+        options={"length": 16, **options},
+    )  # fmt: skip
+    return Traced(asked), asked
+
+
+def record(name, device="H100 SXM", size=8, **options):
+    found, asked = traced(name, size, **options)
+    return found.record(asked.model_copy(update={"device": device}), find_target(device))
+
+
+def test_each_file_is_an_objective():
+    assert names() == ["sft", "contrastive", "dpo", "grpo", "orpo"]
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_an_untrained_model_prefers_no_answer(decoder, method):
+    """Model and reference are the same then: the loss is that of a coin."""
+    torch.manual_seed(0)
+    made = workload(decoder, objective="dpo", method=method)
+    made.splits({})
+    module = made.made_module().float()
+    if method == "full":
+        module.reference.copy.load_state_dict(module.model.state_dict())
+    else:
+        for name, parameter in module.model.named_parameters():
+            if name.endswith("up.weight"):
+                torch.nn.init.zeros_(parameter)
+    inputs, target = made.tried_on("cpu")
+    loss = made.loss(target, made.forward(module, inputs, target))
+    assert loss.item() == pytest.approx(0.6931, abs=1e-3)
+    loss.backward()
+    trained = [parameter.grad for parameter in module.model.parameters() if parameter.requires_grad]
+    assert all(gradient is not None for gradient in trained)
+
+
+def test_a_batch_of_texts_is_as_many_classes(encoder):
+    loss, module = first_loss(encoder, objective="contrastive")
+    assert 0 <= loss < 25
+    assert not any("classifier" in name for name, _ in module.named_parameters())
+
+
+@pytest.mark.parametrize("objective", ["orpo", "grpo"])
+def test_a_loss_is_a_number(decoder, objective):
+    loss, _ = first_loss(decoder, objective=objective)
+    assert abs(loss) < 20
+
+
+def test_passes_of_an_objective_by_its_products(decoder):
+    """A pair is two texts; a training step is three forward passes' products, a reference one more."""
+    work = {name: traced(decoder, objective=name)[0].trace(2).work.operations for name in ("sft", "orpo", "dpo")}
+    assert work["orpo"] == pytest.approx(2 * work["sft"], rel=0.01)
+    assert work["dpo"] == pytest.approx(2 * work["sft"] * 4 / 3, rel=0.01)
+
+
+def test_a_reference_takes_memory_where_there_are_no_adapters(decoder):
+    full, lora, orpo = (
+        traced(decoder, objective=name, method=method)[0].trace(2).memory
+        for name, method in (("dpo", "full"), ("dpo", "lora"), ("orpo", "full"))
+    )
+    assert full["weights"] == pytest.approx(2 * orpo["weights"], rel=0.01)
+    assert full["gradients"] == pytest.approx(orpo["gradients"], rel=0.01)
+    assert lora["weights"] < 1.5 * orpo["weights"]
+
+
+def test_units_are_those_of_the_objective(decoder):
+    units = {name: record(decoder, objective=name)[2].unit for name in ("sft", "dpo", "grpo")}
+    assert units == {"sft": "sequence", "dpo": "pair", "grpo": "completion"}
+
+
+def test_answers_are_written_by_a_server_on_the_same_gpu(decoder):
+    few, more = (record(decoder, objective="grpo", completion=length)[2] for length in (4, 8))
+    assert 0 < few.rollout_time < more.rollout_time
+    assert few.memory_parts["rollout"] > few.memory_parts["weights"] * 0.9
+    assert record(decoder, objective="dpo")[2].rollout_time is None
+
+
+def test_a_server_of_answers_has_no_tpu(decoder):
+    with pytest.raises(StudyError, match="answers are written by a server on a GPU"):
+        record(decoder, "TPU v6e", objective="grpo")
+
+
+def test_a_penalty_needs_the_reference(decoder):
+    plain, held = (traced(decoder, objective="grpo", beta=beta)[0].trace(2).memory["weights"] for beta in (0, 0.04))
+    assert held == pytest.approx(2 * plain, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "ppo"}, "objective 'ppo': there are sft, contrastive, dpo, grpo, orpo"),
+        ({"objective": "grpo", "generations": 0}, "generations is 0; it must be a number of at least 1"),
+    ],
+)
+def test_a_wrong_objective_is_one_line(decoder, options, message):
+    with pytest.raises(StudyError, match=message):
+        record(decoder, **options)
+
+
+def test_pairs_of_answers_need_a_decoder(encoder):
+    with pytest.raises(StudyError, match="objective dpo needs a decoder"):
+        workload(encoder, objective="dpo")
+
+
+def test_an_option_of_another_objective_is_refused(decoder):
+    with pytest.raises(StudyError, match="no option generations"):
+        record(decoder, objective="dpo", generations=4)
