@@ -137,6 +137,7 @@ class Watching(Watcher):
     def detach(self) -> None:
         """Give everything back."""
         super().detach()
+        self._tape.evaluations.end()
         self._names.leave()
         Watch.probing = False
 

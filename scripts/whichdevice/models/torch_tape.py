@@ -80,7 +80,7 @@ class Tape(TorchFunctionMode):
         self._depth = 0  # of modules
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
-        self._evaluations = Evaluations()
+        self.evaluations = Evaluations()
         self._trained = set[int]()  # weights of optimisers that were there when a module was evaluated
         self._free_bytes = 0
         self.reads = 0  # of values by the host before a loss
@@ -147,7 +147,7 @@ class Tape(TorchFunctionMode):
             if module.training and torch.is_grad_enabled() and not self._training:
                 self._training = True
                 self.first = type(module).__name__, Stack(self.path).line if self.path else None
-                self._evaluations.end()
+                self.evaluations.end()
             if self._training or (not module.training and self._is_trained(weight)):
                 self._faking = True
                 self.fakes.mode.__enter__()
@@ -166,7 +166,7 @@ class Tape(TorchFunctionMode):
             self._faking = False
             self.fakes.mode.__exit__(None, None, None)
             if not self._training:
-                self._evaluations.add(module, (args, kwargs), output)
+                self.evaluations.add(module, (args, kwargs), output)
         self._record(module, args, kwargs, output)
 
     def hooks(self, step: Callable[..., None]) -> list[Any]:
