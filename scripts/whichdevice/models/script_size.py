@@ -174,7 +174,7 @@ class Stack:
             return Loops(named, batches=steps, unknown=None if named else _no_end(endless))
         if epochs and isinstance(last.node.body[-1], ast.Break):  # it takes one batch
             return Loops(1, epochs)
-        if isinstance(last.node, ast.For) and not _counts(last):
+        if isinstance(last.node, ast.For) and not _counts(last.node, last.variables):
             return Loops(epochs, batches=steps)
         if steps is None and epochs and len(loops) > 1 and _header(last.node).endswith("is not None"):
             return Loops(epochs)  # until a loader gives no batch
@@ -296,12 +296,11 @@ def _calls_around(node: ast.expr) -> Iterator[tuple[str, ast.Call]]:
         node = node.args[0]
 
 
-def _counts(loop: Loop) -> bool:
+def _counts(loop: ast.For, variables: Mapping[str, Any]) -> bool:
     """Whether a loop counts or goes on without end, in place of being over data; a variable may be a bar of a range."""
-    node = loop.node.iter
-    if any(name.endswith("range") or name in (*ENDLESS, "islice") for name, _ in _calls_around(node)):
+    if any(name.endswith("range") or name in (*ENDLESS, "islice") for name, _ in _calls_around(loop.iter)):
         return True
-    over = loop.variables.get(node.id) if isinstance(node, ast.Name) else None
+    over = variables.get(loop.iter.id) if isinstance(loop.iter, ast.Name) else None
     return isinstance(over, range) or isinstance(getattr(over, "iterable", None), range)
 
 
