@@ -44,7 +44,8 @@ TUNING = (
     "gradient_checkpointing", "gradient_accumulation", "optimizer",
 )  # fmt: skip
 CLASSIFIERS = (
-    "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert", "mpnet",
+    "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert",
+    "mpnet",
 )  # fmt: skip
 LAYERS = (
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers",
