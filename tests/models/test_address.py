@@ -82,6 +82,7 @@ def test_a_module_beside_a_file_is_imported_from_its_own_folder(working_folder):
         ("keras.applications:MobileNetV9", "no such model; did you mean MobileNetV2"),
         ("keras.applications:", "needs a name after the colon"),
         ("resnet5", "no built-in workload 'resnet5'; did you mean resnet50"),
+        ("mistral-7b", "no built-in workload 'mistral-7b'; did you mean hf:mistralai/Mistral-7B-v0.3"),
         ("nets/none.py", "workload file nets/none.py: not found"),
         ("unet.py", "workload file unet.py: not found; did you mean nets/unet.py?"),
         ("net/unte.py", "workload file net/unte.py: not found; did you mean nets/unet.py?"),

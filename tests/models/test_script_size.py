@@ -27,6 +27,7 @@ CASES = {
     "for it in range(args['n']):\n    step()": Loops(1, 5),
     "for it in range(500):\n    step()": Loops(1, 500),
     "for epoch in range(20):\n    step()": Loops(20),
+    "bar = range(500)\nfor it in bar:\n    step()": Loops(1, 500),
     "for x in data:\n    step()": Loops(1, batches=4),
     "step()": Loops(),
     "def train(epoch):\n    for x in data:\n        step()\nfor epoch in list(range(7)):\n"
@@ -69,6 +70,11 @@ CASES = {
 
 class Stop(BaseException):
     """The step is called."""
+
+
+def test_a_place_without_a_line_is_the_scripts() -> None:
+    assert Stack(Path("train.py")).where == "train.py"
+    assert Stack(Path(__file__)).where.startswith("test_script_size.py, line ")
 
 
 def stack_in(text: str, folder: Path, given: dict[str, Any]) -> tuple[Stack, Any]:

@@ -106,13 +106,37 @@ for frame in range(2000):
 """
 IN_LOOP = """
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
+class Scaled(torch.utils.data.Dataset):
+    scale = torch.nn.Softmax(0)
+    def __len__(self):
+        return 640
+    def __getitem__(self, place):
+        return (self.scale(torch.zeros(4)),)
 net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 for epoch in range(3):
-    for (x,) in DataLoader(TensorDataset(torch.zeros(640, 4)), 64, shuffle=True):
+    for (x,) in DataLoader(Scaled(), 64, shuffle=True):
         net(x).mean().backward()
         optimizer.step()
+"""
+PENALTY = """
+import torch
+from tqdm import tqdm
+critic, maker = torch.nn.Linear(8, 1), torch.nn.Linear(4, 8)
+first, second = (torch.optim.Adam(net.parameters()) for net in (critic, maker))
+images = torch.zeros(16, 8)
+bar = tqdm(range(8000))
+for turn in bar:
+    (critic(maker(torch.randn(16, 4)).detach()) - critic(images)).mean().backward()
+    first.step()
+    if turn % 16 == 0:
+        images.requires_grad = True
+        slope, = torch.autograd.grad(critic(images).sum(), images, create_graph=True)
+        slope.pow(2).sum().backward()
+        first.step()
+    (-critic(maker(torch.randn(16, 4)))).mean().backward()
+    second.step()
 """
 DRAWS = """
 import random
@@ -222,7 +246,26 @@ def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
 def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
     (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.examples, found.epochs) == (640, 3) and found.pipeline
+    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
+
+
+@pytest.mark.slow
+def test_a_penalty_of_some_steps_is_no_step_of_its_own(tmp_path):
+    """A GAN's critic steps twice in the first turn, and its step is that of both networks."""
+    path = tmp_path / "train.py"
+    path.write_text(PENALTY, encoding="utf-8")
+    found = probe(read_address(str(path)))
+    assert (found.batch_size, found.examples, found.epochs) == (16, 16 * 8000, 1)
+    losses = "import sys, pathlib; from whichdevice.models.script_run import run_watched\n"
+    losses += "print(len(run_watched(pathlib.Path(sys.argv[1]), []).functions.model().losses))"
+    done = subprocess.run(
+        [sys.executable, "-c", losses, str(path)],
+        capture_output=True,
+        text=True,
+        env=os.environ | package_first(),
+        check=True,
+    )
+    assert done.stdout.split()[-1] == "2"
 
 
 @pytest.mark.slow

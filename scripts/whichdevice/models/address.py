@@ -102,7 +102,7 @@ def read_address(text: str) -> Address:
     if is_path(text):
         return file_address(text)
     if text not in built_in_names():
-        near = get_close_matches(text, built_in_names(), 1)
+        near = get_close_matches(text, built_in_names(), 1) or _near_hub_names(text)
         hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(built_in_names())}"
         if Path(f"{text}.py").is_file():
             hint = f"; did you mean the file {text}.py?"
@@ -130,6 +130,11 @@ def hub_model(name: str) -> str | None:
     wanted = name.casefold()
     names = _hub_names()
     return names.get(wanted) or names.get(SAME_SIZES.sub("", wanted))
+
+
+def _near_hub_names(name: str) -> list[str]:
+    """The model of Hugging Face in the table whose name is nearest, if one is near."""
+    return [f"hf:{_hub_names()[near]}" for near in get_close_matches(name.casefold(), _hub_names(), 1, 0.75)]
 
 
 @cache

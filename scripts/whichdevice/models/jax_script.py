@@ -170,7 +170,7 @@ class Watching(Watcher):
             self._stop(Traced(_descent(*loss), args, kwargs), [])
         finally:
             self._gradients -= 1
-        where = f"{self.run.path.name}, line {Stack(self.run.path).line}: the gradient is taken outside of jax.jit"
+        where = f"{Stack(self.run.path).where}: the gradient is taken outside of jax.jit"
         self.run.stop(StudyError(f"{where}: put the step of one batch into one function with @jax.jit, {WRITE}"))
 
     def _looping(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,7 +243,7 @@ def _lowered(function: Any, compiled: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
     """The script's step with its first batch; raises StudyError in one line where its arguments do not show them."""
-    where = f"{stack.path.name}, line {stack.line}"
+    where = stack.where
     if loops and loops[0].step is None:
         raise StudyError(
             f"{where}: steps run inside of jax.lax.{loops[0].name}: call a jitted function of one step, {WRITE}"

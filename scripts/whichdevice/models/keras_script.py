@@ -79,7 +79,7 @@ class Watching(Watcher):
     def _stop_at_tape(self) -> NoReturn:
         self.run.stop(
             StudyError(
-                f"{self.run.path.name}, line {Stack(self.run.path).line}: a loop with tf.GradientTape runs on "
+                f"{Stack(self.run.path).where}: a loop with tf.GradientTape runs on "
                 "TensorFlow alone; put its loss into compute_loss() of a keras.Model and call fit, or write a model "
                 "file (docs/start/your-model.md)"
             )

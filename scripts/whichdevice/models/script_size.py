@@ -113,6 +113,11 @@ class Stack:
         return next(lines, None)
 
     @property
+    def where(self) -> str:
+        """The script's name with that line; in a thread of a library's it has none."""
+        return f"{self.path.name}, line {self.line}" if self.line else self.path.name
+
+    @property
     def in_import(self) -> bool:
         """Whether another file trains while it is imported."""
         files = (Path(part.code.co_filename).absolute() for part in self.functions if part.code.co_name == "<module>")
@@ -169,7 +174,7 @@ class Stack:
             return Loops(named, batches=steps, unknown=None if named else _no_end(endless))
         if epochs and isinstance(last.node.body[-1], ast.Break):  # it takes one batch
             return Loops(1, epochs)
-        if isinstance(last.node, ast.For) and not _counts(last.node.iter):
+        if isinstance(last.node, ast.For) and not _counts(last.node, last.variables):
             return Loops(epochs, batches=steps)
         if steps is None and epochs and len(loops) > 1 and _header(last.node).endswith("is not None"):
             return Loops(epochs)  # until a loader gives no batch
@@ -291,9 +296,12 @@ def _calls_around(node: ast.expr) -> Iterator[tuple[str, ast.Call]]:
         node = node.args[0]
 
 
-def _counts(node: ast.expr) -> bool:
-    """Whether a loop counts or goes on without end, in place of being over data."""
-    return any(name.endswith("range") or name in (*ENDLESS, "islice") for name, _ in _calls_around(node))
+def _counts(loop: ast.For, variables: Mapping[str, Any]) -> bool:
+    """Whether a loop counts or goes on without end, in place of being over data; a variable may be a bar of a range."""
+    if any(name.endswith("range") or name in (*ENDLESS, "islice") for name, _ in _calls_around(loop.iter)):
+        return True
+    over = variables.get(loop.iter.id) if isinstance(loop.iter, ast.Name) else None
+    return isinstance(over, range) or isinstance(getattr(over, "iterable", None), range)
 
 
 def _turns(loop: Loop) -> int | None:

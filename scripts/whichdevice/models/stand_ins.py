@@ -85,7 +85,7 @@ class Logged(Silent):
 class Settings(dict[str, Any]):
     """Settings by name and as attributes."""
 
-    def update(self, given: Any = (), *_: Any, **named: Any) -> None:
+    def update(self, given: Any = (), *_: Any, **named: Any) -> None:  # type: ignore[override]
         """Take settings of a mapping or of an object, as of parsed arguments."""
         super().update(getattr(given, "__dict__", given) or (), **named)
 

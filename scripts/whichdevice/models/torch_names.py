@@ -252,6 +252,7 @@ class Names:
             self._put(torch.distributed, "init_process_group", partial(self._join, join))
             for name in ALONE:
                 self._put(torch.distributed, name, partial(_answer, None))
+            self._put(torch.distributed, "all_gather", _gathered)
 
     def replace_fsdp(self) -> None:
         """Replace what shares a module out; its import takes a while."""
@@ -457,6 +458,11 @@ def _answer(answer: Any, *_: Any, **__: Any) -> Any:
 
 def _first(given: Any, *_: Any, **__: Any) -> Any:
     return given
+
+
+def _gathered(parts: list[Any], tensor: Any, *_: Any, **__: Any) -> None:
+    """Gather the tensor of the only process."""
+    parts[0] = tensor
 
 
 def _without(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:

@@ -84,7 +84,8 @@ class Watching(Watcher):
         super().__init__(run)
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
         self._tape = Tape(self._fakes, run.path)
-        self._stepped: list[torch.optim.Optimizer] = []
+        self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
+        self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
         self._loaders: dict[int | None, Any] = {}  # that gave batches, the last one of each size
@@ -136,6 +137,7 @@ class Watching(Watcher):
     def detach(self) -> None:
         """Give everything back."""
         super().detach()
+        self._tape.evaluations.end()
         self._names.leave()
         Watch.probing = False
 
@@ -171,8 +173,12 @@ class Watching(Watcher):
         if Watch.meant is not None and not Watch.meant.means(optimizer):
             self._tape.forget()
             return
-        self._stepped.append(optimizer)
-        if optimizer in self._stepped[:-1] or weights_of(optimizers_in(stack.scopes)) <= weights_of(self._stepped):
+        known = self._stepped.get(optimizer)
+        if known is not None and known != stack.lines:  # a further loss of some steps, as a penalty each 16
+            self._tape.forget(*self._kept)
+            return
+        self._stepped[optimizer], self._kept = stack.lines, (len(self._tape.calls), len(self._tape.losses))
+        if known is not None or weights_of(optimizers_in(stack.scopes)) <= weights_of(self._stepped):
             self._start(stack)
         for weight in (weight for group in optimizer.param_groups for weight in group["params"]):
             weight.grad = None  # so that its step changes nothing
@@ -198,7 +204,7 @@ class Watching(Watcher):
             self._began = self._began or time.monotonic()
         elif time.monotonic() - self._began > TRIAL_SECONDS:
             self._stop(max(self._trials.values(), key=lambda trial: trial.stack.loops.steps or 0))
-        self._stepped = []
+        self._stepped = {}
         self._tape.forget()
 
     def _stop(self, stopped: Stopped) -> NoReturn:
@@ -213,7 +219,7 @@ class Watching(Watcher):
         if not stopped.calls:
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
         trained = weights_of([*stopped.optimizers, *optimizers_in(stack.scopes)])
-        _freeze(stopped.calls, trained, f"{name}, line {stack.line}")
+        _freeze(stopped.calls, trained, stack.where)
         step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")

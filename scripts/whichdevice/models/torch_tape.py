@@ -80,7 +80,7 @@ class Tape(TorchFunctionMode):
         self._depth = 0  # of modules
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
-        self._evaluations = Evaluations()
+        self.evaluations = Evaluations()
         self._trained = set[int]()  # weights of optimisers that were there when a module was evaluated
         self._free_bytes = 0
         self.reads = 0  # of values by the host before a loss
@@ -147,7 +147,7 @@ class Tape(TorchFunctionMode):
             if module.training and torch.is_grad_enabled() and not self._training:
                 self._training = True
                 self.first = type(module).__name__, Stack(self.path).line if self.path else None
-                self._evaluations.end()
+                self.evaluations.end()
             if self._training or (not module.training and self._is_trained(weight)):
                 self._faking = True
                 self.fakes.mode.__enter__()
@@ -166,7 +166,7 @@ class Tape(TorchFunctionMode):
             self._faking = False
             self.fakes.mode.__exit__(None, None, None)
             if not self._training:
-                self._evaluations.add(module, (args, kwargs), output)
+                self.evaluations.add(module, (args, kwargs), output)
         self._record(module, args, kwargs, output)
 
     def hooks(self, step: Callable[..., None]) -> list[Any]:
@@ -177,9 +177,9 @@ class Tape(TorchFunctionMode):
             register_optimizer_step_pre_hook(step),
         ]
 
-    def forget(self) -> None:
-        """Begin a new step."""
-        self.calls, self.losses = [], []
+    def forget(self, calls: int = 0, losses: int = 0) -> None:
+        """Begin a new step, or go back to so many calls and losses of this one."""
+        self.calls, self.losses = self.calls[:calls], self.losses[:losses]
 
 
 class Step(torch.nn.Module):
@@ -370,12 +370,13 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
 def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
     """The number of the first of these calls that works on a batch of the training, such as a teacher's.
 
-    A network that collects frames before has a batch of its own.
+    A network that collects frames before has a batch of its own, and so has what makes one image of a batch.
     """
-    sizes = [
-        next((leaf.shape[:2] for leaf in tensors_of(calls[place]) if leaf.ndim), torch.Size()) for place in modules
-    ]
-    trains = next((number for number, place in enumerate(modules) if not calls[place].free), 0)
+    firsts = [next((leaf for leaf in tensors_of(calls[place]) if leaf.ndim), torch.empty(())) for place in modules]
+    sizes = [tensor.shape[:2] for tensor in firsts]
+    learn = [number for number, place in enumerate(modules) if not calls[place].free]
+    weighted = (number for number in learn if next(calls[modules[number]].function.parameters(), None) is not None)
+    trains = next(weighted, next(iter(learn), 0))
     return next(number for number, size in enumerate(sizes) if set(size) & {*sizes[trains][:1]} or number == trains)
 
 

@@ -20,7 +20,10 @@ def train(rank, world_size):
         sampler.set_epoch(epoch)
         for images, labels in torch.utils.data.DataLoader(data, batch_size=32, sampler=sampler):
             with torch.autocast("cuda", dtype=torch.float16):
-                loss = torch.nn.functional.cross_entropy(net(images.to(rank)), labels.to(rank))
+                output = net(images.to(rank))
+                parts = [torch.zeros_like(output) for _ in range(torch.distributed.get_world_size())]
+                torch.distributed.all_gather(parts, output)
+                loss = torch.nn.functional.cross_entropy(torch.cat(parts), labels.to(rank))
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             raise SystemExit("it trained")
