@@ -35,6 +35,7 @@ COMMANDS = {
     "--no-measuring",
     "serve70": "ask hf:meta-llama/Llama-3.1-70B-Instruct --mode serve --weights awq --gpus 1 --ttft 9s --longest "
     '--no-measuring --devices "RTX A6000,L40S,H100 SXM,DGX Spark,Apple M4 Max"',
+    "images": "ask hf:black-forest-labs/FLUX.1-dev --mode serve --latency 30s",
     "generate": 'ask decoder --mode generate --batch 8 --no-measuring --devices "H100 SXM"',
 }
 

@@ -14,7 +14,7 @@ import json
 import sys
 from typing import Any
 
-from fit import energy, language_models, lived, newer, serving, test_set, tpu
+from fit import energy, language_models, lived, memory, newer, serving, test_set, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -79,6 +79,7 @@ def main() -> None:
     decided = decisions({"models": found["models"], "model, chip and author": new}, tested)
     write(decided, RECORD)
     write_page(found, card, decided)
+    memory.write_page()
     test_set.main()
 
 

@@ -424,7 +424,7 @@ class Published:
         self.blind = np.array([is_blind(row) for row in rows])
         self.device_bound = ~np.array([row.host_bound for row in rows])
         self.places = {name: np.flatnonzero(self.software == name) for name in sorted(set(self.software))}
-        self.designs = {name: Design.of([rows[place] for place in places]) for name, places in self.places.items()}
+        self.designs = {name: Design.of([rows[int(place)] for place in places]) for name, places in self.places.items()}
         self.columns = Columns(
             software=[row.software for row in rows],
             family=[row.family for row in rows],

@@ -47,7 +47,7 @@ that a name begins with, behind what says whose weights it has (tf, tv, legacy, 
 authors, each of one weight, and every row of the same model, chip or author at once. The last rows are within the fit:
 image models with attention, whose names' family is left out, the time with channels last over that with channels
 first, and chips that were left out: those whose rate of large products or of memory somebody measured, with these rates
-and as if nobody had, and the others.
+and as if nobody had, and the others, each chip of one weight.
 """
 FAIR = {"families": "families of timm that no fit has seen", "an author": "an author, each of one weight",
         "an author, a chip and a model": "an author, a chip and a model, each author of one weight",

@@ -48,13 +48,18 @@ This page is made by `python -m fit.serving` from {rows:,} published servers of 
 InferenceX, NVIDIA, ML.ENERGY and TensorRT-LLM's overview, llama.cpp's and Ollama's users. What is forecast was left out
 of the fit. A time is off by 10 % when it is 1.1 times or 1 / 1.1 of the published one. The naive rule is all bytes of
 the weights and the cache that a token reads, over the memory's rate by the data sheet.
+
+What limits it, of mixtures of experts: which experts a source's prompts ask for, and kernels that differ by version.
+Uneven routing, and products that pass while weights are read, were tried, and helped nothing that was left out.
 """
 
 
 ABOUT_FIRST = """## Time to the first token
 
 Sources state means of requests that all begin together; the queue is simulated so. InferenceX has SGLang and
-TensorRT-LLM send several tokens at a time, so constants for each engine and source are fitted, too.
+TensorRT-LLM send several tokens at a time, so constants for each engine and source are fitted, too. What limits it:
+some of its SGLang servers on Blackwell wait for seconds from 32 requests on, whatever the lengths, and others of the
+same step time do not. No queue explains that.
 """
 ABOUT_DECISIONS = """## Decisions
 

@@ -274,18 +274,23 @@ def fair_test(
 def measured_chips(published: Published, models: Forecasts, chips: Forecasts) -> dict[str, dict[str, float]]:
     """How chips that were left out are forecast with the rates that somebody measured, and by their sheets alone.
 
-    `chips` are the forecasts without each chip; of the chips with measured rates both are of the same rows.
+    `chips` are the forecasts without each chip; of the chips with measured rates both are of the same rows. Each chip
+    has the same weight.
     """
     chip = LEFT_OUT["a chip"](published.rows)
     by_sheet = Published(by_their_sheets(published.rows))
-    wanted = published.device_bound & ~published.blind & np.array([bool(row.peaks.measured) for row in published.rows])
+    measured = np.array([bool(row.peaks.measured) for row in published.rows])
+    wanted = published.device_bound & ~published.blind & measured
     sheets = widened(left_out(by_sheet, chip, by_sheet.fit(), wanted), chip, models)
+    known = chips.of(lambda row: bool(row.peaks.measured))
+    others = chips.of(lambda row: row.peaks.platform == "gpu" and not row.peaks.measured)
     return {
-        "a measured chip|all": chips.of(lambda row: bool(row.peaks.measured)).figures(),
-        "a measured chip by its sheet|all": sheets.figures(),
-        "a chip that nobody measured|all": chips.of(
-            lambda row: row.peaks.platform == "gpu" and not row.peaks.measured
-        ).figures(),
+        f"{name}|all": forecasts.figures(lambda row: row.chip)
+        for name, forecasts in (
+            ("a measured chip", known),
+            ("a measured chip by its sheet", sheets),
+            ("a chip that nobody measured", others),
+        )
     }
 
 

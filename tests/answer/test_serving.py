@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from whichdevice.answer.serving import Load, Log, Price, Server, Serving, as_dict, decide
-from whichdevice.answer.serving_words import as_json, cells, decision, folded, lines, notes, nothing, shown, text
+from whichdevice.answer.serving_words import (
+    as_json,
+    cells,
+    decision,
+    folded,
+    lines,
+    notes,
+    nothing,
+    page_parts,
+    shown,
+    text,
+)
 
 LOAD = Load(5.0, 1000, 300, 1.0, 0.05)
 ONE_USER = replace(LOAD, rps=None)
@@ -172,3 +183,11 @@ def test_json_has_facts_words_and_no_draws():
     assert plain["lines"][0].startswith("Rent an L40S") and len(plain["table"]) == 2
     assert "capacity" not in plain["pick"]
     assert as_dict(answer(small("T4")))["pick"] is None
+
+
+def test_the_page_of_a_model_that_writes_nothing_has_no_columns_of_tokens():
+    made = answer(server("L40S", 8, 0.9, one_user=(0.0, 0.0, 0.0)), load=replace(LOAD, unit="image"))
+    parts = page_parts(made, "")
+    assert not {"at once", "context", "tok/s"} & set(parts["head"]) and "alone" in parts["head"]
+    assert {len(row) for _, row in parts["cells"]} == {len(parts["head"])}
+    assert {"at once", "context", "tok/s"} <= set(page_parts(answer(server("L40S", 8, 0.9)), "")["head"])

@@ -1,7 +1,13 @@
 """Newer ways to train next to published numbers: peaks of the same step, and the page that shows all of them."""
 
 import pytest
+from fit.language_models import traced
 from fit.newer import BEGIN, END, PAGE, compared, published, summary, table
+
+from whichdevice.errors import StudyError
+from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.torch.facts import in_float8
 
 
 def of(name):
@@ -39,3 +45,26 @@ def test_the_page_shows_the_table():
     names = [line.split("|")[1].strip() for line in table(compared())][2:]
     assert summary(compared()) in generated
     assert all(f"| {name} |" in generated for name in names)
+
+
+def test_products_in_8_bits_by_published_pairs():
+    """torchtitan, Llama 3.1 8B on 8 and 128 H100: the first pair gave the factor, the second tests it."""
+    rows = {line.id: (line, trace) for line, trace in traced()}
+    for plain, faster in (("torchtitan_189", "torchtitan_190"), ("torchtitan_192", "torchtitan_193")):
+        line, trace = rows[plain]
+        target = find_target("H100 SXM")
+        works = trace.fused, in_float8(trace.fused, target)
+        before, after = (forecast_step(work, line.sheet, "train", line.gpus).seconds for work in works)
+        assert after / before == pytest.approx(rows[faster][0].seconds / line.seconds, rel=0.03)
+
+
+def test_products_in_8_bits_need_units_for_them():
+    work = traced_step()
+    assert in_float8(work, find_target("H100 SXM")).untested == ()
+    assert in_float8(work, find_target("L40S")).untested == ("float8 products",)
+    with pytest.raises(StudyError, match="float8 needs a GPU of Ada, Hopper or Blackwell"):
+        in_float8(work, find_target("A100 SXM 80GB"))
+
+
+def traced_step():
+    return next(trace.fused for line, trace in traced() if line.id == "torchtitan_189")

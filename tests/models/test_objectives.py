@@ -118,6 +118,12 @@ def test_a_reference_takes_memory_where_there_are_no_adapters(decoder):
     assert lora["weights"] < 1.5 * orpo["weights"]
 
 
+def test_adapters_are_what_to_change_where_a_pair_does_not_fit(decoder):
+    plan = traced(decoder, objective="dpo")[0].plan
+    lora, whole = plan.trace(1, ("LoRA",)), plan.trace(1)
+    assert lora.trained < 0.5 * whole.trained and lora.memory["weights"] < 0.8 * whole.memory["weights"]
+
+
 def test_units_are_those_of_the_objective(decoder):
     units = {name: record(decoder, objective=name)[2].unit for name in ("sft", "dpo", "grpo")}
     assert units == {"sft": "sequence", "dpo": "pair", "grpo": "completion"}

@@ -11,13 +11,13 @@ from whichdevice.planning.predictions import serve_predictions
 LOAD = Load(200.0, 0, 1, 0.1, 0.1, "request")
 
 
-def served(load: Load = LOAD) -> Serving:
+def served(load: Load = LOAD, exported: dict[int, float] | None = None) -> Serving:
     steps = {1: (0.004, 0.02), 64: (0.02, 0.9)}  # of a T4 and of this machine
     answers = [
         answer(device("T4", of_t4, 0.4), replace(here(), step_time=of_here), FREE, SPOT, mode="predict", batch=batch)
         for batch, (of_t4, of_here) in steps.items()
     ]
-    return serve_predictions("net", load, answers)
+    return serve_predictions("net", load, answers, exported)
 
 
 def test_a_load_that_this_machine_answers_late_is_rented():
@@ -36,3 +36,14 @@ def test_the_table_is_of_requests():
     assert head(found)[1] == "GB" and head(found)[4] == "alone"
     assert [row[4] for _, row in cells(found)] == ["4 ms", "20 ms"]
     assert max(map(len, text(found, 100))) <= 100 and not any("token" in line for line in text(found, 100))
+
+
+def test_the_exported_model_counts_here_and_its_engine_is_named():
+    plain, quick = served(), served(exported={1: 0.002, 64: 0.01})
+    assert quick.here is not None and plain.here is not None
+    assert quick.here.server.first_token == 0.002 and plain.here.server.first_token == 0.02
+    assert quick.here.server.quantile(0.5) > 10 * plain.here.server.quantile(0.5)
+    assert "This machine is measured with ONNX Runtime." in text(quick, 100)
+    assert [option.server for option in quick.options if not option.server.here] == [
+        option.server for option in plain.options if not option.server.here
+    ]

@@ -44,10 +44,9 @@ console.log(JSON.stringify(cases.map(([data, load, servers]) => {
 
 
 def said(cases: list[Any]) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [str(NODE), "-e", f"{live_script().text}\n{SAYS}"], input=json.dumps(cases), capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    script = f"{live_script(of_servers=True).text}\n{SAYS}"
+    given = json.dumps(cases)
+    done = subprocess.run([str(NODE), "-e", script], input=given, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

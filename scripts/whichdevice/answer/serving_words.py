@@ -18,10 +18,12 @@ SENTENCES = {
     "title_request": "{model} · predictions · answered in {ttft}",
     "title_made": "{model} · answered in {ttft}",
     "title": "{model} · {weights} on {engine} · {prompt} tokens in, {answer} out · first ≤ {ttft}, next ≤ {tpot}",
-    "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a {many} {unit}s{at}; {sure} to hold {targets}.",
+    "rent": "Rent {name}{servers}: USD {usd} an hour, USD {million} a million {unit}s{at}; {sure} to hold {targets}.",
+    "rent_made": "Rent {name}{servers}: USD {usd} an hour, USD {million} a thousand {unit}s{at}; {sure} to hold "
+    "{targets}.",
     "here": "Use this machine: {rate} tokens a second, USD {usd} an hour of electricity; {sure} to hold {targets}.",
     "here_request": "Use this machine: USD {usd} an hour of electricity; {sure} to hold {targets}.",
-    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a {many} {unit}s{at}; {sure} to "
+    "buy": "Buy {name}{servers}: USD {usd} an hour over three years, USD {million} a million {unit}s{at}; {sure} to "
     "hold {targets}.",
     "unpriced": "Use {name}{servers}: no price is known (--price {price}); {sure} to hold {targets}.",
     "servers": " ({count} servers of {each})",
@@ -74,6 +76,7 @@ SENTENCES = {
     "here_engine": "This machine is measured with {engine}.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
+    "without_made": "No published times of such chips: {names}.",
     "without": "No {weights} weights there: {names}.",
     "more": "Not shown: {names} (--all).",
     "here_row": "this machine",
@@ -159,15 +162,14 @@ def _own(answer: Serving, pick: Option) -> str:
     server = pick.server
     bought = server.price is not None and server.price.bought_usd is not None
     of_here = "here_request" if answer.load.unit != "token" else "here"
-    each = f"{server.count}" if server.count > 1 else "one"
+    each, rent = f"{server.count}" if server.count > 1 else "one", "rent_made" if answer.load.made else "rent"
     return say(
-        of_here if server.here else "unpriced" if server.price is None else "buy" if bought else "rent",
+        of_here if server.here else "unpriced" if server.price is None else "buy" if bought else rent,
         price=f'"{server.device}=USD"',
         name=pick.name if pick.name != server.device else f"{article(server.device)} {server.device}",
         servers=say("servers", count=pick.servers, each=each) if pick.servers > 1 else "",
         usd=_usd(pick.usd_per_hour),
         million=_usd(_for_many(answer.load, pick.usd_million)),
-        many="thousand" if answer.load.made else "million",
         unit=answer.load.unit,
         rate=two(server.one_user[1]),
         at=_at(answer.load),
@@ -308,7 +310,8 @@ def folded(answer: Serving, everything: bool = False) -> list[str]:
         reasons[reason].append(option.server.device)
     words = [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
     if answer.without:
-        words.append(say("without", weights=format_of(answer), names=joined(answer.without, MAX_NAMES)))
+        sentence = "without_made" if answer.load.made else "without"
+        words.append(say(sentence, weights=format_of(answer), names=joined(answer.without, MAX_NAMES)))
     return words
 
 
@@ -407,10 +410,14 @@ def page_parts(
     answer: Serving, chart: str, everything: bool = False, live: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return what the page of an answer shows, under its names; `chart`: its pictures, `live`: the facts."""
-    below, rows = notes(answer, everything), cells(answer, everything)
+    below, left_out = notes(answer, everything), OF_TOKENS if answer.load.unit != "token" else ()
+
+    def kept(row: Sequence[str]) -> list[str]:
+        return [text for place, text in enumerate(row) if place not in left_out]
+
     return {
-        "title": title(answer), "lines": lines(answer), "live": live, "chart": chart, "head": head(answer),
-        "cells": rows, "notes": below, "lasting": below,
+        "title": title(answer), "lines": lines(answer), "live": live, "chart": chart, "head": kept(head(answer)),
+        "cells": [(pick, kept(row)) for pick, row in cells(answer, everything)], "notes": below, "lasting": below,
     }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ NUMBERS = (
     "device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_needed",
     "memory_available", "watts", "state_time",
 )  # fmt: skip
-MARKS = ("fits", "rough", "memory_tight", "too_small", "known")
+MARKS = ("fits", "rough", "memory_tight", "too_small", "known", "port")
 
 
 Served = Callable[[str], Mapping[str, Any] | None]  # what answer/serving_words.py has on a page, of a model's name

@@ -58,7 +58,8 @@ Kind = Literal[
 Precision = Literal["", "float32", "tf32", "half"]
 # Steps of which no published times were tested.
 Untested = Literal[
-    "3-D convolutions", "instance norm at batch 1", "values read by the host", "hundreds of tiny kernels"
+    "3-D convolutions", "instance norm at batch 1", "values read by the host", "hundreds of tiny kernels",
+    "float8 products",
 ]  # fmt: skip
 
 LAST = "channels-last "

@@ -6,6 +6,7 @@ Denoising(SDXL, denoiser, (encoders, autoencoder))
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from transformers.utils import ModelOutput
 
 from whichdevice.models.diffusion import Diffusion
+from whichdevice.models.tuning import Tuning, adapt
 
 
 class Denoising(nn.Module):
@@ -29,6 +31,16 @@ class Denoising(nn.Module):
     def gradient_checkpointing_enable(self, *_: Any, **__: Any) -> None:
         """Let blocks compute their activations again, by the name that Hugging Face's models have."""
         self.denoiser.enable_gradient_checkpointing()
+
+    @property
+    def trains_all(self) -> bool:
+        """Return whether all weights of the denoiser are trained."""
+        return all(parameter.requires_grad for parameter in self.denoiser.parameters())
+
+    def adapted(self, tuning: Tuning) -> nn.Module:
+        """Return it with a frozen denoiser that has adapters beside its attention."""
+        adapt(self.denoiser, replace(tuning, lora_layers="attention"), "LoRA")
+        return self
 
     def forward(self, time: Tensor, noise: Tensor | None = None, **given: Tensor) -> ModelOutput:
         """The guess for a batch, and its loss where the noise is known."""

@@ -108,6 +108,11 @@ class DiffusionModel(TorchFile):
 
         return Tuning.of({"lora_layers": "attention"} | self._stated(), self.address.text)
 
+    @property
+    def compiled(self) -> bool:
+        """Return whether it is compiled, as products in 8 bits are."""
+        return self.tuning.float8
+
     def traced_optimizer(self, module: Any) -> Any:
         """The optimiser with a fused update, as trainers use it."""
         return self.tuning.optimizer_for(module)

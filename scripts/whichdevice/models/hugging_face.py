@@ -41,17 +41,18 @@ LARGE_DECODER = 1e9  # weights of a decoder from which on torchtune, LitGPT and 
 LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
 TUNING = (
     "method", "lora_rank", "lora_layers", "lora_dropout",
-    "gradient_checkpointing", "gradient_accumulation", "optimizer",
+    "gradient_checkpointing", "gradient_accumulation", "optimizer", "float8",
 )  # fmt: skip
 CLASSIFIERS = (
-    "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert", "mpnet",
+    "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert",
+    "mpnet",
 )  # fmt: skip
 LAYERS = (
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers",
 )  # fmt: skip
 LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
 # Fields by which layers are not equal, but for these values; a dense first layer is the same in a model of few.
-UNEQUAL = {
+UNEQUAL: Mapping[str, tuple[Any, ...]] = {
     "first_k_dense_replace": (0, 1), "mlp_only_layers": ([],), "moe_layer_freq": (1,), "decoder_sparse_step": (1,),
     "hybrid_override_pattern": (),
 }  # fmt: skip
@@ -119,7 +120,8 @@ class Configuration:
         maker = getattr(transformers, f"AutoModelFor{self.task}")
         try:
             made = maker.from_config(config, attn_implementation="sdpa")
-            made.set_attn_implementation("causal")
+            if not hasattr(config, "index_topk"):  # an index of the tokens that are looked at reads the mask itself
+                made.set_attn_implementation("causal")
             return made
         except ValueError:
             return maker.from_config(config, attn_implementation="eager")
@@ -274,6 +276,11 @@ class HubModel(TorchFile):
 
         return Tuning.of(self._stated(), self.address.text)
 
+    @property
+    def compiled(self) -> bool:
+        """Return whether it is compiled: products in 8 bits are, else their casts take what they save."""
+        return self.tuning.float8
+
     def traced_optimizer(self, module: Any) -> Any:
         """The optimiser with a fused update, as trainers use it."""
         return self.tuning.optimizer_for(module)
@@ -294,10 +301,10 @@ class HubModel(TorchFile):
         heads = known.number("num_key_value_heads", "num_attention_heads", "n_head", "n_heads")
         whole = known.number("num_attention_heads", "n_head", "n_heads")
         width = known.number("hidden_size", "n_embd", "d_model")
-        equal = known.task == "CausalLM" and known.layers is not None and not known.number(*EXPERTS)
-        if not equal or not (heads and whole and width):
+        layers = known.layers if known.task == "CausalLM" and not known.number(*EXPERTS) else None
+        if layers is None or not (heads and whole and width):
             return None
-        return 2.0 * 2 * known.layers * heads * (known.number("head_dim") or width // whole)
+        return 2.0 * 2 * layers * heads * (known.number("head_dim") or width // whole)
 
     def made_module(self, *layers: int) -> Any:
         """The model, perhaps of fewer layers."""

@@ -52,6 +52,7 @@ class Tuning:
     gradient_accumulation: int | None = None  # None: as it fits, or at once
     precision: str | None = None
     optimizer: str = "AdamW"
+    float8: bool = False  # products of linear layers in 8 bits, as torchao's and TransformerEngine's, compiled
 
     @classmethod
     def of(cls, given: Mapping[str, Any], label: str) -> Self:
@@ -68,7 +69,7 @@ class Tuning:
                 raise StudyError(f"{label}: {name} is {value!r}; it must be a whole number above 0")
             if name == "lora_dropout" and not (isinstance(value, int | float) and 0 <= value < 1):
                 raise StudyError(f"{label}: lora_dropout is {value!r}; it must be a number from 0 to 1")
-            if name == "gradient_checkpointing" and not isinstance(value, bool):
+            if name in ("gradient_checkpointing", "float8") and not isinstance(value, bool):
                 raise StudyError(f"{label}: {name} is {value!r}; it must be true or false")
         return cls(**given)
 

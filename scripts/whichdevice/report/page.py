@@ -24,7 +24,8 @@ def render(template: str, out_html: Path, **values: Any) -> None:
 def page(template: str, **values: Any) -> str:
     """The text of that page."""
     style = (REPORT_FOLDER / "style.css").read_text(encoding="utf-8")
-    return _environment().get_template(template).render(style=style, live=live_script(), **values)
+    of_servers = any("servers" in (answer["live"] or {}) for answer in values.get("answers", ()))
+    return _environment().get_template(template).render(style=style, live=live_script(of_servers), **values)
 
 
 def _environment() -> Environment:
@@ -57,8 +58,8 @@ class Script:
 
 
 @cache
-def live_script() -> Script:
+def live_script(of_servers: bool = False) -> Script:
     """Return what makes an answer anew while its reader types: the decision, its sentences, the picture, the page."""
-    files = ("decision.js", "sentences.js", "chart.js", "live.js", "serving.js")
+    files = ("decision.js", "sentences.js", "chart.js", "live.js", *["serving.js"] * of_servers)
     text = "".join((REPORT_FOLDER / file).read_text(encoding="utf-8") for file in files)
     return Script(re.sub(r"^ *(//.*)?\n", "", text, flags=re.MULTILINE))  # a page has no comments

@@ -109,8 +109,9 @@ const serving = (() => {
     const answer = { load, options: [...choices, ...rest], pick: null, usdFor };
     if (!choices.length) {
       const fitting = options.filter(({ server }) => server.fits);
-      const nearest = fitting.reduce((best, one) => (best === null || (one.sure ?? 0) > (best.sure ?? 0)
-        || ((one.sure ?? 0) === (best.sure ?? 0) && one.server.one_user[1] > best.server.one_user[1]) ? one : best), null);
+      const near = ({ sure, server }) => [sure ?? 0, server.one_user[1], -server.first_token];
+      const isNearer = (one, other) => [0, 1, 2].reduce((known, place) => known || one[place] - other[place], 0) > 0;
+      const nearest = fitting.reduce((best, one) => (best === null || isNearer(near(one), near(best)) ? one : best), null);
       return { ...answer, nearest };
     }
     const [pick] = choices, rival = choices.find(({ server }) => server.device !== pick.server.device);
@@ -163,7 +164,7 @@ const serving = (() => {
     return say(words[sentence], {
       price: `"${device}=USD"`, name: pick.name === device ? `${server.article} ${device}` : pick.name,
       servers: servers > 1 ? say(words.servers, { count: servers, each: count > 1 ? count : "one" }) : "",
-      usd: usdOf(pick.usd_per_hour), million: usdOf(pick.usd_million), unit: "token", rate: two(server.one_user[1]),
+      usd: usdOf(pick.usd_per_hour), million: usdOf(pick.usd_million), many: "million", unit: "token", rate: two(server.one_user[1]),
       at: load.rps === null ? words.at_full : say(number(load.rps) === "1" ? words.at_one : words.at, { rps: number(load.rps) }), sure: sureWords(data, pick), targets: targets(data, load),
     });
   }

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.answer import serving, words
-from whichdevice.answer import serving_words as serving_words
+from whichdevice.answer import serving, serving_words, words
 from whichdevice.answer.serving import Serving
 from whichdevice.forecast.serving.forecast import FULL, LOADS, SHARES, ServingForecast
 from whichdevice.report import chart, serving_pictures

@@ -55,8 +55,11 @@ def over_load(answer: Serving, name: str, frame: Frame) -> str:
     assert answer.pick is not None
     at = answer.load.rps or answer.pick.server.safe
     loads = [at * LOADS_AROUND ** (place / LOADS_ON_A_SIDE - 1) for place in range(2 * LOADS_ON_A_SIDE + 1)]
+    made, unit = answer.load.made, answer.load.unit
     points = {
-        device: [(load, usd) for load, usd in zip(loads, values, strict=True) if 0 < usd < math.inf]
+        device: [
+            (load, usd / 1000 if made else usd) for load, usd in zip(loads, values, strict=True) if 0 < usd < math.inf
+        ]
         for device, values in usd_over_load(answer, loads).items()
     }
     points = {device: curve for device, curve in points.items() if curve}
@@ -64,7 +67,8 @@ def over_load(answer: Serving, name: str, frame: Frame) -> str:
         return ""
     costs = [usd for curve in points.values() for _, usd in curve]
     across, up = scale(loads, frame.left, frame.wide - frame.right), scale(costs, frame.high - BELOW, MARGIN)
-    parts = _axes(frame, (loads, across), (costs, up), f"USD a million {answer.load.unit}s", "requests a second")
+    of_up = f"USD a {'thousand' if made else 'million'} {unit}s"
+    parts = _axes(frame, (loads, across), (costs, up), of_up, "requests a second")
     if answer.load.rps is not None:
         parts.append(line(across(at), MARGIN, across(at), frame.high - BELOW, "here"))
         parts.append(text(across(at) + 5, MARGIN + 10, "your load", "start"))
@@ -75,8 +79,7 @@ def over_load(answer: Serving, name: str, frame: Frame) -> str:
         last = across(curve[-1][0]), up(curve[-1][1])
         parts.append(line(*last, frame.wide - frame.right + 8, end, f"leader line{place}"))
         parts.append(text(frame.wide - frame.right + 11, end + 4, device, "start", "name"))
-    label = f"USD a million {answer.load.unit}s over requests a second, of {', '.join(points)}"
-    return _svg(name, frame, label, parts)
+    return _svg(name, frame, f"{of_up} over requests a second, of {', '.join(points)}", parts)
 
 
 def against_speed(answer: Serving, name: str, frame: Frame) -> str:

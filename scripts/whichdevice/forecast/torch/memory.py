@@ -227,6 +227,8 @@ def adapted(step: Step, method: str) -> Step:
 
     def build(*layers: int) -> Any:
         module = step.build(*layers)
+        if hasattr(module, "adapted") and module.trains_all:
+            return module.adapted(Tuning(method))
         if not all(parameter.requires_grad for parameter in module.parameters()) or not hasattr(module, "config"):
             raise StudyError("LoRA is for a whole model of Hugging Face")
         return Tuning(method).applied(module, "LoRA")

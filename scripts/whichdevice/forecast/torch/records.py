@@ -16,7 +16,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.facts import facts_on, layout_note, outcome, way_on, work_of
+from whichdevice.forecast.torch.facts import facts_on, in_float8, layout_note, outcome, way_on, work_of
 from whichdevice.forecast.torch.memory import LIGHT, RESERVE, SPREAD, Plan, need
 from whichdevice.forecast.torch.rollout import Beside, served_beside, with_server
 from whichdevice.forecast.torch.running import Running
@@ -143,7 +143,7 @@ class Traced:
         if target.kind == "tpu" and (reason := tpu.without_form(way.trace.no_tpu)):
             raise StudyError(reason)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
-        work = work_of(target, trace, request.precision, self._compiled)
+        work = self._work(target, trace, request)
         layout = layout_note(target, trace, work, request.mode)
         notes = [*filter(None, [self.note, layout]), *trace.notes, *COMPILED * self._compiled]
         facts = facts_on(
@@ -184,6 +184,11 @@ class Traced:
         read = (Item("memory", "half", 0.0, nbytes, 1),) if request.mode == "decode" else ()
         return replace(trace, work=replace(trace.work, items=(*trace.work.items, *read)), memory=memory)
 
+    def _work(self, target: Target, trace: Trace, request: ProgramRequest) -> Work:
+        """Return the work of one device, in the number format of its products."""
+        work = work_of(target, trace, request.precision, self._compiled)
+        return in_float8(work, target) if self._workload.tuning.float8 else work
+
     def _beside(self, request: ProgramRequest, target: Target) -> Beside:
         """What a server beside the training takes, where it writes what is trained on."""
         rollout = self._workload.rollout
@@ -212,7 +217,7 @@ class Traced:
         size = 1 if self._workload.tunable else per_device
 
         def changed_work(trace: Trace) -> Work:
-            return work_of(target, accumulated(trace, per_device // size), request.precision, self._compiled)
+            return self._work(target, accumulated(trace, per_device // size), request)
 
         return [
             Change(

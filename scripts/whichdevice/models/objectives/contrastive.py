@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from whichdevice.models.objectives import Objective
+from whichdevice.models.objectives.dpo import Wrapped
 from whichdevice.models.shapes import Array, Tree
 
 SCALE = 20.0  # of cosines
@@ -33,12 +34,12 @@ class Contrastive(Objective):
         return Embedded(model.base_model, last=not hasattr(model, "classifier"))
 
 
-class Embedded(nn.Module):
+class Embedded(Wrapped):
     """An encoder whose loss is that of pairs."""
 
-    def __init__(self, encoder: nn.Module, last: bool) -> None:
-        super().__init__()
-        self.encoder, self.last = encoder, last
+    def __init__(self, model: nn.Module, last: bool) -> None:
+        super().__init__(model)
+        self.last = last
 
     def forward(self, anchor: Tensor, positive: Tensor) -> SequenceClassifierOutput:
         """Loss of a batch of pairs."""
@@ -47,5 +48,5 @@ class Embedded(nn.Module):
         return SequenceClassifierOutput(loss=nn.functional.cross_entropy(scores.float(), wanted), logits=scores)
 
     def _embedded(self, words: Tensor) -> Tensor:
-        states = self.encoder(input_ids=words).last_hidden_state
+        states = self.model(input_ids=words).last_hidden_state
         return nn.functional.normalize(states[:, -1] if self.last else states.mean(1), dim=-1)

@@ -13,7 +13,7 @@ from transformers.modeling_outputs import CausalLMOutput
 
 from whichdevice.models.objectives import Objective
 from whichdevice.models.shapes import Array, Tree
-from whichdevice.models.tuning import without_adapters
+from whichdevice.models.tuning import Tuning, without_adapters
 
 
 class Dpo(Objective):
@@ -48,17 +48,34 @@ class Reference(nn.Module):
             return self._model[0](**given).logits
 
 
-class Preferred(nn.Module):
-    """A model whose loss is that of pairs."""
+class Wrapped(nn.Module):
+    """A model with the loss of an objective, perhaps with its reference."""
 
-    def __init__(self, model: nn.Module, reference: nn.Module) -> None:
+    def __init__(self, model: nn.Module, reference: Reference | None = None) -> None:
         super().__init__()
         self.model, self.reference = model, reference
+
+    @property
+    def trains_all(self) -> bool:
+        """Return whether all weights of the model are trained."""
+        return all(parameter.requires_grad for parameter in self.model.parameters())
+
+    def adapted(self, tuning: Tuning) -> nn.Module:
+        """Return it with adapters; without them the model is its own reference."""
+        tuning.applied(self.model, "LoRA")
+        if self.reference is not None:
+            self.reference.copy = None
+        return self
+
+
+class Preferred(Wrapped):
+    """A model whose loss is that of pairs."""
 
     def forward(self, chosen: Tensor, rejected: Tensor, prompt: Tensor) -> CausalLMOutput:
         """Loss of a batch of pairs."""
         words, prompts = torch.cat([chosen, rejected]), torch.cat([prompt, prompt])
         scores = self.model(input_ids=words).logits
+        assert self.reference is not None
         better, worse = of_answers(scores, words, prompts).chunk(2)
         before, before_worse = of_answers(self.reference(input_ids=words), words, prompts).chunk(2)
         loss = -nn.functional.logsigmoid(0.1 * ((better - before) - (worse - before_worse)))

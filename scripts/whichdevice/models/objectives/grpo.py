@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import CausalLMOutput
 
 from whichdevice.models.objectives import Objective, Rollout
-from whichdevice.models.objectives.dpo import Reference, log_probabilities
+from whichdevice.models.objectives.dpo import Reference, Wrapped, log_probabilities
 from whichdevice.models.shapes import Array, Tree
 
 GENERATIONS = 8  # answers to a prompt, TRL's default
@@ -41,12 +41,12 @@ class Grpo(Objective):
         return Rollout(max(length - completion, 1), completion, int(self.number("generations", GENERATIONS, 1)))
 
 
-class Rewarded(nn.Module):
+class Rewarded(Wrapped):
     """A model whose loss is that of answers that it wrote."""
 
-    def __init__(self, model: nn.Module, reference: nn.Module | None, completion: float, beta: float) -> None:
-        super().__init__()
-        self.model, self.reference, self.completion, self.beta = model, reference, int(completion), beta
+    def __init__(self, model: nn.Module, reference: Reference | None, completion: float, beta: float) -> None:
+        super().__init__(model, reference)
+        self.completion, self.beta = int(completion), beta
 
     def forward(self, input_ids: Tensor, advantage: Tensor) -> CausalLMOutput:
         """Loss of a batch of answers."""

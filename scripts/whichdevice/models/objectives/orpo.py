@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_outputs import CausalLMOutput
 
-from whichdevice.models.objectives.dpo import Dpo, of_answers
+from whichdevice.models.objectives.dpo import Dpo, Wrapped, of_answers
 
 
 class Orpo(Dpo):
@@ -18,12 +18,8 @@ class Orpo(Dpo):
         return Odds(model)
 
 
-class Odds(nn.Module):
+class Odds(Wrapped):
     """A model whose loss is that of the better answer, and of the odds of both."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
 
     def forward(self, chosen: Tensor, rejected: Tensor, prompt: Tensor) -> CausalLMOutput:
         """Loss of a batch of pairs."""

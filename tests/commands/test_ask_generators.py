@@ -1,0 +1,60 @@
+"""`ask --mode serve` of a model that makes images or videos: which GPU makes one in time, and what a thousand cost."""
+
+import json
+
+import pytest
+
+from whichdevice.__main__ import main
+
+FLUX = "hf:black-forest-labs/FLUX.1-dev"
+
+
+def asked(*options: str, model: str = FLUX) -> int:
+    return main(["ask", model, "--mode", "serve", "--devices", "L4,L40S,H100 SXM,MI300X", *options])
+
+
+def plain(capsys: pytest.CaptureFixture[str], *options: str, model: str = FLUX) -> dict:
+    assert asked(*options, "--json", model=model) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_first_line_says_what_to_rent_and_what_a_thousand_images_cost(capsys):
+    assert asked() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "FLUX.1-dev · 1024 × 1024 · 28 steps · answered in 60 s"
+    said = " ".join(lines)
+    assert "a thousand images one after the other" in said and "USD/1000" in said and "Too small: L4." in said
+    assert "token" not in said and max(map(len, lines)) <= 100
+
+
+def test_a_load_takes_several_gpus_and_a_range_stands_at_each(capsys):
+    found = plain(capsys, "--rps", "2", "--latency", "90s")
+    pick = found["pick"]
+    assert pick["servers"] > 1 and pick["sure"] >= 0.8 and pick["max_rps_low"] < pick["max_rps"] < pick["max_rps_high"]
+    assert pick["usd_million"] == pytest.approx(pick["usd_per_hour"] / 3600 / 2 * 1e6)
+    assert set(pick["memory"]) == {"weights", "denoiser", "words", "decoder", "values"}
+
+
+def test_steps_and_size_are_options(capsys):
+    whole, half = (plain(capsys, "--option", f"steps={steps}")["options"][0]["first_token"] for steps in (28, 14))
+    assert half < 0.55 * whole
+    small = plain(capsys, "--option", "size=512")
+    assert "512 × 512" in small["title"] and small["options"][0]["first_token"] < whole / 2
+    video = plain(capsys, model="Wan2.1-T2V-1.3B")
+    assert "832 × 480, 81 frames" in video["title"] and video["load"]["ttft"] == 1800
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--option", "colour=3"), "--option colour: there are steps, size, height and width"),
+        (("--option", "steps=many"), "--option steps=many: a whole number from 1 to 8,192 is needed"),
+        (("--tpot", "50ms"), "--tpot: is for language models"),
+        (("--latency", "1s"), "nothing surely answers in 1 s; nearest is H100 SXM"),
+        (("--rps", "-1"), "--rps -1: a number above 0 is needed"),
+    ],
+)
+def test_what_nothing_can_be_made_of_is_one_line_with_the_fix(capsys, options: tuple[str, ...], message: str):
+    assert asked(*options) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line

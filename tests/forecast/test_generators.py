@@ -1,0 +1,61 @@
+"""Seconds of images and videos on a GPU, against published ones, and what is in its memory."""
+
+import numpy as np
+import pytest
+from fit.generators import FITTED, Row, missed, published
+from fit.serving import score
+
+from whichdevice.config.hardware import hardware_rows
+from whichdevice.forecast.serving.generators import Generating, read_constants
+from whichdevice.models.generators import Generator, generator
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    """All published times."""
+    return published()
+
+
+def model(name: str) -> Generator:
+    """A model that is known."""
+    found = generator(name)
+    assert found is not None
+    return found
+
+
+def test_the_constants_are_of_these_rows(rows: list[Row]) -> None:
+    """They forecast the times that they were fitted to."""
+    fitted = [row for row in rows if row.source == FITTED]
+    assert len(fitted) > 60
+    assert score(missed(fitted, read_constants()["factors"]))["median_error"] < 0.2
+
+
+def test_times_of_others_are_within_a_factor_of_two(rows: list[Row]) -> None:
+    """Stable Diffusion, FLUX, SANA and Wan on chips of which no time was fitted."""
+    others = [row for row in rows if row.source != FITTED]
+    assert {row.one.model.name.partition("/")[0] for row in others} >= {"Wan-AI", "black-forest-labs"}
+    assert np.abs(missed(others, read_constants()["factors"])).max() < np.log(2)
+
+
+def test_memory_is_by_part_and_flux_needs_more_than_24_gb() -> None:
+    """The denoiser, what reads the words, the decoder and the values that are alive."""
+    sheet, flux = hardware_rows(), model("FLUX.1-dev")
+    one = Generating(flux, sheet["RTX 4090"])
+    assert list(one.memory()) == ["denoiser", "words", "decoder", "values"]
+    assert one.memory()["denoiser"] == pytest.approx(23.8e9, rel=0.01)
+    assert not one.fits and Generating(flux, sheet["L40S"]).fits
+    assert Generating(model("stable-diffusion-xl-base-1.0"), sheet["RTX 4090"]).fits
+
+
+def test_a_chip_without_published_times_has_a_wider_range() -> None:
+    """Draws are the same each time, and a chip of its own adds to the spread of the model."""
+    sheet, flux = hardware_rows(), model("FLUX.1-dev")
+    known, new = (np.log(Generating(flux, sheet[name]).slowness(400)) for name in ("H100 SXM", "L40S"))
+    assert 0 < known.std() < new.std() < 0.6
+    assert (known == np.log(Generating(flux, sheet["H100 SXM"]).slowness(400))).all()
+
+
+@pytest.mark.parametrize("name", ["MI300X", "GTX 1080 Ti"])
+def test_only_chips_with_fast_products_of_16_bits_by_nvidia_run_them(name: str) -> None:
+    """Nobody's times of others are known here."""
+    assert not Generating(model("FLUX.1-dev"), hardware_rows()[name]).runs
