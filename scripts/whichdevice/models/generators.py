@@ -96,7 +96,7 @@ def _parts(denoiser: float, words: float, decoder: float = 0.084e9) -> dict[str,
     return {"denoiser": denoiser, "words": words, "decoder": decoder}
 
 
-# Sizes by transformer/config.json of each model on huggingface.co, weights of a part by its file's size there. A token
+# Sizes as the models' papers and cards state them, weights rounded, without tables of positions. A token
 # meets 4 widths² of attention, 2 where words stand apart, and feed-forward's two or three matrices.
 OTHERS = (
     _stack("PixArt-alpha/PixArt-Sigma-XL-2-1024-MS", 28, 1152, 14, steps=20, parameters=_parts(0.61e9, T5)),

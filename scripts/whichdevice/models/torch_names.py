@@ -303,7 +303,7 @@ class Names:
         kinds = {name: getattr(torch.optim, name) for name in ("Adam", "AdamW", "SGD")}
         packages: dict[str, dict[str, Any]] = {
             "deepspeed": {
-                "initialize": self._engine, "init_distributed": nothing, "add_config_arguments": _with_deepspeed,
+                "initialize": self._engine, "init_distributed": _begin, "add_config_arguments": _with_deepspeed,
             },
             "deepspeed.accelerator": {"get_accelerator": partial(_answer, Accelerator())},
             "apex.amp": {
@@ -458,6 +458,11 @@ def _answer(answer: Any, *_: Any, **__: Any) -> Any:
 
 def _first(given: Any, *_: Any, **__: Any) -> Any:
     return given
+
+
+def _begin(*_: Any, **__: Any) -> None:
+    """Make the group of processes that a package makes by itself."""
+    torch.distributed.init_process_group("nccl")
 
 
 def _gathered(parts: list[Any], tensor: Any, *_: Any, **__: Any) -> None:

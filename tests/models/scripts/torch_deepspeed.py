@@ -12,7 +12,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--local_rank", type=int, default=-1)
 args = deepspeed.add_config_arguments(parser).parse_args()
 deepspeed.init_distributed()
-assert int(os.environ.get("LOCAL_RANK")) == 0
+assert int(os.environ.get("LOCAL_RANK")) == torch.distributed.get_rank() == 0
 wandb.init(project="none", config=vars(args))
 settings = {
     "train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 2, "fp16": {"enabled": True},
