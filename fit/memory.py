@@ -48,13 +48,13 @@ class Case:
 
     @property
     def available_gb(self) -> float:
-        """What the device has for a step."""
+        """Return what the device has for a step."""
         row = hardware_rows()[self.device]
         return ((row.mem_bytes or (row.mem_gb or 0.0) * 2**30) - RESERVE) / 1e9
 
     @property
     def loading_gb(self) -> float:
-        """What a rank needs that loads the whole model and keeps its share."""
+        """Return what a rank needs that loads the whole model and keeps its share."""
         return self.whole_gb * (1 + 1 / self.gpus) * FRAGMENTATION
 
     @property

@@ -249,7 +249,7 @@ class HubModel(TorchFile):
             self.declared = replace(self.declared, input=inputs, target=targets, unit=self.unit)
 
     def _objective(self) -> Objective | None:
-        """What it is trained for, if not its own loss; raises StudyError where such a model has no such objective."""
+        """Return what it is trained for, if not its own loss; raises StudyError where a model has no such objective."""
         name = self.options.get("objective", None) or DEFAULT
         if (kind := find_objective(name)) is None:
             return None
@@ -292,7 +292,7 @@ class HubModel(TorchFile):
 
     @property
     def rollout(self) -> Rollout | None:
-        """What a server writes in each step, before the model is trained on it."""
+        """Return what a server writes in each step, before the model is trained on it."""
         return None if self.objective is None else self.objective.rollout(self.length or LENGTH)
 
     def cache_bytes(self) -> float | None:

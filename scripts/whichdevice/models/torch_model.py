@@ -159,7 +159,7 @@ class TorchFile(NativeFile):
 
     @property
     def rollout(self) -> "Rollout | None":
-        """What a server writes in each step, before the model is trained on it; None: nothing."""
+        """Return what a server writes in each step, before the model is trained on it; None: nothing."""
         return None
 
     def traced_optimizer(self, module: Any) -> Any:

@@ -466,7 +466,7 @@ def is_edges(leaf: Any) -> bool:
 
 
 def named_leaves(call: Call) -> Iterator[tuple[str, Any]]:
-    """What a module is given, by the names of its arguments: these tell graphs' numbers from classes in order."""
+    """Return what a module is given, by the names of its arguments: they tell graphs from classes in order."""
     given = dict(call.kwargs)
     if is_module(call.function):
         with suppress(TypeError, ValueError):

@@ -190,7 +190,7 @@ class Traced:
         return in_float8(work, target) if self._workload.tuning.float8 else work
 
     def _beside(self, request: ProgramRequest, target: Target) -> Beside:
-        """What a server beside the training takes, where it writes what is trained on."""
+        """Return what a server beside the training takes, where it writes what is trained on."""
         rollout = self._workload.rollout
         if rollout is None or request.mode != "train":
             return Beside(0.0, 0.0, 0.0)

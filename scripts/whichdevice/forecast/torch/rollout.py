@@ -1,4 +1,4 @@
-"""What a server writes in each step of training, on the same GPUs: its time and its memory.
+"""The answers that a server writes in each step of training, on the same GPUs: time and memory.
 
     beside = served_beside(workload.rollout, "Qwen/Qwen2.5-7B", target, completions=64)
     beside.seconds, beside.bytes, beside.log_sd

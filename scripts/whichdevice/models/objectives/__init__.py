@@ -1,4 +1,4 @@
-"""What a model of Hugging Face is trained for, other than the next word or a class: one file an objective.
+"""Objectives of a model of Hugging Face, other than the next word or a class: one file an objective.
 
     --objective dpo            objectives/dpo.py, which defines a class of `Objective` by that name: Dpo
 
