@@ -1,6 +1,9 @@
 """Newer ways to train next to published numbers: peaks of the same step, and the page that shows all of them."""
 
 import pytest
+from needs import require
+
+require("torch")
 from fit.language_models import traced
 from fit.newer import BEGIN, END, PAGE, compared, published, summary, table
 
