@@ -108,7 +108,11 @@ def reason(name: str) -> str | None:
 
 
 def require(*names: str) -> None:
-    """Skip the test or module that calls this unless all things are here."""
+    """Skip the test or module that calls this unless all things are here.
+
+    The caller is the place of the skip: of modules that are skipped at one place, pytest-xdist lists the first alone.
+    """
+    __tracebackhide__ = True
     for name in names:
         if missing := reason(name):
             pytest.skip(missing, allow_module_level=True)
