@@ -74,7 +74,7 @@ check: lint
 
 test: lint
 	@$(RUN) snakemake --lint
-	$(RUN) python -m pytest $(IN_PARALLEL) $(if $(SKIPPED),--skipped "$(SKIPPED)")
+	$(RUN) python -m pytest $(IN_PARALLEL) $(if $(SKIPPED),"--skipped=$(SKIPPED)")
 
 test-long: test-environment
 	$(RUN) python -m pytest -m long $(IN_PARALLEL)
