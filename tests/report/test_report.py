@@ -106,8 +106,7 @@ def test_real_figures_go_in(tmp_path: Path) -> None:
     for name in figure_names():
         draw(name, StudyResults(config, tmp_path / "tables"), tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
     write_report(config, tmp_path / "tables", tmp_path, tmp_path / "report.html")
-    names = figure_names()
-    shown = [name for name in names if b"few-points" not in (tmp_path / f"{name}.svg").read_bytes()]
+    shown = [name for name in figure_names() if (tmp_path / f"{name}.png").is_file()]  # others have nothing to draw
     text = html.unescape((tmp_path / "report.html").read_text("utf-8"))
     assert text.count("data:image/svg+xml;base64,") == len(shown) > 0
 
