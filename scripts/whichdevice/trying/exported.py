@@ -141,15 +141,15 @@ def _session(path: Path, threads: int) -> Callable[[Tree], Any]:
 def _seconds(call: Callable[[Tree], Any], batches: Sequence[Tree]) -> float:
     """Return the median seconds of a call over some windows."""
     call(batches[0])
-    found: list[float] = []
+    seconds: list[float] = []
     begun = time.perf_counter()
-    while len(found) < WINDOWS and (not found or time.perf_counter() - begun < MAX_SECONDS):
+    while len(seconds) < WINDOWS and (not seconds or time.perf_counter() - begun < MAX_SECONDS):
         calls, started = 0, time.perf_counter()
         while (passed := time.perf_counter() - started) < WINDOW_SECONDS or not calls:
             call(batches[calls % len(batches)])
             calls += 1
-        found.append(passed / calls)
-    return float(np.median(found))
+        seconds.append(passed / calls)
+    return float(np.median(seconds))
 
 
 if __name__ == "__main__":
