@@ -14,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
@@ -125,13 +125,18 @@ def run(args: argparse.Namespace) -> int:
         if path is not None and not path.absolute().parent.is_dir():
             raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
     if args.mode == "serve":
-        return run_serving(args, lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1])
+        return run_serving(args, predictions_of(args))
     refuse_serving_options(args)
     if args.longest and (args.mode != "train" or language_model(args.model) is None):
         raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained or served")
     if args.here:
         return try_here(question_of(args))
     return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
+
+
+def predictions_of(args: argparse.Namespace) -> "Callable[[int], list[Answer]]":
+    """Return what answers the question for forward passes of a batch."""
+    return lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1]
 
 
 def question_of(args: argparse.Namespace) -> "Question":
