@@ -74,6 +74,7 @@ SENTENCES = {
     "untested": "Untested by published servers, so with a wider range: {names}.",
     "here_rate": "This machine is forecast from the memory rate that is measured here.",
     "here_engine": "This machine is measured with {engine}.",
+    "files": "By the headers of its files it has {billions} billion weights, {size} GB in {weights}.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
     "without_made": "No published times of such chips: {names}.",
@@ -377,6 +378,9 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
         sentence = "untested_request" if answer.load.unit != "token" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))
+    if (files := answer.files) is not None:
+        size = {"billions": f"{files.weights / GB:.3g}", "size": f"{files.nbytes / GB:.3g}"}
+        known.append(say("files", **size, weights=files.format))
     from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
     return [*known, say("here_rate")] if from_rate else known
 
