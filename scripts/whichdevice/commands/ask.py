@@ -105,7 +105,7 @@ def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = M
 
 
 OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[1] / "models/objectives").glob("[a-z]*.py"))
-OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss"
+OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss; of embeddings contrastive"
 INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"

@@ -11,7 +11,6 @@ models/tuning.py. A mixture of experts is routed evenly, as on random words.
 
 import csv
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -97,6 +96,17 @@ class Configuration:
         return self.task == "CausalLM" and needed and not self.number(*EXPERTS, "kv_lora_rank")
 
     @property
+    def stand_in(self) -> str:
+        """Return what is made in place of a type that transformers lacks; empty where it has it."""
+        from transformers import CONFIG_MAPPING
+
+        return (
+            ""
+            if self.kind in CONFIG_MAPPING
+            else f"its step is a Llama's of its sizes; transformers has no {self.kind}"
+        )
+
+    @property
     def longest(self) -> int:
         """The number of words that it takes."""
         known = next((int(self.fields[name]) for name in LENGTHS if self.fields.get(name)), SHORT)
@@ -123,7 +133,6 @@ class Configuration:
         except (ValueError, KeyError, TypeError) as error:
             if not self.is_like_llama:
                 raise StudyError(f"{PREFIX}{self.name}: this transformers has no model type {self.kind!r}") from error
-            print(f"{PREFIX}{self.name}: transformers has no {self.kind!r}; a Llama of its sizes is taken", file=sys.stderr)
             config = transformers.LlamaConfig(**{name: fields[name] for name in OF_LLAMA if fields.get(name)})
         config.use_cache = False
         return self._made(transformers, config)
@@ -268,7 +277,8 @@ class HubModel(TorchFile):
         """How it is trained, by its options."""
         from whichdevice.models.tuning import Tuning
 
-        return Tuning.of(self._stated(), self.address.text)
+        usual = {"gradient_accumulation": 1} if self.objective is not None and self.objective.in_one_pass else {}
+        return Tuning.of(usual | self._stated(), self.address.text)
 
     @property
     def compiled(self) -> bool:
@@ -283,6 +293,12 @@ class HubModel(TorchFile):
     def only_on_gpu(self) -> str | None:
         """Why nobody measures it here."""
         return super().only_on_gpu or (self.objective.unmeasured if self.objective else None)
+
+    @property
+    def notes(self) -> list[str]:  # type: ignore[override]
+        """Return what it is trained for where its name chose that, and what stands for a type that is not known."""
+        note = "" if self.objective is None else self.objective.note
+        return [*filter(None, [note, self.configuration.stand_in])]
 
     @property
     def rollout(self) -> Rollout | None:
