@@ -182,7 +182,8 @@ def test_the_text_fits_the_terminal(width):
 
 
 def test_a_row_of_another_format_says_so_and_notes_name_every_engine():
-    here = server("this machine", 0.3, 0.02, here=True, most_servers=1, weights="q4_k_m", engine="llama.cpp", kind="cpu")
+    here = server("this machine", 0.3, 0.02, here=True, weights="q4_k_m", engine="llama.cpp", kind="cpu")
+    here = replace(here, most_servers=1)
     found = answer(server("L40S", 8, 0.9), here)
     assert [row[0] for _, row in cells(found)] == ["L40S", "this machine, q4_k_m"]
     assert any("vLLM and llama.cpp" in line for line in notes(found))

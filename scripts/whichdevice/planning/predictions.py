@@ -36,9 +36,7 @@ def serve_predictions(
     return decide(model, load, servers, 0)
 
 
-def _server(
-    rows: Mapping[int, Row], device: HardwareRow | None, load: Load, exported: Mapping[int, float]
-) -> Server:
+def _server(rows: Mapping[int, Row], device: HardwareRow | None, load: Load, exported: Mapping[int, float]) -> Server:
     """One device, from its row at each batch."""
     largest = max(rows)
     row = rows[largest]

@@ -228,7 +228,7 @@ def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
 
 
 def most_servers(row: HardwareRow | None, count: int) -> int:
-    """Return how many servers of so many devices somebody would run together; of this machine, which has no row, one."""
+    """Return how many servers of so many devices somebody would run together; of this one, without a row, one."""
     if row is None or row.device == HERE:
         return 1
     if row.kind == "unified":
