@@ -79,6 +79,7 @@ SENTENCES = {
     "too_few": "Too few for {rps} requests a second: {names}.",
     "too_few_name": "{name} (hold {rps})",
     "holds": "no: {holds} of {rps}",
+    "files": "By the headers of its files it has {billions} billion weights, {size} GB in {weights}.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
     "without_made": "No published times of such chips: {names}.",
@@ -400,6 +401,9 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
         sentence = "untested_request" if answer.load.unit != "token" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))
+    if (files := answer.files) is not None:
+        size = {"billions": f"{files.weights / GB:.3g}", "size": f"{files.nbytes / GB:.3g}"}
+        known.append(say("files", **size, weights=files.format))
     from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
     return [*known, say("here_rate")] if from_rate else known
 

@@ -145,7 +145,7 @@ class Traced:
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
         work = self._work(target, trace, request)
         layout = layout_note(target, trace, work, request.mode)
-        notes = [*filter(None, [self.note, layout]), *trace.notes, *COMPILED * self._compiled]
+        notes = [*filter(None, [self.note, *self._workload.notes, layout]), *trace.notes, *COMPILED * self._compiled]
         facts = facts_on(
             target,
             trace,
