@@ -164,3 +164,11 @@ def test_a_note_and_a_fact_say_how_much_longer_a_script_takes() -> None:
         "read the loss each 50 steps: 1.2 times." in lasting_notes(answer(CARD))
     )
     assert facts.lived(answer(CARD, habits=None)) is None
+
+
+def test_a_rough_time_has_its_interval_in_that_note() -> None:
+    step = facts.lived(answer(replace(CARD, rough=True, log_sd_own=0.9)))
+    [note] = [line for line in lasting_notes(answer(replace(CARD, rough=True, log_sd_own=0.9))) if "scripts" in line]
+    assert step is not None and step.whole is not None and step.whole[1] > 5 * step.whole[0]
+    assert note.endswith(" L4: 1.2–15 h in 8 of 10.")
+    assert (exact := facts.lived(answer(CARD))) is not None and exact.whole is None
