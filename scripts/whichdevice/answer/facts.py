@@ -322,7 +322,9 @@ def lived(answer: Answer) -> Lived | None:
     row, low, high = option.row, option.seconds_low, option.seconds_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
     reads = habits.reads if answer.work.reads_loss else None
-    return Lived(row.card, times, times / half, times * half, reads, (low, high) if row.rough and low and high else None)
+    return Lived(
+        row.card, times, times / half, times * half, reads, (low, high) if row.rough and low and high else None
+    )
 
 
 def collecting(answer: Answer) -> float | None:
