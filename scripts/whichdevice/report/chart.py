@@ -23,7 +23,7 @@ PICK_DOT, PICK_LETTER = 6, 8.0  # ... of the pick, whose name is bold
 NAME_ABOVE, NAME_BELOW, NAME_GAP = 11, 4, 2  # a name's box from its base line, and room next to it
 ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
 PLACES = (  # of a name from its dot, the best first
-    (9, 4, "start"), (-9, 4, "end"), (9, -6, "start"), (9, 14, "start"), (-9, -6, "end"), (-9, 14, "end"),
+    (10, 4, "start"), (-10, 4, "end"), (10, -6, "start"), (10, 14, "start"), (-10, -6, "end"), (-10, 14, "end"),
     (0, -9, "middle"), (0, 17, "middle"),
 )  # fmt: skip
 
