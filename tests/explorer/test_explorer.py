@@ -84,7 +84,7 @@ def test_these_answers_are_those_of_python(opened: Any, models: dict[str, KnownM
                 const data = (await explorer).dataOf(name, how, batch), answer = decision.decide(data, asked);
                 const { pick } = answer, lines = sentences.lines(data, asked, answer);
                 return { pick: pick && [pick.row.device, pick.seconds, pick.usd, pick.sure], lines,
-                         cells: answer.options.map((option) => sentences.cells(option, data)) };
+                         cells: answer.options.map((option) => sentences.cells(option, data, answer)) };
             }""",
             [name, how, batch, asked],
         )  # fmt: skip

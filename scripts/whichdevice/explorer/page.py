@@ -22,8 +22,8 @@ EXPLORER_FOLDER = Path(__file__).parent
 DEFAULT = ("resnet50", MIXED, 128)
 # Facts of a row that depend on the choice; all others are the same for an offer of a device.
 NUMBERS = (
-    "device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_needed",
-    "memory_available", "watts", "state_time",
+    "device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_taken",
+    "memory", "watts", "state_time",
 )  # fmt: skip
 MARKS = ("fits", "rough", "memory_tight", "too_small", "known", "port")
 
@@ -41,7 +41,7 @@ def write_page(page: Path, names: Iterable[str] = (), served: Served = lambda _:
     first = answers.first
     assert first is not None
     shown = answer_parts(first)
-    shown["head"] = [*shown["head"][:3], "whole training", *shown["head"][4:]]
+    shown["head"] = [*shown["head"][:4], "whole training", *shown["head"][5:]]
     common = {name: value for name, value in live_data(first).items() if name not in ("rows", "normals")}
     data = {
         "common": common | {"head": shown["head"], "normals": normals(answers.rows)}, "models": described,
