@@ -25,7 +25,7 @@ _lock = Lock()
 PACKAGE = Path(__file__).parent
 HASH_LENGTH = 16
 RULES = Path(__file__).read_bytes()  # with other rules a file has another digest
-KEPT = Path(cache_from_source(__file__)).with_suffix(".json")
+DIGESTS = Path(cache_from_source(__file__)).with_suffix(".json")
 MAX_KEPT = 2000  # states of files; a checkout has about 300 files
 
 
@@ -123,7 +123,7 @@ def _digest_and_imports(content: bytes, is_python: bool, inside: str) -> tuple[s
 def _kept() -> dict[str, tuple[str, list[str]]]:
     """Digests and imports by a file's content and place, as earlier processes left them."""
     try:
-        kept = json.loads(KEPT.read_bytes())
+        kept = json.loads(DIGESTS.read_bytes())
     except (OSError, ValueError):
         return {}
     return kept if len(kept) <= MAX_KEPT else {}
@@ -133,7 +133,7 @@ def _keep(known: int) -> None:
     """Leave digests for the next process, if there are more of them than `known`."""
     if len(_kept()) > known:
         with suppress(OSError):  # a folder that cannot be written costs the next process its time
-            write_atomically(json.dumps(dict(_kept())), KEPT)
+            write_atomically(json.dumps(dict(_kept())), DIGESTS)
 
 
 def _counted(statements: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -164,8 +164,8 @@ def configuration(name: str) -> Configuration:
     models = known_models()
     if (model := hub_model(name)) is not None:
         return models[model]
-    if (found := _from_hub(name)) is not None:
-        return _read(name, found)
+    if (file := _from_hub(name)) is not None:
+        return _read(name, file)
     plain = {model.casefold(): model for model in models}
     plain |= {model.casefold().rpartition("/")[2]: model for model in models}
     near = get_close_matches(name.casefold(), plain, 1, 0.75)
