@@ -15,7 +15,7 @@ from whichdevice.answer.serving import Load, Price, Server, Serving, decide
 from whichdevice.forecast.serving.batches import capacity
 from whichdevice.trying.exported import ENGINE
 
-MEASURED_BATCHES = (1, 64)  # that are forecast and measured; a step of a batch between them is between theirs
+TIMED_BATCHES = (1, 64)  # that are forecast and measured; a step of a batch between them is between theirs
 
 
 def serve_predictions(
