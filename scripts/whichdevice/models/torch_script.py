@@ -245,7 +245,7 @@ class Watching(Watcher):
             asked.append(SEVERAL.format(gpus=gpus, batch=size, total=gpus * size))
         elif self._by_torchrun:
             asked.append(EACH.format(batch=size, total=4 * size))
-        found = Found(
+        training = Found(
             framework=TORCH,
             batch_size=size,
             precision=_precision(step, self._tape.mixed or self._names.mixed),
@@ -257,7 +257,7 @@ class Watching(Watcher):
             between=between,
             **counts,
         )
-        return Script(found, _functions(step, batch, stopped.optimizers), loader)
+        return Script(training, _functions(step, batch, stopped.optimizers), loader)
 
     def _at_mean(
         self, step: Step, batch: dict[str, torch.Tensor], loader: Any
@@ -285,8 +285,8 @@ class Watching(Watcher):
         except READS_VALUE:
             pass
         except Exception:  # of the script's own step, which has its first batch's size in it
-            own = " × ".join(map(str, old))
-            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {own}.",)
+            first = " × ".join(map(str, old))
+            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {first}.",)
         return changed, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the mean, {words[2]}.",)
 
     def _sizes(
