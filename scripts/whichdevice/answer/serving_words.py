@@ -36,7 +36,8 @@ SENTENCES = {
     "targets": "{ttft} and {tpot}",
     "one": f"{{it}} answers {{rps}} requests a second in time, {SURE * 100:.0f} % sure; "
     "one user alone gets {rate} tokens a second.",
-    "one_request": f"{{it}} answers {{rps}} requests a second in time, {SURE * 100:.0f} % sure; one alone takes {{time}}.",
+    "one_request": f"{{it}} answers {{rps}} requests a second in time, {SURE * 100:.0f} % sure; "
+    "one alone takes {time}.",
     "it": "It",
     "each": "Each server",
     "price": "An hour of one {device} is USD {usd}, the median of {count} providers; the lowest {lowest} ({provider}).",
