@@ -195,7 +195,7 @@ SENTENCES = {
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
-    "no_tpu_rows": "No rows of TPUs: {reason}.",
+    "no_rows": "No rows of {devices}: {reason}.",
     "feed_width": "To feed the {device}: width {width} → {setting} fills its matrix units, where products of it take "
     "{share} of the time: {time} times the time of as much work.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
@@ -274,7 +274,7 @@ def title(answer: Answer, amount: str | None = None) -> str:
     batch = say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
     doing = say("predictions", amount=amount) if work.mode == "predict" else amount
     engine = say("loop") if by_loop(work) else ""
-    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows), engine]))
+    return " · ".join(filter(None, [work.name, doing, batch, formats(work.rows), engine]))
 
 
 def by_loop(work: Work) -> bool:
@@ -762,14 +762,14 @@ def _nothing(answer: Answer) -> list[str]:
             if option.ruled_out is not None and option.why != Reason.SPOT:  # its card is there without that, too
                 reasons.setdefault(option.ruled_out, []).append(option.row.card)
         whole = "; ".join(say("why", devices=joined(names), why=why_words(why)) for why, names in reasons.items())
-        return [say("nothing", workload=answer.work.workload, reasons=whole)]
+        return [say("nothing", workload=answer.work.name, reasons=whole)]
     needs, has = (two((value or 0.0) / 1e9) for value in (row.memory_taken, row.memory))
     fit = [change for change in row.changes if facts.surely_fits(change, row)]
     least = min(fit, key=lambda change: change["time"], default=None)
     do = "" if row.kind != "gpu" else say("try_gpus")
     if least is not None:
         do = say("try_change", name=least["name"], gb=two((least["memory_needed"] + row.memory_kept) / 1e9))
-    first = say("fits_nowhere", workload=answer.work.workload, needs=needs, device=row.device, has=has, do=do)
+    first = say("fits_nowhere", workload=answer.work.name, needs=needs, device=row.device, has=has, do=do)
     return [first, *filter(None, [parts_words(row), changes_words(row)])]
 
 

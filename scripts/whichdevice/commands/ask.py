@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--longest", action="store_true", help="also find the longest context that fits, of a language model")
     add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
     add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
-    add("--all", action="store_true", help="show devices that are dearer and slower, too, and speeds")
+    add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
