@@ -189,7 +189,7 @@ SENTENCES = {
     "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
     "estimate": "{time} a step here, not measured: --again measures it.",
     "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
-    "start": "To start takes {times}; prices and deadlines include that, times show it where it matters (+).",
+    "start": "To start takes {times}: it is in prices and deadlines, and apart (+) in short times.",
     "start_rented": "{time} on a rented machine",
     "start_free": "{time} on a free one",
     "without_data": "Not included: loading data, validation.",
@@ -629,8 +629,8 @@ def _hourly(answer: Answer) -> list[str]:
 def _either(answer: Answer) -> list[str]:
     """The other choice where the pick is not sure, and what tells them apart."""
     pick, rival = answer.pick, answer.rival
-    if pick is None or rival is None or not answer.matters:
-        return []
+    if pick is None or rival is None or not answer.matters or rival.device == pick.row.card:
+        return []  # of a free one the paid one has a line of its own
     apart = []
     if rival.seconds and pick.seconds and abs(math.log(rival.seconds / pick.seconds)) > NEAR:
         apart.append(say("takes", time=time_of(rival, interval=False)))

@@ -361,22 +361,23 @@ def wants_of(args: argparse.Namespace) -> "Wants":
         **size, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
         here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
-        port=takes_ports(args.model, args.devices, args.option), interruptions=rate_of(args.interruptions),
+        port=takes_ports(args.model, args.devices, args.option, args.mode), interruptions=rate_of(args.interruptions),
         grid=grams_of(args.grid), effective_batch=at_least_one("--effective-batch", args.effective_batch),
     )  # fmt: skip
 
 
-def takes_ports(model: str, devices: str | None, options: Sequence[str]) -> bool:
+def takes_ports(model: str, devices: str | None, options: Sequence[str], mode: str) -> bool:
     """Return whether TPUs are choices for a PyTorch model: where they are named, or JAX trains the same model as it is.
 
-    MaxText and others train well-known language models whole; adapters and own code have to be ported.
+    MaxText and others train well-known language models whole; adapters, own code and the loop that generates have to be
+    ported.
     """
     from whichdevice.forecast.targets import names_tpu
     from whichdevice.models.address import full_name
     from whichdevice.models.hugging_face import PREFIX
 
     named = devices is not None and any(map(names_tpu, devices.split(",")))
-    whole = not any(option.startswith("method=") for option in options)
+    whole = mode == "train" and not any(option.startswith("method=") for option in options)
     return named or (whole and full_name(model).startswith(PREFIX))
 
 
