@@ -278,6 +278,9 @@ def test_a_free_pick_names_the_paid_one_and_the_session() -> None:
     found = lines(answer(here(), CHEAP, FREE, wants=Wants(examples=STEPS * 400.0)))
     assert found[0].startswith("Use a free T4 (Colab): 4.4 h [3.1–6.4 h] instead of 11 h here, USD 0.")
     assert "Free devices are not guaranteed; a session lasts up to 12 h. Paid: USD 0.67 (Cloud)." in found
+    alone = answer(CHEAP, replace(FREE, log_sd_own=0.6), wants=Wants(examples=STEPS * 1000.0))
+    assert alone.pick and alone.rival and (alone.pick.device, alone.rival.device) == ("T4, free", "T4")
+    assert not any(line.startswith("Or ") for line in lines(alone)), "it has its line: Paid"
 
 
 def test_a_free_week_that_is_too_short_is_waited_for() -> None:

@@ -486,6 +486,12 @@ def test_who_generates_is_not_told_to_tune() -> None:
     assert any("4 GPUs" in line for line in unchanged) and not any("lora" in line for line in unchanged)
 
 
+def test_a_model_of_hugging_face_has_its_own_name() -> None:
+    """It was `Llama_3.1_8B`: names of a study have other letters."""
+    found = answer(FAST, module="hf:meta-llama/Llama-3.1-8B", workload="Llama_3.1_8B")
+    assert title(found).startswith("Llama-3.1-8B · ")
+
+
 def test_tokens_by_a_loop_of_transformers_say_so_and_say_nothing_of_other_engines() -> None:
     """A Mistral took 45 ms a token on every GPU, and the cheapest was called sure."""
     by_loop = answer(FAST, replace(CHEAP, usd_per_hour=30.0), mode="generate", module="hf:mistralai/Mistral-7B-v0.1")

@@ -297,7 +297,7 @@ def tokens_of_unit(work: Work) -> float:
     if work.unit == "token":
         return 1.0
     if not (tokens := work.sequence_length or work.tokens):
-        raise StudyError(f"--tokens: {work.workload} has no sequences of tokens: use --examples")
+        raise StudyError(f"--tokens: {work.name} has no sequences of tokens: use --examples")
     return float(tokens) * TEXTS.get(work.unit, 1)
 
 

@@ -221,6 +221,11 @@ class Work:
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length
 
     @property
+    def name(self) -> str:
+        """The name that a reader knows: a model of Hugging Face has its own, a workload's has other letters."""
+        return self.module.rpartition("/")[2] if self.module.startswith("hf:") else self.workload
+
+    @property
     def floor(self) -> float:
         """Seconds a step that the input pipeline takes, however fast the device."""
         return self.batch / self.pipeline_rate if self.pipeline_rate else 0.0

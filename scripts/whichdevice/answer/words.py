@@ -190,13 +190,13 @@ SENTENCES = {
     "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
     "estimate": "{time} a step here, not measured: --again measures it.",
     "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
-    "start": "To start takes {times}; prices and deadlines include that, times show it where it matters (+).",
+    "start": "To start takes {times}: it is in prices and deadlines, and apart (+) in short times.",
     "start_rented": "{time} on a rented machine",
     "start_free": "{time} on a free one",
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
-    "no_tpu_rows": "No rows of TPUs: {reason}.",
+    "no_rows": "No rows of {devices}: {reason}.",
     "feed_width": "To feed the {device}: width {width} → {setting} fills its matrix units, where products of it take "
     "{share} of the time: {time} times the time of as much work.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
@@ -275,7 +275,7 @@ def title(answer: Answer, amount: str | None = None) -> str:
     batch = say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
     doing = say("predictions", amount=amount) if work.mode == "predict" else amount
     engine = say("loop") if by_loop(work) else ""
-    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows), engine]))
+    return " · ".join(filter(None, [work.name, doing, batch, formats(work.rows), engine]))
 
 
 def by_loop(work: Work) -> bool:
@@ -630,8 +630,8 @@ def _hourly(answer: Answer) -> list[str]:
 def _either(answer: Answer) -> list[str]:
     """The other choice where the pick is not sure, and what tells them apart."""
     pick, rival = answer.pick, answer.rival
-    if pick is None or rival is None or not answer.matters:
-        return []
+    if pick is None or rival is None or not answer.matters or rival.device == pick.row.card:
+        return []  # of a free one the paid one has a line of its own
     apart = []
     if rival.seconds and pick.seconds and abs(math.log(rival.seconds / pick.seconds)) > NEAR:
         apart.append(say("takes", time=time_of(rival, interval=False)))
@@ -763,14 +763,14 @@ def _nothing(answer: Answer) -> list[str]:
             if option.ruled_out is not None and option.why != Reason.SPOT:  # its card is there without that, too
                 reasons.setdefault(option.ruled_out, []).append(option.row.card)
         whole = "; ".join(say("why", devices=joined(names), why=why_words(why)) for why, names in reasons.items())
-        return [say("nothing", workload=answer.work.workload, reasons=whole)]
+        return [say("nothing", workload=answer.work.name, reasons=whole)]
     needs, has = (two((value or 0.0) / 1e9) for value in (row.memory_taken, row.memory))
     fit = [change for change in row.changes if facts.surely_fits(change, row)]
     least = min(fit, key=lambda change: change["time"], default=None)
     do = "" if row.kind != "gpu" else say("try_gpus")
     if least is not None:
         do = say("try_change", name=least["name"], gb=two((least["memory_needed"] + row.memory_kept) / 1e9))
-    first = say("fits_nowhere", workload=answer.work.workload, needs=needs, device=row.device, has=has, do=do)
+    first = say("fits_nowhere", workload=answer.work.name, needs=needs, device=row.device, has=has, do=do)
     return [first, *filter(None, [parts_words(row), changes_words(row)])]
 
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from whichdevice.answer import Answer, Row, words
 from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.explorer.answers import answer_for, targets, without_tpu
+from whichdevice.explorer.answers import answer_for, targets, without
 from whichdevice.explorer.steps import GROUPS, MIXED, TRAININGS, KnownModel, known_models
 from whichdevice.files import write_atomically
 from whichdevice.report.live import live_data, normals
@@ -80,14 +80,20 @@ class _Answers:
             if model.name == DEFAULT[0] and training == DEFAULT[1]:
                 self.first = answers[DEFAULT[2]]
             formats = words.formats(next(iter(answers.values())).work.rows)
-            reason = without_tpu(model, training)
-            more = [words.say("no_tpu_rows", reason=reason)] if reason else []
-            batches = {batch: self._facts(answer, more) for batch, answer in answers.items()}
+            batches = {batch: self._facts(answer, self._left_out(model, training)) for batch, answer in answers.items()}
             choices[training] = {"formats": formats, "batches": batches}
         return {
             "name": model.name, "group": GROUPS[model.library], "unit": model.unit, "tokens": model.tokens,
             "choices": choices,
         }  # fmt: skip
+
+    def _left_out(self, model: KnownModel, training: str) -> list[str]:
+        """Return a line for each reason why devices have no row."""
+        reasons: dict[str, list[str]] = {}
+        for target in self._targets:
+            if reason := without(model, training, target):
+                reasons.setdefault(reason, []).append(target.device)
+        return [words.say("no_rows", devices=words.joined(names), reason=reason) for reason, names in reasons.items()]
 
     def _facts(self, answer: Answer, more: Iterable[str]) -> dict[str, Any]:
         live = live_data(answer)

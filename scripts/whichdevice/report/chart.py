@@ -20,7 +20,7 @@ MAX_NAMES = 15  # of more choices, only those have names that no other one beats
 APART = (60, 24)  # names of an axis, at least
 DOT, LETTER = 4, 7.8  # half a dot, and a letter's width ...
 PICK_DOT, PICK_LETTER = 6, 8.6  # ... of the pick, whose name is bold
-NAME_ABOVE, NAME_BELOW, NAME_GAP = 11, 4, 2  # a name's box from its base line, and room next to it
+NAME_ABOVE, NAME_BELOW, NAME_GAP = 11, 4, 4  # a name's box from its base line, and room next to it
 ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
 PLACES = (  # of a name from its dot, the best first
     (10, 4, "start"), (-10, 4, "end"), (10, -6, "start"), (10, 14, "start"), (-10, -6, "end"), (-10, 14, "end"),

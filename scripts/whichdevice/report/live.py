@@ -74,7 +74,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
     options = in_order(answer)
     here = next((number for number, option in enumerate(options) if option is answer.here), None)
     return {
-        "workload": work.workload,
+        "workload": work.name,
         "operation": work.mode == "operation",
         "unit": work.unit,
         "units_per_step": work.units_per_step,

@@ -151,7 +151,7 @@ const sentences = (() => {
 
   // The other choice where the pick is not sure, and what tells them apart.
   function either(data, wants, { pick, rival, matters }) {
-    if (!rival || !matters) return "";
+    if (!rival || !matters || rival.row.device === pick.row.card) return ""; // of a free one the paid one has its line
     const words = data.sentences, apart = [];
     const [mine, other] = [pick.row.memory, rival.row.memory];
     if (Math.abs(Math.log(rival.seconds / pick.seconds)) > data.limits.near) apart.push(say(words.takes, { time: timeOf(rival, data, false) }));
