@@ -75,6 +75,17 @@ def test_seventy_billion_in_4_bits_fit_one_card_of_48_gb_and_deepseek_eight_h200
     assert 8 * eight["memory"]["weights"] == pytest.approx(673e9, rel=0.01) and eight["max_context"] == 163_840
 
 
+def test_no_row_has_more_cards_than_somebody_would_run_together(capsys):
+    found = plain(
+        capsys, "--rps", "30", "--weights", "fp8", "--no-measuring", "--devices", "RTX 4090,L40S,H100 SXM,mac",
+        model="hf:meta-llama/Llama-3.1-70B-Instruct",
+    )  # fmt: skip
+    most = {"RTX 4090": 16, "L40S": 64, "H100 SXM": 512}
+    assert all(row["devices"] <= most.get(row["device"], 4) for row in found["options"])
+    assert found["pick"]["device"] == "H100 SXM"
+    assert any("RTX 4090 (hold " in line for line in found["notes"])
+
+
 def test_this_machine_is_a_row_in_4_bits_from_its_measured_memory_rate(capsys, monkeypatch):
     monkeypatch.setattr("whichdevice.machine.memory_rate.read_rate", lambda: 40e9)
     monkeypatch.setattr("whichdevice.machine.calibration.host_flops", lambda: 5e11)

@@ -119,7 +119,7 @@ def _predictions(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     """The answer for a model that predicts, from its steps at several batches."""
     from whichdevice.answer.serving import Load
     from whichdevice.models.loading import Model
-    from whichdevice.planning.predictions import BATCHES, serve_predictions
+    from whichdevice.planning.predictions import TIMED_BATCHES, serve_predictions
 
     own = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
     _refuse(args, own, f"is for language models; {args.model} takes --rps and --latency")
@@ -127,14 +127,14 @@ def _predictions(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     seconds = seconds_of("--latency", args.latency or LATENCY)
     if args.rps is not None and not 0 < args.rps < MAX_RPS:
         raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
-    answers = [answer for batch in BATCHES for answer in predicted(batch)]
+    answers = [answer for batch in TIMED_BATCHES for answer in predicted(batch)]
     load, model = Load(args.rps, 0, 1, seconds, seconds, "request"), Model.read(args.model)
     return serve_predictions(str(model), load, answers, {} if args.no_measuring else _exported(args, model))
 
 
 def _exported(args: argparse.Namespace, model: "Model") -> Mapping[int, float]:
     """Seconds of a call of the exported model here by its batch; none where it cannot be exported, which is said."""
-    from whichdevice.planning.predictions import BATCHES
+    from whichdevice.planning.predictions import TIMED_BATCHES
     from whichdevice.terminal import LiveLine
     from whichdevice.trying.exported import can_export, exported_steps
 
@@ -143,7 +143,7 @@ def _exported(args: argparse.Namespace, model: "Model") -> Mapping[int, float]:
     phases = ["starting"]
     try:
         with LiveLine(lambda: f"{model} on ONNX Runtime here: {phases[-1]}"):
-            return exported_steps(model, BATCHES, given_options(args.option), args.sequence_length, phases.append)
+            return exported_steps(model, TIMED_BATCHES, given_options(args.option), args.sequence_length, phases.append)
     except StudyError as error:
         print(f"{model}: not measured on ONNX Runtime: {error}", file=sys.stderr)
         return {}

@@ -182,7 +182,9 @@ def without_adapters(module: nn.Module) -> Iterator[None]:
 class Linear4bit(nn.Module):
     """A frozen linear layer with 4-bit NormalFloat weights, doubly quantised (Dettmers et al., 2023).
 
-    It multiplies in its input's number format, for which a kernel writes the weights out, forward and backward.
+    It multiplies in its input's number format, for which a kernel writes the weights out, forward and backward: so does
+    MatMul4Bit of bitsandbytes (bitsandbytes/autograd/_functions.py, backends/cuda/ops.py; read at commit 95f9af30), but
+    for forward products of at most 1,536 rows, which may unpack as they multiply. Both copies die with their product.
     """
 
     def __init__(self, layer: nn.Module) -> None:
@@ -234,7 +236,7 @@ class _FourBits(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, packed: Tensor, outputs: int) -> Tensor:
-        """Keep the packed weights alone, as bitsandbytes does since 0.44."""
+        """Keep the packed weights alone, as bitsandbytes does since 0.44: before, the input too."""
         ctx.save_for_backward(packed)
         ctx.outputs = outputs
         return x @ _written_out(packed, outputs, x.dtype).T

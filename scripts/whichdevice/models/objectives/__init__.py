@@ -84,5 +84,5 @@ def find_objective(name: str) -> type[Objective] | None:
         return None
     if name not in names():
         raise StudyError(f"objective {name!r}: there are {', '.join(names())}")
-    found: type[Objective] = getattr(import_module(f"{__name__}.{name}"), name.capitalize())
-    return found
+    objective: type[Objective] = getattr(import_module(f"{__name__}.{name}"), name.capitalize())
+    return objective
