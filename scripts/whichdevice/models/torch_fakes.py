@@ -31,7 +31,7 @@ READING = {  # methods that give what is no tensor
     "__format__", "__repr__", "__contains__",
 }  # fmt: skip
 COUNTING = ("max", "min", "amax", "amin", "sum", "any", "all", "unique", "bincount")  # of classes, of a batch's graphs
-MAX_EVALUATIONS = 8  # of the same shapes that run
+MAX_EVALUATIONS, EVALUATION_SECONDS = 8, 2.0  # of the same shapes that run; with values for as long at least
 NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
 
 
@@ -43,8 +43,9 @@ class Fakes:
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:
         """A fake tensor of this shape and type."""
-        with self.mode:
-            return torch.empty_like(tensor.detach())
+        tensor = tensor.detach()
+        with self.mode:  # not from the tensor itself, which would be converted first
+            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
 
     def call(self, function: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""
@@ -68,18 +69,26 @@ class Fakes:
 
 
 class Evaluations:
-    """Evaluations of modules without values: after some of the same shapes the outcome of one stands for the others."""
+    """Evaluations of modules before a training: after some of the same shapes one outcome stands for the others."""
 
     def __init__(self) -> None:
-        self._counts = Counter[Any]()
+        self._counts, self._seconds = Counter[Any](), Counter[Any]()
+        self._repeated = set[Any]()
         self._forwards = ExitStack()
 
-    def add(self, module: torch.nn.Module, given: Any, output: Any) -> None:
-        """Count an evaluation of these arguments, as a module's hook has them, and note its outcome."""
+    def add(self, module: torch.nn.Module, given: Any, output: Any, seconds: float) -> None:
+        """Count an evaluation of these arguments, as a module's hook has them, and note its outcome.
+
+        One without values takes no time, and counts as long.
+        """
         wanted = _shapes(given)
-        self._counts[id(module), wanted] += 1
-        if self._counts[id(module), wanted] != MAX_EVALUATIONS:
+        key = id(module), wanted
+        self._counts[key] += 1
+        self._seconds[key] += seconds
+        short = self._counts[key] < MAX_EVALUATIONS or self._seconds[key] < EVALUATION_SECONDS
+        if short or key in self._repeated:
             return
+        self._repeated.add(key)
         forward = module.forward
 
         def repeated(*args: Any, **kwargs: Any) -> Any:
