@@ -32,6 +32,7 @@ READING = {  # methods that give what is no tensor
 }  # fmt: skip
 COUNTING = ("max", "min", "amax", "amin", "sum", "any", "all", "unique", "bincount")  # of classes, of a batch's graphs
 MAX_EVALUATIONS, EVALUATION_SECONDS = 8, 2.0  # of the same shapes that run; with values for as long at least
+SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
 
 
@@ -54,6 +55,8 @@ class Fakes:
             counts = name in COUNTING and args and torch.is_tensor(args[0]) and not args[0].is_floating_point()
             with unset_fake_temporarily() if counts or name in READING else nullcontext():
                 return function(*args, **kwargs)
+        if function == SET_DATA and not is_fake(args[0]) and args[0].shape == args[1].shape:
+            return None  # a weight with values would get none, of a device that has none
         if name in NEVER:
             with unset_fake_temporarily():
                 return torch.zeros((), dtype=torch.bool).expand(args[0].shape)
