@@ -17,7 +17,7 @@ from needs import require
 from whichdevice.__main__ import main
 from whichdevice.answer import Row, Wants
 from whichdevice.answer.words import lines, notes
-from whichdevice.commands.ask import gpus_needed, targets_of
+from whichdevice.commands.ask import gpus_needed, takes_ports, targets_of
 from whichdevice.config.load import read_study
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
@@ -419,6 +419,22 @@ def test_the_command_that_settles_it_measures_the_same_step(
 def test_rent_refuses_in_one_line(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rent", "--dry-run", *arguments]) == 2
     assert capsys.readouterr().err.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("model", "devices", "options", "mode", "takes"),
+    [
+        ("hf:Qwen/Qwen2.5-7B", None, [], "train", True),
+        ("hf:Qwen/Qwen2.5-7B", None, ["method=lora"], "train", False),
+        ("hf:Qwen/Qwen2.5-7B", None, [], "generate", False),  # the loop of transformers is PyTorch's
+        ("net.py", None, [], "train", False),
+        ("net.py", "T4,tpu", [], "generate", True),
+    ],
+)
+def test_a_tpu_is_a_choice_for_pytorch_where_it_is_named_or_jax_trains_the_same(
+    model: str, devices: str | None, options: list[str], mode: str, takes: bool
+) -> None:
+    assert takes_ports(model, devices, options, mode) == takes
 
 
 def test_rent_takes_a_device_by_its_name_and_people_use_sixteen_bits(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from whichdevice.answer import Option, Wants, serving_words, words
 from whichdevice.answer.serving import Load
 from whichdevice.answer.words import fits_words, known_words, why_words
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.explorer.answers import answer_for, record_for, targets, without_tpu
+from whichdevice.explorer.answers import answer_for, record_for, targets, without
 from whichdevice.explorer.steps import KnownModel, known_models
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import find_target
@@ -78,7 +78,7 @@ def test_these_answers_are_those_of_python(opened: Any, models: dict[str, KnownM
                 const data = (await explorer).dataOf(name, how, batch), answer = decision.decide(data, asked);
                 const { pick } = answer, lines = sentences.lines(data, asked, answer);
                 return { pick: pick && [pick.row.device, pick.seconds, pick.usd, pick.sure], lines,
-                         cells: answer.options.map((option) => sentences.cells(option, data)) };
+                         cells: answer.options.map((option) => sentences.cells(option, data, answer)) };
             }""",
             [name, how, batch, asked],
         )  # fmt: skip
@@ -187,13 +187,17 @@ def test_tpus_are_among_the_devices(models: dict[str, KnownModel]) -> None:
         assert record is not None and record.status == "ok" and record.work["platform"] == "tpu", name
 
 
-def test_a_training_without_tpus_says_why(models: dict[str, KnownModel]) -> None:
+def test_a_device_without_a_row_is_named_with_why(models: dict[str, KnownModel]) -> None:
+    some = [find_target(name) for name in ("TPU v5e", "T4", "P40", "A100 SXM 80GB", "MI300X")]
     for name, model in models.items():
         for training in model.steps:
-            record = record_for(model, training, model.batches[0], find_target("TPU v5e"))
-            assert (record is None) == bool(without_tpu(model, training)), (name, training)
-    assert without_tpu(models[GPT2], "QLoRA (4-bit weights)") == tpu.NO_4_BITS
-    assert without_tpu(models["mnist_official"], MIXED) is without_tpu(models[GPT2], MIXED) is None
+            for target in some:
+                record = record_for(model, training, model.batches[0], target)
+                assert (record is None) == bool(without(model, training, target)), (name, training, target.device)
+    on_tpu = find_target("TPU v5e")
+    assert without(models[GPT2], "QLoRA (4-bit weights)", on_tpu) == tpu.NO_4_BITS
+    assert without(models["mnist_official"], MIXED, on_tpu) is without(models[GPT2], MIXED, on_tpu) is None
+    assert [name for name, model in models.items() if without(model, next(iter(model.steps)), on_tpu)] == []
 
 
 def test_it_has_eighty_models_and_stays_small(models: dict[str, KnownModel], page_file: Path) -> None:

@@ -120,6 +120,23 @@ for epoch in range(3):
         net(x).mean().backward()
         optimizer.step()
 """
+WORKERS = """
+import os
+import torch
+from torch.utils.data import DataLoader, get_worker_info
+class Zeros(torch.utils.data.Dataset):
+    def __len__(self):
+        return 640
+    def __getitem__(self, place):
+        assert get_worker_info() is None or get_worker_info().num_workers <= os.cpu_count(), "too many processes"
+        return torch.zeros(4)
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch in range(3):
+    for x in DataLoader(Zeros(), 64, num_workers=os.cpu_count() + 1, timeout=60):
+        net(x).mean().backward()
+        optimizer.step()
+"""
 PENALTY = """
 import torch
 from tqdm import tqdm
@@ -245,6 +262,13 @@ def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
 @pytest.mark.slow
 def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
     (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
+
+
+@pytest.mark.slow
+def test_no_more_processes_than_cores_load_what_a_script_starts_dozens_for(tmp_path):
+    (tmp_path / "train.py").write_text(WORKERS, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from whichdevice.planning.serving import Machines, ServingQuestion
 
     Predicted = Callable[[int], Sequence[Answer]]
+    Served = tuple[Serving, tuple[ServingQuestion, Machines] | None]
 
 PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
 LATENCY = "100ms"
@@ -226,30 +227,36 @@ def api_of(text: str) -> tuple[float, float]:
     return first, last
 
 
-def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
-    """Print the answer, or write it as JSON or a page; raises StudyError where nothing holds the targets.
+def served(args: argparse.Namespace, predicted: "Predicted") -> "Served":
+    """Return the answer for a language model, a model that makes images or videos, or one that predicts.
 
     `predicted` returns the answers of --mode predict at a batch.
     """
-    from whichdevice.answer import serving_words as words
     from whichdevice.models.address import full_name
     from whichdevice.models.generators import generator
     from whichdevice.planning.serving import ask_serving, machines
 
-    makes = generator(full_name(args.model))
-    question = None if makes is not None or language_model(args.model) is None else serving_question(args)
-    known = None if question is None else machines(question)
-    if makes is not None:
-        answer = _generated(args, makes)
-    else:
-        answer = _predictions(args, predicted) if question is None else ask_serving(question, known)
+    if (makes := generator(full_name(args.model))) is not None:
+        return _generated(args, makes), None
+    if language_model(args.model) is None:
+        return _predictions(args, predicted), None
+    question = serving_question(args)
+    known = machines(question)
+    return ask_serving(question, known), (question, known)
+
+
+def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
+    """Print the answer, or write it as JSON or a page; raises StudyError where nothing holds the targets."""
+    from whichdevice.answer import serving_words as words
+
+    answer, asked = served(args, predicted)
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
         from whichdevice.report.page import render
         from whichdevice.report.serving_pictures import pictures
 
-        live = None if question is None or known is None else _live(answer, question, known, args.all)
+        live = None if asked is None else _live(answer, *asked, args.all)
         render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer), args.all, live)])
     if args.json:
         print(words.as_json(answer))

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from whichdevice.answer import Answer, Row, words
 from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.explorer.answers import answer_for, targets, without_tpu
+from whichdevice.explorer.answers import answer_for, targets, without
 from whichdevice.explorer.steps import GROUPS, MIXED, TRAININGS, KnownModel, known_models
 from whichdevice.files import write_atomically
 from whichdevice.report.live import live_data, normals
@@ -22,8 +22,8 @@ EXPLORER_FOLDER = Path(__file__).parent
 DEFAULT = ("resnet50", MIXED, 128)
 # Facts of a row that depend on the choice; all others are the same for an offer of a device.
 NUMBERS = (
-    "device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_needed",
-    "memory_available", "watts", "state_time",
+    "device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_taken",
+    "memory", "watts", "state_time",
 )  # fmt: skip
 MARKS = ("fits", "rough", "memory_tight", "too_small", "known", "port")
 
@@ -41,7 +41,7 @@ def write_page(page: Path, names: Iterable[str] = (), served: Served = lambda _:
     first = answers.first
     assert first is not None
     shown = answer_parts(first)
-    shown["head"] = [*shown["head"][:3], "whole training", *shown["head"][4:]]
+    shown["head"] = [*shown["head"][:4], "whole training", *shown["head"][5:]]
     common = {name: value for name, value in live_data(first).items() if name not in ("rows", "normals")}
     data = {
         "common": common | {"head": shown["head"], "normals": normals(answers.rows)}, "models": described,
@@ -80,14 +80,20 @@ class _Answers:
             if model.name == DEFAULT[0] and training == DEFAULT[1]:
                 self.first = answers[DEFAULT[2]]
             formats = words.formats(next(iter(answers.values())).work.rows)
-            reason = without_tpu(model, training)
-            more = [words.say("no_tpu_rows", reason=reason)] if reason else []
-            batches = {batch: self._facts(answer, more) for batch, answer in answers.items()}
+            batches = {batch: self._facts(answer, self._left_out(model, training)) for batch, answer in answers.items()}
             choices[training] = {"formats": formats, "batches": batches}
         return {
             "name": model.name, "group": GROUPS[model.library], "unit": model.unit, "tokens": model.tokens,
             "choices": choices,
         }  # fmt: skip
+
+    def _left_out(self, model: KnownModel, training: str) -> list[str]:
+        """Return a line for each reason why devices have no row."""
+        reasons: dict[str, list[str]] = {}
+        for target in self._targets:
+            if reason := without(model, training, target):
+                reasons.setdefault(reason, []).append(target.device)
+        return [words.say("no_rows", devices=words.joined(names), reason=reason) for reason, names in reasons.items()]
 
     def _facts(self, answer: Answer, more: Iterable[str]) -> dict[str, Any]:
         live = live_data(answer)

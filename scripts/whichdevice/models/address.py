@@ -206,12 +206,13 @@ def file_address(text: str) -> Address:
 
 
 def _nearest_file(path: Path) -> Path | None:
-    """The file whose name is most like this one's: in its folder, else in the working folder or at most two below."""
+    """The file whose name begins as this one's or is most like it: in its folder, else in this one or two below."""
     beside = [file for file in path.parent.glob("*") if file.suffix in SUFFIXES]
     below = [file for pattern in ("*", "*/*", "*/*/*") for file in Path().glob(pattern) if file.suffix in SUFFIXES]
     for files in (beside, below):
-        names = {file.name: file for file in reversed(files)}
-        if near := get_close_matches(path.name, names, 1):
+        names = {file.stem: file for file in reversed(files)}
+        begun = [name for name in sorted(names) if name.startswith(path.stem)]
+        if near := begun or get_close_matches(path.stem, names, 1):
             return names[near[0]]
     return None
 

@@ -126,13 +126,18 @@ class Watching(Watcher):
         for hook in hooks:
             self.replacements.callback(hook.remove)
         begin = DataLoader.__iter__
-        self.replace(DataLoader, "__iter__", lambda loader: begin(self._noted(loader)))
+        self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
         self._tape.__enter__()
 
-    def _noted(self, loader: Any) -> Any:
-        """A loader that begins to give batches."""
+    def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
+        """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
         self._loaders[loader.batch_size] = loader
-        return loader
+        workers, seconds = loader.num_workers, loader.timeout
+        loader.num_workers = loader.timeout = 0
+        try:
+            return begin(loader)
+        finally:
+            loader.num_workers, loader.timeout = workers, seconds
 
     def detach(self) -> None:
         """Give everything back."""

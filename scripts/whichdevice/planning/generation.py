@@ -14,7 +14,7 @@ from whichdevice.config.hardware import HardwareRow
 from whichdevice.forecast.serving.batches import capacity
 from whichdevice.forecast.serving.generators import Generating
 from whichdevice.models.generators import Generator
-from whichdevice.planning.serving import price_of, rows_named
+from whichdevice.planning.serving import most_servers, price_of, rows_named
 
 ENGINE = "diffusers"
 
@@ -50,7 +50,7 @@ def _server(question: GenerationQuestion, one: Generating) -> Server:
     weights = sum(size for name, size in memory.items() if name != "values")
     known = Server(
         row.device, 1, row.kind, "bf16", ENGINE, one.tested, one.fits, {"weights": weights, **memory}, one.available,
-        price=price_of(row, 1, question.prices, question.providers),
+        price=price_of(row, 1, question.prices, question.providers), most_servers=most_servers(row, 1),
     )  # fmt: skip
     if not one.fits:
         return known
