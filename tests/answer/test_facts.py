@@ -255,6 +255,7 @@ USES = [
     (replace(SPOT, card="8 × H100", devices=8), "Rent 8 × H100 as spot machines (Cloud)"),
     (replace(FREE, card="2 × T4", devices=2), "Use a free machine with 2 × T4 (Colab)"),
     (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2) (Cloud)"),
+    (replace(CHEAP, card="64 × TPU v6e", kind="tpu", devices=64), "Rent 64 × TPU v6e (Cloud)"),
 ]  # fmt: skip
 
 

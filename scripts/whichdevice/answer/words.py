@@ -460,7 +460,7 @@ def name_words(option: Option) -> str:
 
 def called(row: Row) -> str:
     """Return the device in a sentence: `an RTX 4090`, `8 × T4`, `T4, spot`."""
-    several = row.devices > 1 and row.kind == "gpu"
+    several = " × " in row.card
     return row.device if several or row.device != row.card else f"{article(row.card)} {row.card}"
 
 

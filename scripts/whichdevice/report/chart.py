@@ -123,6 +123,9 @@ def name_beside(
     for across, down, anchor in PLACES:
         right, below = (math.copysign(more, across), 0.0) if across else (0.0, math.copysign(more, down))
         right, below = x + across + right, y + down + below
+        if anchor == "middle":  # above or below its dot, and inside the picture
+            half = wide / 2 + NAME_GAP + 1
+            right = min(max(right, frame.left + half), frame.wide - half)
         left = right - wide * ANCHORS[anchor]
         box = (left - NAME_GAP, below - NAME_ABOVE, left + wide + NAME_GAP, below + NAME_BELOW)
         inside = box[0] > frame.left and box[2] < frame.wide and box[1] > 0 and box[3] < frame.high - BELOW + 4
