@@ -20,6 +20,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import known, probe
+from whichdevice.models.torch_script import SHARED, divides_batch
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -235,6 +236,34 @@ def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs
     found = probe(read_address(f"{SCRIPTS}/{name}"))
     assert replace(found, line=None, pipeline=()) == FOUND[name, needs]
     assert not Path("written").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "divides"),
+    [
+        ("args.batch_size = int(args.batch_size / ngpus_per_node)", True),
+        ("batch //= torch.distributed.get_world_size()", True),
+        ("local_batch = config['batch_size'] // torch.cuda.device_count()", True),
+        ("accumulation = batch_size // MAX_GPU_BATCH_SIZE", False),
+        ("workers = (workers + gpus - 1) // gpus", False),
+        ("lr = lr * batch_size * world_size / 512", False),
+    ],
+)
+def test_a_script_shows_whether_its_gpus_share_a_batch(line, divides):
+    assert divides_batch(line) is divides
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shares", [False, True])
+def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
+    text = '"""torchrun --nproc_per_node=8 train.py"""\n' + IN_LOOP
+    text = text.replace(
+        "DataLoader(Scaled(), 64", f"DataLoader(Scaled(), {'64 // torch.cuda.device_count()' * shares or 64}"
+    )
+    path = tmp_path / "train.py"
+    path.write_text(text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet ="), encoding="utf-8")
+    note = SHARED.format(batch=64, gpus=8) if shares else SEVERAL.format(8, 64, 8, 512)
+    assert probe(read_address(str(path))).notes == (note,)
 
 
 @pytest.mark.slow
