@@ -168,8 +168,8 @@ class Watching(Watcher):
 
     def _weight(self, module: torch.nn.Module, name: str, weight: Any) -> torch.nn.Parameter | None:
         """A weight without values in place of one that makes them more than MAX_REAL bytes."""
-        if weight is None or is_fake(weight) or id(weight) in self._known or self.run.over:
-            return None
+        if weight is None or is_fake(weight) or weight.is_meta or id(weight) in self._known or self.run.over:
+            return None  # one of the device `meta` takes no memory until it is on another
         if self._real + weight.nbytes <= MAX_REAL:
             self._real += weight.nbytes
             self._known.add(id(weight))

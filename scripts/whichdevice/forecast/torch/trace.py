@@ -27,7 +27,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
 from whichdevice.forecast.torch.fusion import Fusion
-from whichdevice.forecast.torch.recurrent import RECURRENT, recurrent
+from whichdevice.forecast.torch.recurrent import recurrent
 from whichdevice.forecast.work import (
     FUSED_RECURRENT,
     OF_LAYOUT,
@@ -40,7 +40,7 @@ from whichdevice.forecast.work import (
     in_layout,
     sizes_of,
 )
-from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, replace_tensors
+from whichdevice.models.torch_fakes import READS_VALUE, RECURRENT, SEQUENCES, Fakes, is_fake, replace_tensors
 from whichdevice.models.torch_names import on_cpu
 
 HALF = (torch.bfloat16, torch.float16)
@@ -334,6 +334,8 @@ class AsOnGPU(TorchFunctionMode):
             self._kernels.untested.add("instance norm at batch 1")
         if name == "rms_norm":  # one kernel on a GPU, from PyTorch 2.9 on; layer norm moves as much
             return torch.nn.functional.layer_norm(*args[:2], *args[2:3] or (kwargs.get("weight"),))
+        if name in SEQUENCES and is_fake(args[0]):
+            return SEQUENCES[name](*args)
         if name in RECURRENT:
             return recurrent(self._kernels.product, *args, **kwargs)
         if name == "multi_head_attention_forward":
