@@ -110,8 +110,8 @@ def _decided_in_short() -> str:
     return (
         f"At random prices, a GPU picked by forecasts is within 3 % of the cheapest in {right['product']} of "
         f"{markets['comparisons']:,} published comparisons of unseen models; by peak a dollar in {right['peak']}, by "
-        f"bandwidth a dollar {right['bandwidth']}, by one fitted speed a card {right['speed']}. Of unseen models, chips "
-        f"and authors: {_share(strangers['right']['product'])}."
+        f"bandwidth a dollar {right['bandwidth']}, by one fitted speed a card {right['speed']}. Of unseen models, "
+        f"chips and authors: {_share(strangers['right']['product'])}."
     )
 
 
