@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needs import BROWSER, require
-from playwright.sync_api import sync_playwright
+from browser import started_browser, watched_page
+from needs import require
 
 from whichdevice.__main__ import main
 from whichdevice.answer import Option, Wants, serving_words, words
@@ -56,15 +56,9 @@ def opened(page_file: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
     """The page at an address and width; a complaint of the browser fails the test."""
     require("browser")
     width, address = getattr(request, "param", (1280, ""))
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        page, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+    with started_browser() as browser, watched_page(browser, width) as (page, _):
         page.goto(f"{page_file.as_uri()}#{address}")
         yield page
-        browser.close()
-    assert not complaints
 
 
 @pytest.mark.slow

@@ -120,6 +120,65 @@ for epoch in range(3):
         net(x).mean().backward()
         optimizer.step()
 """
+TEACHES = """
+import time
+import torch
+class Teacher(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.count = torch.nn.Linear(4, 2), 0
+    def forward(self, x):
+        if not self.training and type(x) is torch.Tensor:
+            self.count += 1
+            time.sleep(0.3)
+            assert self.count < 20, "it is evaluated again and again"
+        return self.dense(x)
+teacher, net = Teacher().eval(), torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+with torch.no_grad():
+    print("teacher:", sum(teacher(torch.zeros(16, 4)).mean().item() for _ in range(400)))
+for _ in range(30):
+    x = torch.zeros(16, 4)
+    (net(x) - teacher(x).detach()).mean().backward()
+    optimizer.step()
+"""
+MOMENTUM = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = (torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.BatchNorm1d(2)) for _ in range(2))
+        self.key.requires_grad_(False)
+    def forward(self, x):
+        with torch.no_grad():
+            for query, key in zip(self.query.parameters(), self.key.parameters()):
+                key.data = key.data * 0.9 + query.data * 0.1
+            keys = self.key(x)
+        return (self.query(x) - keys).pow(2).mean()
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    optimizer.zero_grad()
+    net(torch.zeros(16, 4)).backward()
+    optimizer.step()
+"""
+WORKERS = """
+import os
+import torch
+from torch.utils.data import DataLoader, get_worker_info
+class Zeros(torch.utils.data.Dataset):
+    def __len__(self):
+        return 640
+    def __getitem__(self, place):
+        assert get_worker_info() is None or get_worker_info().num_workers <= os.cpu_count(), "too many processes"
+        return torch.zeros(4)
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch in range(3):
+    for x in DataLoader(Zeros(), 64, num_workers=os.cpu_count() + 1, timeout=60):
+        net(x).mean().backward()
+        optimizer.step()
+"""
 PENALTY = """
 import torch
 from tqdm import tqdm
@@ -237,6 +296,21 @@ def test_an_evaluation_before_the_training_is_not_computed(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_long_evaluation_of_a_teacher_before_the_training_is_cut_short(tmp_path):
+    (tmp_path / "train.py").write_text(TEACHES, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+
+
+@pytest.mark.slow
+def test_a_copy_that_follows_the_network_stays_a_copy_with_values(tmp_path):
+    (tmp_path / "train.py").write_text(MOMENTUM, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    assert probe(address).batch_size == 16
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    assert trace_step(step, 16).trained == 14
+
+
+@pytest.mark.slow
 def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
     (tmp_path / "train.py").write_text(COLLECTS, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
@@ -245,6 +319,13 @@ def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
 @pytest.mark.slow
 def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
     (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
+
+
+@pytest.mark.slow
+def test_no_more_processes_than_cores_load_what_a_script_starts_dozens_for(tmp_path):
+    (tmp_path / "train.py").write_text(WORKERS, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
 

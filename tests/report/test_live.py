@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from answer.test_answer import CHEAP, FAST, FREE, MIDDLE, SPOT, device, here, work
-from needs import BROWSER
-from playwright.sync_api import sync_playwright
+from browser import started_browser, watched_page
 
 from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import Amount, decide
@@ -43,26 +42,18 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_playwright() as started:
-        found = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield found
-        found.close()
+    with started_browser() as browser:
+        yield browser
 
 
 @pytest.fixture
 def opened(browser: Any, page_file: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
     """The page at the address, width and with or without scripts as the test asks; a complaint fails the test."""
     asked = {"width": 1280, "hash": "", "scripts": True} | getattr(request, "param", {})
-    context = browser.new_context(
-        viewport={"width": asked["width"], "height": 900}, java_script_enabled=asked["scripts"], color_scheme="dark"
-    )
-    page, complaints = context.new_page(), []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(f"{page_file.as_uri()}#{asked['hash']}")
-    yield page
-    context.close()
-    assert not complaints
+    settings = {"java_script_enabled": asked["scripts"], "color_scheme": "dark"}
+    with watched_page(browser, asked["width"], **settings) as (page, _):
+        page.goto(f"{page_file.as_uri()}#{asked['hash']}")
+        yield page
 
 
 def test_what_is_said_of_a_pick_goes_with_it(opened: Any) -> None:

@@ -181,6 +181,7 @@ SENTENCES = {
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
     "read_less": "; read the loss each 50 steps: {times} times",
+    "whole": " {device}: {ends} in 8 of 10.",
     "moved": "Forecasts moved by what was timed on this machine: {devices}.",
     "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
@@ -898,7 +899,10 @@ def lasting_notes(answer: Answer) -> list[str]:
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
         less = say("read_less", times=f"{step.times / step.reads:.1f}") if step.reads else ""
-        lasting.append(say("lived", **ends, less=less))
+        written = partial(time_words, like=max(step.whole or (0.0,)))
+        ends_of_all = between(*step.whole, written).strip(" []") if step.whole else ""
+        whole = say("whole", device=step.card, ends=ends_of_all) if ends_of_all else ""
+        lasting.append(say("lived", **ends, less=less) + whole)
     if moved := facts.moved(answer):
         moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]
         lasting.append(say("moved", devices=joined(moves, 4)))

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
@@ -105,7 +105,7 @@ def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = M
 
 
 OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[1] / "models/objectives").glob("[a-z]*.py"))
-OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss"
+OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss; of embeddings contrastive"
 INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
@@ -125,13 +125,18 @@ def run(args: argparse.Namespace) -> int:
         if path is not None and not path.absolute().parent.is_dir():
             raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
     if args.mode == "serve":
-        return run_serving(args, lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1])
+        return run_serving(args, predictions_of(args))
     refuse_serving_options(args)
     if args.longest and (args.mode != "train" or language_model(args.model) is None):
         raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained or served")
     if args.here:
         return try_here(question_of(args))
     return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
+
+
+def predictions_of(args: argparse.Namespace) -> "Callable[[int], list[Answer]]":
+    """Return what answers the question for forward passes of a batch."""
+    return lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1]
 
 
 def question_of(args: argparse.Namespace) -> "Question":

@@ -126,13 +126,18 @@ class Watching(Watcher):
         for hook in hooks:
             self.replacements.callback(hook.remove)
         begin = DataLoader.__iter__
-        self.replace(DataLoader, "__iter__", lambda loader: begin(self._noted(loader)))
+        self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
         self._tape.__enter__()
 
-    def _noted(self, loader: Any) -> Any:
-        """A loader that begins to give batches."""
+    def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
+        """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
         self._loaders[loader.batch_size] = loader
-        return loader
+        workers, seconds = loader.num_workers, loader.timeout
+        loader.num_workers = loader.timeout = 0
+        try:
+            return begin(loader)
+        finally:
+            loader.num_workers, loader.timeout = workers, seconds
 
     def detach(self) -> None:
         """Give everything back."""
@@ -245,7 +250,7 @@ class Watching(Watcher):
             asked.append(SEVERAL.format(gpus=gpus, batch=size, total=gpus * size))
         elif self._by_torchrun:
             asked.append(EACH.format(batch=size, total=4 * size))
-        found = Found(
+        training = Found(
             framework=TORCH,
             batch_size=size,
             precision=_precision(step, self._tape.mixed or self._names.mixed),
@@ -257,7 +262,7 @@ class Watching(Watcher):
             between=between,
             **counts,
         )
-        return Script(found, _functions(step, batch, stopped.optimizers), loader)
+        return Script(training, _functions(step, batch, stopped.optimizers), loader)
 
     def _at_mean(
         self, step: Step, batch: dict[str, torch.Tensor], loader: Any
@@ -285,8 +290,8 @@ class Watching(Watcher):
         except READS_VALUE:
             pass
         except Exception:  # of the script's own step, which has its first batch's size in it
-            own = " × ".join(map(str, old))
-            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {own}.",)
+            first = " × ".join(map(str, old))
+            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {first}.",)
         return changed, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the mean, {words[2]}.",)
 
     def _sizes(

@@ -32,9 +32,12 @@ const decision = (() => {
     return rows.map((row) => {
       if (!row.step_time) return null;
       const shared = normal(normals, "shared", row.software), chip = normal(normals, "own", row.software, row.chip);
+      const form = row.card === row.chip ? null : normal(normals, "form", row.software, row.card);
+      const sdOfForm = form ? Math.min(limits.form_sd, limits.max_form * row.log_sd_own) : 0;
+      const sdOfChip = Math.sqrt(row.log_sd_own ** 2 - sdOfForm ** 2);
       const host = row.host_time ? normal(normals, "host", row.software) : null;
       return shared.map((z, n) => {
-        let log = Math.log(row.device_time) + (row.log_sd_shared * z + row.log_sd_own * chip[n]);
+        let log = Math.log(row.device_time) + (row.log_sd_shared * z + sdOfChip * chip[n] + (form ? sdOfForm * form[n] : 0));
         if (host) log = Math.max(log, Math.log(row.host_time) + row.host_log_sd * host[n]);
         if (floor) log = Math.max(log, Math.log(floor));
         return Math.exp(Math.round(log * limits.digits) / limits.digits);

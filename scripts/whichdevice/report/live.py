@@ -34,7 +34,7 @@ from whichdevice.answer.decide import (
 )
 from whichdevice.answer.interruptions import BACK_TIME, HOPELESS, MAX_POWER, SAVE_TIME, state_time
 from whichdevice.answer.rows import DOES_NOT_FIT, Z80, Row
-from whichdevice.forecast.joint import normal_order, normal_values
+from whichdevice.forecast.joint import FORM_SD, MAX_FORM, normal_order, normal_values
 from whichdevice.report import chart
 
 REPORT_FOLDER = Path(__file__).parent
@@ -63,6 +63,8 @@ LIMITS = {
     "z80": Z80,
     "quantiles": QUANTILES,
     "digits": DIGITS,
+    "form_sd": FORM_SD,
+    "max_form": MAX_FORM,
 }
 
 
@@ -127,7 +129,8 @@ def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
         if row.step_time:
             software = _software(row)
             named: list[tuple[str, ...]] = [("shared", software), ("own", software, row.chip), ("price", row.market)]
-            parts |= dict.fromkeys(named + [("taken",)] * row.spot)
+            named += [("form", software, row.card)] * (row.card != row.chip) + [("taken",)] * row.spot
+            parts |= dict.fromkeys(named)
             parts |= {("host", software): None} if row.host_time else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
