@@ -273,10 +273,14 @@ def say(sentence: str, **values: object) -> str:
 def title(answer: Answer, amount: str | None = None) -> str:
     """Return what the answer is about: model, size of the work (or `amount` for it), batch, number formats."""
     work, amount = answer.work, amount or amount_words(answer)
-    batch = say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
     doing = say("predictions", amount=amount) if work.mode == "predict" else amount
     engine = say("loop") if by_loop(work) else ""
-    return " · ".join(filter(None, [work.name, doing, batch, formats(work.rows), engine]))
+    return " · ".join(filter(None, [work.name, doing, batch_words(work), formats(work.rows), engine]))
+
+
+def batch_words(work: Work) -> str:
+    """Return `batch 1,024`."""
+    return say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
 
 
 def by_loop(work: Work) -> bool:
