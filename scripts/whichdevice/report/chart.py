@@ -79,7 +79,7 @@ def chart(answer: Answer) -> str:
         parts.append(line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
         parts.append(text(LEFT - 6, up(usd) + 4, "free" if usd <= MIN_USD else f"{usd:,.10g}", "end"))
     parts.append(text(LEFT - 6, MARGIN - 2, "USD", "end"))
-    parts.append(text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}", "end"))
+    parts.append(text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}, with its start", "end"))
     ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
     places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, MIN_USD))) for one in ordered]
     halves = [PICK_DOT if one is answer.pick else DOT for one in ordered]
