@@ -344,6 +344,16 @@ def test_frames_of_an_environment_are_counted_and_timed():
 
 
 @pytest.mark.slow
+def test_an_environment_of_the_scripts_own_is_timed_as_it_is_stepped(tmp_path):
+    """Two at once, without a space of actions to draw from."""
+    text = (SCRIPTS / "torch_environment.py").read_text(encoding="utf-8")
+    text = text.replace("    action_space = SimpleNamespace(sample=lambda: 0)\n", "")
+    (tmp_path / "train.py").write_text(text.replace("1.0, False", "np.ones(2), False"), encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert found.between > 0 and found.notes[0].startswith("Between two steps it collects 32 frames;")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name, peak", [("torch_volume.py", (8, 200)), ("torch_large.py", (25, 40))])
 def test_a_step_beyond_this_machines_memory_is_traced(name, peak):
     """No part of it is computed: neither by the script nor by the trace."""
