@@ -377,10 +377,12 @@ def memory(row: Row) -> float:
 
 
 def parts(row: Row) -> dict[str, float]:
-    """Return what adds up to the memory needed, without CUDA's context; `rest` is buffers and fragments."""
+    """Return what adds up to the memory that a step takes; `rest` is buffers and fragments, CUDA's context the last."""
     known = {name: nbytes for name, nbytes in row.memory_parts.items() if name != "context" and nbytes}
     rest = (row.memory_needed or 0.0) - sum(known.values())
-    return known | ({"rest": rest} if known and rest > 0.01 * (row.memory_needed or 0.0) else {})
+    context = row.memory_parts.get("context", 0.0) if known else 0.0
+    known |= {"rest": rest} if known and rest > 0.01 * (row.memory_needed or 0.0) else {}
+    return known | ({"context": context} if context else {})
 
 
 def surely_fits(change: Mapping[str, Any], row: Row) -> bool:

@@ -259,7 +259,7 @@ class Watching(Watcher):
             if frames and rate:
                 asked.append(COLLECTS.format(frames=number(frames), rate=two(rate)))
         asked += self._of_gpus(size, stack.loops.steps and counts)
-        found = Found(
+        training = Found(
             framework=TORCH,
             batch_size=size,
             precision=_precision(step, self._tape.mixed or self._names.mixed),
@@ -271,7 +271,7 @@ class Watching(Watcher):
             between=between,
             **counts,
         )
-        return Script(found, _functions(step, batch, stopped.optimizers), loader)
+        return Script(training, _functions(step, batch, stopped.optimizers), loader)
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
         """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
@@ -313,8 +313,8 @@ class Watching(Watcher):
         except READS_VALUE:
             pass
         except Exception:  # of the script's own step, which has its first batch's size in it
-            own = " × ".join(map(str, old))
-            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {own}.",)
+            first = " × ".join(map(str, old))
+            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {first}.",)
         return changed, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the mean, {words[2]}.",)
 
     def _sizes(

@@ -8,7 +8,7 @@ runs: it has an estimate where a record of it exists.
 import math
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -49,6 +49,8 @@ EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
 SHEET_SHARE = 0.2  # of the sheet's peak that a training step is taken to reach on a GPU or TPU
 FORWARD_SHARE = 3  # of a training step, the forward pass is one part in so many
 FLOAT32_PASSES = 6  # bfloat16 products that a TPU makes a float32 one of
+# What differs between repeats of a cell, and changes no step.
+OF_ONE_REPEAT = {"repeat": 0, "seed": 0, "learn": False, "learn_seconds": None, "epochs": 0, "breakdown": False}
 OWN_MODEL = "a model of your own: a plan runs none of its code; `whichdevice ask FILE --here` tries it"
 
 
@@ -82,8 +84,7 @@ def estimate_run(study: Study, run: Run) -> Need:
     if model_of(study, run.cell.workload).address.runs_code:
         shape = _recorded_shape(earlier, request.batch_size)
     else:
-        same = request.model_copy(update={"repeat": 0, "seed": 0, "learn": False, "epochs": 0})
-        shape = _shape(same.model_dump_json())
+        shape = _shape(request.model_copy(update=OF_ONE_REPEAT).model_dump_json())
     speed = step_flops(study, run.cell.device, run.cell.precision)
     computed = (shape.flops_per_step or 0.0) / (speed or math.inf)
     step = _measured_step(earlier) or (computed and computed + shape.eager_seconds)
@@ -167,12 +168,14 @@ def _shape(request_json: str) -> _Shape:
                 import jax
 
                 jax.config.update("jax_platforms", "cpu")  # a plan takes no accelerator
+        without_weights = keras.backend.backend() == "jax"  # which counts them by their shapes
         with without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
-            model = workload.model()
+            with keras.StatelessScope(initialize_variables=False) if without_weights else nullcontext():
+                model = workload.model()
+            costs = model_costs(model, example=workload.example(model), workload=workload)
         predicts = request.mode != "train"
         steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
-        costs = model_costs(model, example=workload.example(model), workload=workload)
     except StudyError as error:  # no end of the plan: the run's record will say it too
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())

@@ -6,13 +6,14 @@ Nothing but this machine's memory rate is measured.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whichdevice.answer.serving import CHEAPER, Load, Log, Price, Server, Serving, decide
+from whichdevice.answer.serving import CHEAPER, MAX_SERVERS, Files, Load, Log, Price, Server, Serving, decide
 from whichdevice.answer.serving_words import say
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.prices import USD_PER_KWH
@@ -45,6 +46,10 @@ MIN_CAPABILITY = {
     "bf16": 7.0, "gptq": 7.0, "awq": 7.5, "int8": 7.5, "fp8": 7.5, "nvfp4": 8.0, "mxfp4": 8.0, "int4_experts": 8.0,
 }  # fmt: skip
 AMD_FORMATS, TPU_FORMATS = ("bf16", "fp8", "mxfp4"), ("bf16", "int8")
+# What somebody runs together: so many cards of a kind, or computers; of GPUs with links of their own MAX_SERVERS.
+DESKTOP = re.compile(r"GTX |RX |Titan |RTX [2-5]0[5-9]0")
+MAX_DESKTOP, MAX_PCIE_CARDS, MAX_COMPUTERS = 16, 64, 4
+PCIE_GBS = 64
 YEARS_HOURS = 3 * 8766.0  # over which a computer is paid
 HERE, HERE_WATTS = "this machine", 100.0
 
@@ -100,12 +105,14 @@ def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Ser
     """Return the answer; raises StudyError where the question is at fault."""
     known = known or machines(question)
     native = question.weights or WEIGHT_FORMATS[question.model.native]
+    stored = question.model.stored
+    files = Files(question.model.parameters, stored, question.model.native) if stored else None
     log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
     answer = partial(
         decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest,
         question.api, log=log, without=known.without,
     )  # fmt: skip
-    found = answer()
+    found = replace(answer(), files=files)
     smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
     most = math.inf if found.pick is None or found.pick.usd_per_hour is None else CHEAPER * found.pick.usd_per_hour
     rented = [row for row in rows_named(question.devices) if row.kind != "unified"]
@@ -114,7 +121,7 @@ def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Ser
         for kept in smaller
         if kept.bits < native.bits
     ]
-    return answer(others=others) if others else found
+    return replace(answer(others=others), files=files) if others else found
 
 
 def _check(question: ServingQuestion) -> None:
@@ -218,8 +225,19 @@ def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
         row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.source == TESTED, known.fits,
         known.memory, known.available, known.max_requests, min(known.max_context, question.model.longest),
         known.capacity, known.one_user, known.first_token, known.ttft, known.tpot, _price(question, row, tried.count),
-        row.device == HERE,
+        row.device == HERE, most_servers(row, tried.count),
     )  # fmt: skip
+
+
+def most_servers(row: HardwareRow | None, count: int) -> int:
+    """Return how many servers of so many devices somebody would run together; of this one, without a row, one."""
+    if row is None or row.device == HERE:
+        return 1
+    if row.kind == "unified":
+        return MAX_COMPUTERS
+    cards = MAX_DESKTOP if DESKTOP.match(row.device) else MAX_PCIE_CARDS
+    by_pcie = row.kind == "gpu" and (row.link_gbs or 0.0) <= PCIE_GBS
+    return max(1, cards // count) if by_pcie else MAX_SERVERS
 
 
 def _price(question: ServingQuestion, row: HardwareRow, count: int) -> Price | None:
