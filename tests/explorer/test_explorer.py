@@ -214,6 +214,7 @@ def test_a_device_without_a_row_is_named_with_why(models: dict[str, KnownModel])
     assert [name for name, model in models.items() if without(model, next(iter(model.steps)), on_tpu)] == []
 
 
+@pytest.mark.slow
 def test_it_has_eighty_models_and_stays_small(models: dict[str, KnownModel], page_file: Path) -> None:
     choices = {name: len(model.steps) * len(model.batches) for name, model in models.items()}
     written = sum(choices[name] for name in {"resnet50", *(name for name, *_ in ASKED)})

@@ -36,11 +36,12 @@ def test_a_device_left_out_of_the_fit_is_met_within_a_tenth(rows: list[Row]) -> 
     assert score(left_out(fitted, lambda row: row.one.row.device))["median_error"] < 0.1
 
 
-def test_times_of_others_are_within_a_third(rows: list[Row]) -> None:
-    """Stable Diffusion, FLUX, SANA and Wan on chips of which no time was fitted."""
+def test_times_of_others_are_mostly_within_a_tenth(rows: list[Row]) -> None:
+    """Stable Diffusion, FLUX, SANA, CogVideoX and Wan, most on chips of which no time was fitted."""
     others = [row for row in rows if row.source != FITTED]
     assert {row.one.model.name.partition("/")[0] for row in others} >= {"Wan-AI", "black-forest-labs"}
-    assert np.abs(missed(others, read_generators()["factors"])).max() < np.log(1.33)
+    logs = np.abs(missed(others, read_generators()["factors"]))
+    assert np.median(logs) < np.log(1.1) and logs.max() < np.log(1.5)
 
 
 def test_memory_is_by_part_and_flux_needs_more_than_24_gb() -> None:

@@ -101,7 +101,7 @@ class Generator:
         size, traced = self.size(height, width), self._traced
         frames = images * self.frames / traced["frames"]
         return Made(
-            Work("gpu", tuple(_items(traced["call"], size, images)), software="eager"),
+            Work("gpu", tuple(_items(traced["call"], size, images, 2.0 * self.denoiser.parameters)), software="eager"),
             self.calls * (steps or self.steps),
             Work("gpu", tuple(_items(traced["decode"], size, frames)), software="eager"),
         )
@@ -112,11 +112,16 @@ class Generator:
         return max(fixed + grows * size for fixed, grows in self._traced["values"])
 
 
-def _items(kinds: Mapping[str, Sequence[Any]], size: float, times: float) -> Iterator[Item]:
-    """Kernels by kind: operations and bytes are a constant, and parts that grow with the size and with its square."""
+def _items(kinds: Mapping[str, Sequence[Any]], size: float, times: float, shared: float = 0.0) -> Iterator[Item]:
+    """Kernels by kind: operations and bytes are a constant, and parts that grow with the size and with its square.
+
+    Images of a batch share so many bytes of weights, which products read.
+    """
     for name, (*amounts, count) in kinds.items():
         kind, _, precision = name.rpartition(" ")
-        operations, nbytes = (fixed + times * (grows * size + square * size**2) for fixed, grows, square in amounts)
+        operations, nbytes = (times * (fixed + grows * size + square * size**2) for fixed, grows, square in amounts)
+        if kind == "product":
+            nbytes = max(nbytes - (times - 1) * shared, nbytes / times)
         yield Item(kind, precision, operations / count, nbytes / count, count)  # type: ignore[arg-type]
 
 

@@ -57,6 +57,10 @@ class Fakes:
                 return function(*args, **kwargs)
         if function == SET_DATA and not is_fake(args[0]) and args[0].shape == args[1].shape:
             return None  # a weight with values would get none, of a device that has none
+        if name in SEQUENCES and is_fake(args[0]):
+            return SEQUENCES[name](*args)
+        if name in RECURRENT and isinstance(args[1], BatchSizes):
+            return recurred(*args)
         if name in NEVER:
             with unset_fake_temporarily():
                 return torch.zeros((), dtype=torch.bool).expand(args[0].shape)
@@ -103,6 +107,41 @@ class Evaluations:
     def end(self) -> None:
         """Give the modules back: training starts."""
         self._forwards.close()
+
+
+class BatchSizes(torch.Tensor):
+    """How many sequences of a packed batch go on at each time step: all of them, as lengths have no values."""
+
+    def __getitem__(self, place: Any) -> Any:
+        """Return a number, which a layer makes its first state for."""
+        return int(self.tolist()[place])
+
+
+def packed(padded: torch.Tensor, _: Any, batch_first: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stand in for PyTorch's packing of sequences without values, each as long as the longest."""
+    by_time = padded.transpose(0, 1) if batch_first else padded
+    with unset_fake_temporarily():
+        sizes = torch.full((len(by_time),), by_time.shape[1]).as_subclass(BatchSizes)
+    return by_time.flatten(0, 1), sizes
+
+
+def unpacked(data: torch.Tensor, sizes: torch.Tensor, batch_first: bool, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stand in for the way back, with the lengths."""
+    padded = data.unflatten(0, (len(sizes), -1))
+    with unset_fake_temporarily():
+        lengths = torch.full((padded.shape[1],), len(padded))
+    return padded.transpose(0, 1) if batch_first else padded, lengths
+
+
+def recurred(data: torch.Tensor, _: Any, states: Any, *others: Any) -> tuple[torch.Tensor, ...]:
+    """Return the outputs of a recurrent layer for packed sequences: of its states' width, in one or both directions."""
+    states = states if isinstance(states, tuple | list) else (states,)
+    width = states[0].shape[-1] * (2 if others[-1] else 1)
+    return data[..., :1].expand(*data.shape[:-1], width).clone(), *states
+
+
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+SEQUENCES: Mapping[str, Callable[..., Any]] = {"_pack_padded_sequence": packed, "_pad_packed_sequence": unpacked}
 
 
 def _shapes(tree: Any) -> str:

@@ -119,7 +119,8 @@ class Tape(TorchFunctionMode):
     def _take(self, loss: torch.Tensor) -> None:
         """Note a loss, whose gradients have no values."""
         stack = Stack(self.path or Path())
-        self.losses.append(Loss(loss, stack.lines, stack.loops if self.path else None))
+        place = stack.own_lines if self.path else stack.lines
+        self.losses.append(Loss(loss, place, stack.loops if self.path else None))
         if len(self.losses) > MAX_GRADIENTS:
             raise StudyError(
                 f"{self.name}: {MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
