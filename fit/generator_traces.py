@@ -125,7 +125,9 @@ def _decoded_frames(model: Generator) -> int:
 def _traced(model: Generator, height: int, width: int) -> tuple[Trace, Trace]:
     """A call of the denoiser and of the decoder."""
     calls = _call_inputs(model, height, width)
-    call = Step(model.denoiser.made, calls, lambda module, given: module(**given, return_dict=False)[0], None, "bfloat16")
+    call = Step(
+        model.denoiser.made, calls, lambda module, given: module(**given, return_dict=False)[0], None, "bfloat16"
+    )
     decodes = _decode_inputs(model, height, width)
     decode = Step(model.decoder.made, decodes, lambda module, given: module.decode(**given)[0], None, "bfloat16")
     return trace_step(call, model.together), trace_step(decode, 1)

@@ -255,6 +255,7 @@ USES = [
     (replace(SPOT, card="8 × H100", devices=8), "Rent 8 × H100 as spot machines (Cloud)"),
     (replace(FREE, card="2 × T4", devices=2), "Use a free machine with 2 × T4 (Colab)"),
     (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2) (Cloud)"),
+    (replace(CHEAP, card="64 × TPU v6e", kind="tpu", devices=64), "Rent 64 × TPU v6e (Cloud)"),
 ]  # fmt: skip
 
 
@@ -398,6 +399,12 @@ def test_notes_on_a_step_are_shown_with_the_devices_that_they_are_about() -> Non
     assert as_json(both)["rows"][0]["notes"] == [note] and facts.step_notes(answer(here())) == {}
 
 
+def test_a_note_on_all_tpus_names_them_together() -> None:
+    tpus = [replace(FAST, card=f"TPU v{name}", kind="tpu", notes=("a first estimate",)) for name in ("5e", "6e")]
+    assert "Note on TPUs: a first estimate." in notes(answer(FAST, *tpus))
+    assert "Note on TPU v5e: a first estimate." in notes(answer(FAST, tpus[0], replace(tpus[1], notes=())))
+
+
 def test_what_contradicts_its_forecast_is_a_fact_and_a_line_of_the_study() -> None:
     found = answer(WRONG, FAST)
     assert [row.device for row in facts.contradictions(found)] == ["this machine"]
@@ -449,8 +456,8 @@ def test_the_time_to_start_is_apart_and_has_an_interval() -> None:
     assert option.begun == pytest.approx(30.0, rel=0.05) and option.seconds == pytest.approx(450.0, rel=0.05)
     assert (option.seconds_low or 0) < 310 and (option.seconds_high or 0) > 700 and (option.usd_high or 0) > 0.6
     assert "after 60 s [36–100 s] to start" in lines(found)[0]
-    [note] = [note for note in notes(found) if note.startswith("To start takes")]
-    assert "7 min [4.2–12 min] on a rented machine and 60 s [36–100 s] on a free one" in note
+    starts = "To start: 7 min [4.2–12 min], a free machine 60 s [36–100 s]; prices include it, times only as +."
+    assert starts in notes(found)
     long = answer(*STARTED, wants=replace(SIZE, **HEAVY, deadline=9e9))
     assert not any("+" in row[4] for _, row in cells(long)) and "to start" not in lines(long)[0]
 

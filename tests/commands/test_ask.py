@@ -320,6 +320,13 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     assert together == ["8 × RTX 4090", "8 × L4", "16 × L4"]
 
 
+def test_devices_are_asked_about_in_the_numbers_that_are_theirs(played: SimpleNamespace, project_root: Path) -> None:
+    """A study has all devices in all numbers: `64 × RTX 4090` was in the answer, which nobody rents out."""
+    targets = [find_target("RTX 4090"), find_target("L4", 8)]
+    OneModel(Question(Model.read(str(project_root / MODEL)), batch=64), targets, (1, 8)).forecast()
+    assert {(request.device, request.devices) for request in played.asked} == {("RTX 4090", 1), ("L4", 8)}
+
+
 def test_which_card_a_name_means_is_printed_once_where_several_are_tried(
     played: SimpleNamespace, project_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import known, probe
+from whichdevice.models.torch_script import SHARED, divides_batch
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -120,6 +121,85 @@ for epoch in range(3):
         net(x).mean().backward()
         optimizer.step()
 """
+TEACHES = """
+import time
+import torch
+class Teacher(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.count = torch.nn.Linear(4, 2), 0
+    def forward(self, x):
+        if not self.training and type(x) is torch.Tensor:
+            self.count += 1
+            time.sleep(0.3)
+            assert self.count < 20, "it is evaluated again and again"
+        return self.dense(x)
+teacher, net = Teacher().eval(), torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+with torch.no_grad():
+    print("teacher:", sum(teacher(torch.zeros(16, 4)).mean().item() for _ in range(400)))
+for _ in range(30):
+    x = torch.zeros(16, 4)
+    (net(x) - teacher(x).detach()).mean().backward()
+    optimizer.step()
+"""
+MOMENTUM = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = (torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.BatchNorm1d(2)) for _ in range(2))
+        self.key.requires_grad_(False)
+    def forward(self, x):
+        with torch.no_grad():
+            for query, key in zip(self.query.parameters(), self.key.parameters()):
+                key.data = key.data * 0.9 + query.data * 0.1
+            keys = self.key(x)
+        return (self.query(x) - keys).pow(2).mean()
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    optimizer.zero_grad()
+    net(torch.zeros(16, 4)).backward()
+    optimizer.step()
+"""
+ON_META = """
+import torch
+with torch.device("meta"):
+    net = torch.nn.Sequential(*(torch.nn.Linear(8192, 8192) for _ in range(8)))
+net.to_empty(device="cuda")
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    net(torch.zeros(16, 8192).cuda()).mean().backward()
+    optimizer.step()
+"""
+PACKS = """
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.head = torch.nn.LSTM(4, 16, batch_first=True), torch.nn.Linear(16, 2)
+    def forward(self, x, lengths):
+        packed, (last, _) = self.layer(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))
+        x, lengths = pad_packed_sequence(packed, batch_first=True)
+        return self.head(last[-1]).mean() + x.mean()
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    x = torch.zeros(16, 12, 4)
+    net(x, torch.arange(16) % 8 + 1).backward()
+    optimizer.step()
+"""
+SUMS = """
+def fit(net, batches, optimizer):
+    for number, x in enumerate(batches):
+        if number % 2 == 0:
+            net(x).mean().backward()
+        else:
+            net(x).mean().backward()
+            optimizer.step()
+"""
 WORKERS = """
 import os
 import torch
@@ -195,6 +275,34 @@ def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs
     assert not Path("written").exists()
 
 
+@pytest.mark.parametrize(
+    ("line", "divides"),
+    [
+        ("args.batch_size = int(args.batch_size / ngpus_per_node)", True),
+        ("batch //= torch.distributed.get_world_size()", True),
+        ("local_batch = config['batch_size'] // torch.cuda.device_count()", True),
+        ("accumulation = batch_size // MAX_GPU_BATCH_SIZE", False),
+        ("workers = (workers + gpus - 1) // gpus", False),
+        ("lr = lr * batch_size * world_size / 512", False),
+    ],
+)
+def test_a_script_shows_whether_its_gpus_share_a_batch(line, divides):
+    assert divides_batch(line) is divides
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shares", [False, True])
+def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
+    text = '"""torchrun --nproc_per_node=8 train.py"""\n' + IN_LOOP
+    text = text.replace(
+        "DataLoader(Scaled(), 64", f"DataLoader(Scaled(), {'64 // torch.cuda.device_count()' * shares or 64}"
+    )
+    path = tmp_path / "train.py"
+    path.write_text(text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet ="), encoding="utf-8")
+    note = SHARED.format(batch=64, gpus=8) if shares else SEVERAL.format(8, 64, 8, 512)
+    assert probe(read_address(str(path))).notes == (note,)
+
+
 @pytest.mark.slow
 def test_frames_of_an_environment_are_counted_and_timed():
     """Its 64 frames serve four steps, of 6400 frames 400."""
@@ -251,6 +359,51 @@ def test_classes_in_order_are_no_graphs(name, inputs, unit, batch, tmp_path):
 def test_an_evaluation_before_the_training_is_not_computed(tmp_path):
     (tmp_path / "train.py").write_text(EVALUATES, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+
+
+@pytest.mark.slow
+def test_a_long_evaluation_of_a_teacher_before_the_training_is_cut_short(tmp_path):
+    (tmp_path / "train.py").write_text(TEACHES, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+
+
+@pytest.mark.slow
+def test_a_copy_that_follows_the_network_stays_a_copy_with_values(tmp_path):
+    (tmp_path / "train.py").write_text(MOMENTUM, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    assert probe(address).batch_size == 16
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    assert trace_step(step, 16).trained == 14
+
+
+@pytest.mark.slow
+def test_weights_that_are_made_on_meta_are_emptied_wherever_they_go(tmp_path):
+    (tmp_path / "train.py").write_text(ON_META, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+
+
+@pytest.mark.slow
+def test_a_packed_batch_is_traced_at_its_longest(tmp_path):
+    """Sixteen sequences of twelve steps, each with the products of four gates."""
+    (tmp_path / "train.py").write_text(PACKS, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    assert probe(address).batch_size == 16
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    forward = 2 * 16 * 12 * 4 * 16 * (4 + 16)
+    assert 2 * forward < trace_step(step, 16).work.operations < 4 * forward
+
+
+@pytest.mark.slow
+def test_batches_that_a_library_sums_in_two_places_are_one_steps(tmp_path):
+    """Lightning takes the gradients of the last one inside of the optimiser's step."""
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "library.py").write_text(SUMS, encoding="utf-8")
+    text = f"import sys\nsys.path.append({str(library)!r})\nimport torch\nfrom library import fit\n"
+    text += "net = torch.nn.Linear(4, 2)\nloader = torch.utils.data.DataLoader(torch.zeros(640, 4), 64)\n"
+    text += "fit(net, loader, torch.optim.SGD(net.parameters(), 0.1))\n"
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).notes == (TWO,)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from whichdevice.answer.decide import NEAR_SECONDS, Answer, Option, Reason, Rule
 from whichdevice.answer.rows import DOES_NOT_FIT
 from whichdevice.answer.words import (
     amount_words,
+    batch_words,
     contradiction_lines,
     energy_cell,
     energy_lines,
@@ -256,7 +257,8 @@ def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
     rows = []
     for answer in _trained(answers):
         options = (answer.here, answer.pick, answer.fastest)
-        rows.append([answer.work.workload, amount_words(answer), *map(brief, options), _stake_words(answer)])
+        amount = f"{amount_words(answer)}, {batch_words(answer.work)}"
+        rows.append([answer.work.workload, amount, *map(brief, options), _stake_words(answer)])
     return rows
 
 

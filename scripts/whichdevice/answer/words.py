@@ -190,9 +190,10 @@ SENTENCES = {
     "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
     "estimate": "{time} a step here, not measured: --again measures it.",
     "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
-    "start": "To start takes {times}: it is in prices and deadlines, and apart (+) in short times.",
-    "start_rented": "{time} on a rented machine",
-    "start_free": "{time} on a free one",
+    "start": "To start: {times}; prices include it, times only as +.",
+    "start_rented": "{time}",
+    "start_free": "a free machine {time}",
+    "tpus": "TPUs",
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
@@ -272,10 +273,14 @@ def say(sentence: str, **values: object) -> str:
 def title(answer: Answer, amount: str | None = None) -> str:
     """Return what the answer is about: model, size of the work (or `amount` for it), batch, number formats."""
     work, amount = answer.work, amount or amount_words(answer)
-    batch = say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
     doing = say("predictions", amount=amount) if work.mode == "predict" else amount
     engine = say("loop") if by_loop(work) else ""
-    return " · ".join(filter(None, [work.name, doing, batch, formats(work.rows), engine]))
+    return " · ".join(filter(None, [work.name, doing, batch_words(work), formats(work.rows), engine]))
+
+
+def batch_words(work: Work) -> str:
+    """Return `batch 1,024`."""
+    return say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
 
 
 def by_loop(work: Work) -> bool:
@@ -460,7 +465,7 @@ def name_words(option: Option) -> str:
 
 def called(row: Row) -> str:
     """Return the device in a sentence: `an RTX 4090`, `8 × T4`, `T4, spot`."""
-    several = row.devices > 1 and row.kind == "gpu"
+    several = " × " in row.card
     return row.device if several or row.device != row.card else f"{article(row.card)} {row.card}"
 
 
@@ -887,8 +892,10 @@ def lasting_notes(answer: Answer) -> list[str]:
     rows, lasting = answer.work.rows, [*longest_words(answer), *answer.work.remarks]
     if by_loop(answer.work):
         lasting.insert(0, say("serve"))
+    tpus = {row.card for row in rows if row.kind == "tpu" and row.rented and row.step_time}
     for note, cards in facts.step_notes(answer).items():
-        lasting.append(say("note_of", devices=joined(cards, 4), note=note) if cards else say("note", note=note))
+        noted = say("tpus") if len(cards) > 1 and set(cards) == tpus else joined(cards, 4) if cards else ""
+        lasting.append(say("note_of", devices=noted, note=note) if cards else say("note", note=note))
     if any(option.seconds and not option.row.rough for option in answer.options):
         lasting.append(say("intervals"))
     if untested := facts.untested(answer):
@@ -916,7 +923,7 @@ def lasting_notes(answer: Answer) -> list[str]:
         times = [
             say("start_free" if free else "start_rented", time=start_of(started[free])) for free in sorted(started)
         ]
-        lasting.append(say("start", times=joined(times)))
+        lasting.append(say("start", times=", ".join(times)))
     if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
         lasting.append(say("without_validation" if answer.work.floor else "without_data"))
     return lasting

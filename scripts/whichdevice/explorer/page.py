@@ -11,9 +11,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from whichdevice.answer import Answer, Row, words
 from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.config.model import FORECAST_DEVICES
 from whichdevice.explorer.answers import answer_for, targets, without
 from whichdevice.explorer.steps import GROUPS, MIXED, TRAININGS, KnownModel, known_models
 from whichdevice.files import write_atomically
+from whichdevice.forecast.targets import find_target
 from whichdevice.report.live import live_data, normals
 from whichdevice.report.page import REPORT_FOLDER, Script, live_script
 from whichdevice.report.verdict import answer_parts
@@ -45,6 +47,7 @@ def write_page(page: Path, names: Iterable[str] = (), served: Served = lambda _:
     common = {name: value for name, value in live_data(first).items() if name not in ("rows", "normals")}
     data = {
         "common": common | {"head": shown["head"], "normals": normals(answers.rows)}, "models": described,
+        "usual": sorted({find_target(name).device for name in FORECAST_DEVICES}),
         "devices": [answers.offers[device] for device in sorted(answers.offers)], "notes": list(answers.notes),
     }  # fmt: skip
     batches = sorted({batch for model in models.values() for batch in model.batches})

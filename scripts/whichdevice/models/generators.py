@@ -29,7 +29,6 @@ from whichdevice.models.diffusion import (
 from whichdevice.models.hugging_face import PREFIX
 
 WORKS = Path(__file__).with_name("generators.json")  # traced
-MAX_DECODED = 1024**2 * 4  # pixels that are decoded at once: of a video some frames
 
 
 class Made(NamedTuple):
@@ -102,24 +101,27 @@ class Generator:
         size, traced = self.size(height, width), self._traced
         frames = images * self.frames / traced["frames"]
         return Made(
-            Work("gpu", tuple(_items(traced["call"], size, images)), software="eager"),
+            Work("gpu", tuple(_items(traced["call"], size, images, 2.0 * self.denoiser.parameters)), software="eager"),
             self.calls * (steps or self.steps),
             Work("gpu", tuple(_items(traced["decode"], size, frames)), software="eager"),
         )
 
     def values_bytes(self, height: int, width: int) -> float:
-        """Return bytes of the values that are alive at once: in a call, or of what is decoded at once."""
-        size, traced = self.size(height, width), self._traced
-        at_once = min(self.frames, max(1.0, MAX_DECODED / (height * width))) / traced["frames"]
-        (call, call_grows), (decode, grows) = traced["values"]
-        return max(call + call_grows * size, decode + grows * size * at_once)
+        """Return bytes of the values that are alive at once: in a call, or of what is decoded, few frames at once."""
+        size = self.size(height, width)
+        return max(fixed + grows * size for fixed, grows in self._traced["values"])
 
 
-def _items(kinds: Mapping[str, Sequence[Any]], size: float, times: float) -> Iterator[Item]:
-    """Kernels by kind: operations and bytes are a constant, and parts that grow with the size and with its square."""
+def _items(kinds: Mapping[str, Sequence[Any]], size: float, times: float, shared: float = 0.0) -> Iterator[Item]:
+    """Kernels by kind: operations and bytes are a constant, and parts that grow with the size and with its square.
+
+    Images of a batch share so many bytes of weights, which products read.
+    """
     for name, (*amounts, count) in kinds.items():
         kind, _, precision = name.rpartition(" ")
-        operations, nbytes = (fixed + times * (grows * size + square * size**2) for fixed, grows, square in amounts)
+        operations, nbytes = (times * (fixed + grows * size + square * size**2) for fixed, grows, square in amounts)
+        if kind == "product":
+            nbytes = max(nbytes - (times - 1) * shared, nbytes / times)
         yield Item(kind, precision, operations / count, nbytes / count, count)  # type: ignore[arg-type]
 
 
@@ -160,7 +162,9 @@ def _wan(name: str, parameters: int, heads: int, layers: int, ffn: int, **others
     return Generator(name, denoiser, (UMT5,), head=128, together=1, calls=2, **usual)
 
 
-def _cog(name: str, parameters: int, heads: int, layers: int, /, size: tuple[int, int, int], **fields: Any) -> Generator:
+def _cog(
+    name: str, parameters: int, heads: int, layers: int, /, size: tuple[int, int, int], **fields: Any
+) -> Generator:
     height, width, frames = size
     denoiser = _denoiser(
         "CogVideoXTransformer3DModel", parameters, num_attention_heads=heads, num_layers=layers, **fields

@@ -4,6 +4,7 @@ Everything runs for real until a module is called in training; from then on modu
 (`Tape`), so that a step of any size takes no memory here. Weights beyond MAX_REAL bytes have no values from the start.
 """
 
+import ast
 import inspect
 import itertools
 import math
@@ -22,6 +23,7 @@ import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.utils.data import DataLoader
 
+from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.environment import FRAMES, Environment, environment_in
@@ -47,6 +49,7 @@ MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES, MAX_COPIED = 4, 2**27  # of the script's first batch, as data, and of how many bytes
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+GPU_COUNT = re.compile("gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices")
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
 SIDE = 32  # pixels; a multiple of it stays one
@@ -56,6 +59,8 @@ SUMMED = "The optimiser steps after {passes} batches; the times count it for eac
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
 EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
+SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
+LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+(\d+)")  # as its own text has it
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ class Watching(Watcher):
         self._loaders: dict[int | None, Any] = {}  # that gave batches, the last one of each size
         self._environment: Environment | None = None  # that it collects frames of
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
+        self._launched, self._shares = 1, False  # GPUs of its command as its text has it; whether they share a batch
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
 
     def _count(self) -> int:
@@ -110,7 +116,10 @@ class Watching(Watcher):
         if package.__name__ != TORCH:
             self._names.replace_trainers(package)
             return
-        source = "".join(file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files())
+        texts = [file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files()]
+        source = "".join(texts)
+        self._launched = max((int(count) for count in LAUNCHED.findall(source)), default=1)
+        self._shares = any(map(divides_batch, texts))
         joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
         self._by_torchrun = joins and not ASKS_RANK.search(source)
         if self._by_torchrun:
@@ -159,8 +168,8 @@ class Watching(Watcher):
 
     def _weight(self, module: torch.nn.Module, name: str, weight: Any) -> torch.nn.Parameter | None:
         """A weight without values in place of one that makes them more than MAX_REAL bytes."""
-        if weight is None or is_fake(weight) or id(weight) in self._known or self.run.over:
-            return None
+        if weight is None or is_fake(weight) or weight.is_meta or id(weight) in self._known or self.run.over:
+            return None  # one of the device `meta` takes no memory until it is on another
         if self._real + weight.nbytes <= MAX_REAL:
             self._real += weight.nbytes
             self._known.add(id(weight))
@@ -246,7 +255,10 @@ class Watching(Watcher):
                 counts = {"examples": math.ceil(total / frames) * size, "epochs": 1, "unknown": None}
             if frames and rate:
                 asked.append(COLLECTS.format(frames=number(frames), rate=two(rate)))
-        if (gpus := self._names.gpus) > 1:
+        gpus = self._names.gpus if self._names.gpus > 1 else self._launched
+        if self._shares and self._names.gpus == 1 and (gpus > 1 or self._by_torchrun):
+            asked.append(SHARED.format(gpus=gpus if gpus > 1 else 4, batch=size))
+        elif gpus > 1:
             asked.append(SEVERAL.format(gpus=gpus, batch=size, total=gpus * size))
         elif self._by_torchrun:
             asked.append(EACH.format(batch=size, total=4 * size))
@@ -363,6 +375,17 @@ class Watch:
     def means(self, optimizer: torch.optim.Optimizer) -> bool:
         """Whether this optimiser's training is meant."""
         return optimizer is self._optimizer
+
+
+def divides_batch(text: str) -> bool:
+    """Whether a script divides its batch by the number of its GPUs or processes."""
+    divisions = (
+        (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+        for node in ast.walk(parsed(text.encode()))
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div | ast.FloorDiv)
+    )
+    words = ((ast.unparse(batch).lower(), ast.unparse(count).lower()) for batch, count in divisions)
+    return any("batch" in batch and "batch" not in count and GPU_COUNT.search(count) for batch, count in words)
 
 
 def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:

@@ -144,7 +144,8 @@ class OneModel:
         On a terminal `show` gets the paths of a first answer, and of the next ones as programs are known: where a GPU's
         is not, that of another GPU stands for it.
         """
-        requests = program_requests(self.study)
+        targets = {(target.device, target.devices) for target in self.targets}  # a study has all devices in all numbers
+        requests = [one for one in program_requests(self.study) if (one.device, one.devices) in targets]
         paths = [compiled_path(self.study, request) for request in requests]
         self.left.forecasts = Countdown(len(paths), PROGRAM_SECONDS)
         devices = counted(len(self.targets), "device")

@@ -31,7 +31,9 @@ const chart = (() => {
     const isPick = kind.split(" ").includes("pick"), more = isPick ? sizes.pick_dot - sizes.dot : 0;
     const size = (isPick ? sizes.pick_letter : letter) * text.length;
     for (const [across, down, anchor] of places) {
-      const right = x + across + Math.sign(across) * more, line = y + down + (across ? 0 : Math.sign(down) * more);
+      const line = y + down + (across ? 0 : Math.sign(down) * more), half = size / 2 + name.gap + 1;
+      let right = x + across + Math.sign(across) * more;
+      if (anchor === "middle") right = Math.min(Math.max(right, left + half), wide - half); // inside the picture
       const start = right - size * anchors[anchor];
       const box = [start - name.gap, line - name.above, start + size + name.gap, line + name.below];
       const inside = left < box[0] && box[2] < wide && 0 < box[1] && box[3] < high - below + 4;

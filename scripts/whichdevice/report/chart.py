@@ -79,7 +79,7 @@ def chart(answer: Answer) -> str:
         parts.append(line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
         parts.append(text(LEFT - 6, up(usd) + 4, "free" if usd <= MIN_USD else f"{usd:,.10g}", "end"))
     parts.append(text(LEFT - 6, MARGIN - 2, "USD", "end"))
-    parts.append(text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}", "end"))
+    parts.append(text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}, with its start", "end"))
     ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
     places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, MIN_USD))) for one in ordered]
     halves = [PICK_DOT if one is answer.pick else DOT for one in ordered]
@@ -123,6 +123,9 @@ def name_beside(
     for across, down, anchor in PLACES:
         right, below = (math.copysign(more, across), 0.0) if across else (0.0, math.copysign(more, down))
         right, below = x + across + right, y + down + below
+        if anchor == "middle":  # above or below its dot, and inside the picture
+            half = wide / 2 + NAME_GAP + 1
+            right = min(max(right, frame.left + half), frame.wide - half)
         left = right - wide * ANCHORS[anchor]
         box = (left - NAME_GAP, below - NAME_ABOVE, left + wide + NAME_GAP, below + NAME_BELOW)
         inside = box[0] > frame.left and box[2] < frame.wide and box[1] > 0 and box[3] < frame.high - BELOW + 4

@@ -26,8 +26,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
+from whichdevice.errors import StudyError
 from whichdevice.forecast.torch.fusion import Fusion
-from whichdevice.forecast.torch.recurrent import RECURRENT, recurrent
+from whichdevice.forecast.torch.recurrent import recurrent
 from whichdevice.forecast.work import (
     FUSED_RECURRENT,
     OF_LAYOUT,
@@ -40,7 +41,7 @@ from whichdevice.forecast.work import (
     in_layout,
     sizes_of,
 )
-from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, replace_tensors
+from whichdevice.models.torch_fakes import READS_VALUE, RECURRENT, SEQUENCES, Fakes, is_fake, replace_tensors
 from whichdevice.models.torch_names import on_cpu
 
 HALF = (torch.bfloat16, torch.float16)
@@ -250,6 +251,8 @@ def built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
                 module = step.build(*layers)
                 made_before = not all(map(is_fake, module.parameters()))  # a script's
                 return _fake(module, whole) if whole or made_before else module
+        except StudyError:  # it is not to be built in this way
+            raise
         except Exception:
             try:
                 with torch.device("meta"), AsOnGPU(device="meta"):
@@ -271,7 +274,10 @@ def _fake(module: Any, whole: bool) -> Any:
 
     def like(tensor: Any) -> Any:
         dtype = torch.bfloat16 if whole and tensor.is_floating_point() else tensor.dtype
-        return torch.empty_like(tensor, dtype=dtype, device="cpu")
+        strides = tensor.stride()  # not like the tensor itself, which would be made a fake one first
+        if 0 in strides:
+            return torch.empty(tensor.shape, dtype=dtype, device="cpu")
+        return torch.empty_strided(tensor.shape, strides, dtype=dtype, device="cpu")
 
     replace_tensors(module, like)
     return module
@@ -334,6 +340,8 @@ class AsOnGPU(TorchFunctionMode):
             self._kernels.untested.add("instance norm at batch 1")
         if name == "rms_norm":  # one kernel on a GPU, from PyTorch 2.9 on; layer norm moves as much
             return torch.nn.functional.layer_norm(*args[:2], *args[2:3] or (kwargs.get("weight"),))
+        if name in SEQUENCES and is_fake(args[0]):
+            return SEQUENCES[name](*args)
         if name in RECURRENT:
             return recurrent(self._kernels.product, *args, **kwargs)
         if name == "multi_head_attention_forward":
