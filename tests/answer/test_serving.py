@@ -62,6 +62,18 @@ def test_a_larger_load_takes_as_many_servers_as_surely_answer_it():
     assert pick.name == "3 × L40S" and pick.usd_per_hour == pytest.approx(2.7)
 
 
+def test_a_device_of_which_too_few_run_together_has_a_row_that_says_what_they_hold():
+    few = server("RTX 4090", 2, 0.4, sd=0.0, count=4, most_servers=3)
+    found = answer(few, server("H100 SXM", 40, 3.0), load=replace(LOAD, rps=30.0))
+    assert found.pick is not None and found.pick.server.device == "H100 SXM"
+    [row] = [row for _, row in cells(found) if "RTX" in row[0]]
+    assert (row[0], row[-1]) == ("12 × RTX 4090", "no: 6 of 30")
+    assert folded(found) == ["Too few for 30 requests a second: 12 × RTX 4090 (hold 6)."]
+    alone = answer(few, load=replace(LOAD, rps=30.0))
+    assert "nothing answers 30 requests a second in 1 s and 50 ms; 12 × RTX 4090 hold 6: ask" in nothing(alone)
+    assert as_dict(found)["options"][1]["holds"] == pytest.approx(6.0)
+
+
 def test_dollars_for_a_million_tokens_are_of_answers_at_this_load_and_at_the_most_in_time():
     pick = answer(server("L40S", 10, 1.8, sd=0.0)).pick
     assert pick is not None
@@ -126,7 +138,7 @@ def test_the_first_line_is_the_decision():
         "and 50 ms."
     )
     assert "only 67 % sure" in decision(answer(server("L40S", 0.0, 0.9, capacity=(0.0, 6.0, 6.0))))
-    here = server("this machine", 8, 0.02, here=True)  # of which there is one
+    here = server("this machine", 8, 0.02, here=True, most_servers=1)
     assert decision(answer(here)).startswith("Use this machine: 50 tokens a second, USD 0.02 an hour of electricity")
 
 
@@ -171,6 +183,7 @@ def test_the_text_fits_the_terminal(width):
 
 def test_a_row_of_another_format_says_so_and_notes_name_every_engine():
     here = server("this machine", 0.3, 0.02, here=True, weights="q4_k_m", engine="llama.cpp", kind="cpu")
+    here = replace(here, most_servers=1)
     found = answer(server("L40S", 8, 0.9), here)
     assert [row[0] for _, row in cells(found)] == ["L40S", "this machine, q4_k_m"]
     assert any("vLLM and llama.cpp" in line for line in notes(found))

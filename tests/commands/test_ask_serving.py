@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from needs import require
 
 import whichdevice as wd
 from whichdevice.__main__ import main
+from whichdevice.answer.serving_words import as_json
 from whichdevice.errors import StudyError
 
 LLAMA = "hf:meta-llama/Llama-3.1-8B-Instruct"
@@ -73,6 +75,17 @@ def test_seventy_billion_in_4_bits_fit_one_card_of_48_gb_and_deepseek_eight_h200
     assert 8 * eight["memory"]["weights"] == pytest.approx(673e9, rel=0.01) and eight["max_context"] == 163_840
 
 
+def test_no_row_has_more_cards_than_somebody_would_run_together(capsys):
+    found = plain(
+        capsys, "--rps", "30", "--weights", "fp8", "--no-measuring", "--devices", "RTX 4090,L40S,H100 SXM,mac",
+        model="hf:meta-llama/Llama-3.1-70B-Instruct",
+    )  # fmt: skip
+    most = {"RTX 4090": 16, "L40S": 64, "H100 SXM": 512}
+    assert all(row["devices"] <= most.get(row["device"], 4) for row in found["options"])
+    assert found["pick"]["device"] == "H100 SXM"
+    assert any("RTX 4090 (hold " in line for line in found["notes"])
+
+
 def test_this_machine_is_a_row_in_4_bits_from_its_measured_memory_rate(capsys, monkeypatch):
     monkeypatch.setattr("whichdevice.machine.memory_rate.read_rate", lambda: 40e9)
     monkeypatch.setattr("whichdevice.machine.calibration.host_flops", lambda: 5e11)
@@ -80,8 +93,18 @@ def test_this_machine_is_a_row_in_4_bits_from_its_measured_memory_rate(capsys, m
     found = plain(capsys, "--devices", "L40S", "--gpus", "1", "--tpot", "2s", "--ttft", "60s")
     [here] = [row for row in found["options"] if row["here"]]
     assert here["weights"] == "q4_k_m" and here["engine"] == "llama.cpp" and here["fits"]
+    assert here["memory"]["weights"] == pytest.approx(4.92e9, rel=0.05)  # its published file
     assert 3 < here["one_user"][1] < 40e9 / 4.4e9
     assert found["pick"]["here"] and found["lines"][0].startswith("Use this machine: ")
+
+
+def test_tpus_are_tried_as_the_machines_that_are_rented(capsys):
+    rows = plain(capsys, "--rps", "5", "--no-measuring", "--devices", "tpu", "--weights", "bf16")["options"]
+    counts = {(row["device"], row["count"]) for row in rows}
+    assert {("TPU v6e", 1), ("TPU v6e", 4), ("TPU v6e", 8), ("TPU v5p", 4)} <= counts and ("TPU v5p", 1) not in counts
+    assert {row["device"] for row in rows if row["tested"]} == {"TPU v5e", "TPU v6e", "TPU7x"}
+    dollars = {row["device"]: row["usd_per_hour"] / row["devices"] for row in rows if row["price"]}
+    assert dollars["TPU v6e"] == pytest.approx(2.7) and dollars["TPU v5e"] == pytest.approx(1.2)
 
 
 def test_a_computer_with_shared_memory_is_forecast_with_llama_cpp(capsys):
@@ -178,3 +201,35 @@ def test_python_has_the_same_answer():
     assert {"L40S", "H100 SXM"} == set(answer.to_frame().index) and "<iframe" in answer._repr_html_()
     with pytest.raises(StudyError, match="no such format"):
         wd.serve("meta-llama/Llama-3.1-8B-Instruct", weights="fp3", measure=False)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "given"),
+    [
+        (
+            "hf:FLUX.1-schnell", ["--rps", "0.1", "--latency", "20s", "--option", "steps=2", "--price", "L4=0.5"],
+            {"rps": 0.1, "latency": 20, "options": {"steps": 2}, "prices": {"L4": 0.5}},
+        ),
+        pytest.param("mnist_cnn", ["--rps", "50"], {"rps": 50}, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_python_has_the_facts_of_the_command_for_images_and_predictions(capsys, model, options, given):
+    found = plain(capsys, *options, "--devices", "L4,H100 SXM", "--no-measuring", model=model)
+    answer = wd.serve(model, devices=["L4", "H100 SXM"], measure=False, **given)
+    assert json.loads(as_json(answer.answer)) == found
+    assert answer.best is not None and answer.best.device == found["pick"]["device"]
+    assert answer.best.alone == found["pick"]["first_token"] > 0
+    with pytest.raises(StudyError, match="--prompt: is for language models"):
+        wd.serve(model, prompt=5, measure=False)
+
+
+def test_an_object_of_python_is_served_too():
+    require("torch")
+    import numpy as np
+    import torch
+
+    images, labels = np.zeros((32, 4), np.float32), np.arange(32) % 3
+    net = torch.nn.Linear(4, 3)
+    answer = wd.serve(net, images, labels, loss=torch.nn.CrossEntropyLoss(), rps=50, devices=["T4"], measure=False)
+    assert answer.best is not None and answer.best.device == "T4"
+    assert str(answer).startswith("Linear.py · predictions · answered in 100 ms")

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from needs import BROWSER, program
-from playwright.sync_api import sync_playwright
+from browser import started_browser, watched_page
+from needs import program
 
 from whichdevice.answer import serving_words as words
 from whichdevice.answer.serving import Load, Price, Server, Serving, decide
@@ -32,9 +32,9 @@ console.log(JSON.stringify(cases.map(([data, load, servers]) => {
     key: `${option.server.count} ${option.server.device}`, name: option.name, sure: option.sure,
     usd: option.usd_per_hour, safe: option.safe,
     fits: option.server.fits, alone: option.server.one_user[1], most: option.server.max_requests,
-    middle: serving.quantile(option.server, 0.5), cells: serving.cells(data, option),
+    middle: serving.quantile(option.server, 0.5),
   }));
-  const shown = serving.shownOptions(data, answer).map((option) => serving.cells(data, option));
+  const shown = serving.shownOptions(data, answer).map((option) => serving.cells(data, option, load));
   return {
     pick: pick && pick.name, options, lines: serving.lines(data, answer), notes: serving.notes(data, answer), shown,
     title: serving.title(data, load),
@@ -77,6 +77,7 @@ def random_servers(chance: random.Random) -> list[Server]:
                 chance.randint(1, 2000) if fits else 0, 131_072, tuple(most * slow) if fits else (),
                 (0.8 * speed, speed, 12.3 * speed) if fits else (0.0, 0.0, 0.0), chance.uniform(0.01, 3.0),
                 price=chance.choice([price, price, price, None]), here=place == 4 and count == 1,
+                most_servers=1 if place == 4 and count == 1 else chance.choice([2, 16, 64]),
             ))  # fmt: skip
     return found
 
@@ -170,15 +171,9 @@ def opened(page, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Any
     _, answer, data = page
     file, (width, address) = tmp_path / "serve.html", getattr(request, "param", (1280, ""))
     render("ask.html", file, answers=[words.page_parts(answer, pictures(answer), live=data)])
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        tab, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
-        tab.on("console", lambda message: complaints.append(message.text))
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
+    with started_browser() as browser, watched_page(browser, width) as (tab, _):
         tab.goto(f"{file.as_uri()}#{address}")
         yield tab
-        browser.close()
-    assert not complaints
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from whichdevice.answer.decide import finite
 
 SURE = 0.8  # chance of holding the targets from which on servers are a choice
 LIKELY = 0.5  # from which on they are one where nothing is surer
-MAX_SERVERS = 64
+MAX_SERVERS = 64  # of GPUs in data centres with links of their own
 SAME = 1.05  # times the price of the pick, up to which another costs about the same
 CHEAPER = 0.9  # times a price, below which another choice is named
 STEPS, MAX_TIMES = 600, 100.0  # loads at which a take-over is looked for, up to so many times the load
@@ -77,6 +77,7 @@ class Server:
     tpot: float | None = None
     price: Price | None = None
     here: bool = False
+    most_servers: int = MAX_SERVERS  # that somebody would run together
 
     @property
     def name(self) -> str:
@@ -103,8 +104,8 @@ class Server:
         """Return how many of them surely answer the load; None where no number does."""
         if rps is None:
             return 1 if self.safe > 0 else None
-        needed = math.ceil(rps / self.safe - 1e-9) if self.safe > 0 else MAX_SERVERS + 1
-        return needed if needed <= (1 if self.here else MAX_SERVERS) else None
+        needed = rps / self.safe - 1e-9 if self.safe > 0 else math.inf
+        return math.ceil(needed) if needed <= self.most_servers else None
 
     def usd_for(self, rps: float | None) -> float:
         """Return USD an hour of the servers that surely answer the load, infinite where there is none or no price."""
@@ -122,6 +123,7 @@ class Option:
     usd_per_hour: float | None
     usd_million: float | None  # tokens of answers at this load ...
     usd_million_full: float | None  # ... and at the largest that they surely answer in time
+    holds: float | None = None  # requests a second of as many as somebody would run, where these are too few
 
     @property
     def name(self) -> str:
@@ -149,6 +151,15 @@ class Log:
 
 
 @dataclass(frozen=True)
+class Files:
+    """What the headers of a model's files say of its weights, where the sizes are not in the table."""
+
+    weights: float
+    nbytes: float
+    format: str
+
+
+@dataclass(frozen=True)
 class Serving:
     """A decision for one model and load, and the rows that it is made from."""
 
@@ -164,6 +175,7 @@ class Serving:
     other_formats: tuple[Option, ...] = ()  # the best choices with other weights, where they cost less than the pick
     log: Log | None = None
     without: tuple[str, ...] = ()  # devices on which the engine lacks this format of weights
+    files: Files | None = None
 
     @property
     def here(self) -> Option | None:
@@ -172,14 +184,16 @@ class Serving:
 
 
 def option_of(server: Server, load: Load) -> Option:
-    """Return the fewest servers that surely answer the load, or else one."""
-    servers = server.servers_for(load.rps) or 1
+    """Return the fewest servers that surely answer the load; else the most that somebody would run, or one."""
+    enough = server.servers_for(load.rps)
+    too_few = enough is None and server.safe > 0
+    servers = enough or (server.most_servers if too_few else 1)
     hour = None if server.price is None else server.price.usd * servers
     most = 1 / server.first_token if load.made and server.first_token else server.safe  # one after the other
     full = _million(hour, servers * most * load.answer)
     now = full if load.rps is None or not server.safe else _million(hour, load.rps * load.answer)
     sure = server.sure(load.rps, servers) if server.capacity else None
-    return Option(server, servers, sure, hour, now, full)
+    return Option(server, servers, sure, hour, now, full, servers * server.safe if too_few else None)
 
 
 def _million(usd_per_hour: float | None, tokens_per_second: float) -> float | None:
@@ -239,16 +253,16 @@ def _usd(option: Option) -> float:
 
 
 def _ordered(options: Sequence[Option], choices: Sequence[Option]) -> tuple[Option, ...]:
-    """Choices by price, then what is less sure, then what does not fit."""
+    """Choices by price, then what is less sure, then what answers fewer requests, then what does not fit."""
     rest = [option for option in options if option not in choices]
-    rest.sort(key=lambda option: (not option.server.fits, -(option.sure or 0.0), _usd(option)))
+    rest.sort(key=lambda one: (not one.server.fits, -(one.sure or 0.0), -(one.holds or 0.0), _usd(one)))
     return (*choices, *rest)
 
 
 def _nearest(options: Sequence[Option]) -> Option | None:
-    """The one that is surest; between those that never hold the targets, the fastest."""
+    """The one that is surest; between those that never hold the load, what holds most, then the fastest."""
     fitting = [option for option in options if option.server.fits]
-    known = [(one.sure or 0.0, one.server.one_user[1], -one.server.first_token) for one in fitting]
+    known = [(one.sure or 0.0, one.holds or 0.0, one.server.one_user[1], -one.server.first_token) for one in fitting]
     return max(zip(known, fitting, strict=True), key=lambda pair: pair[0], default=(None, None))[1]
 
 
@@ -290,7 +304,8 @@ def _take_over(pick: Option, servers: Sequence[Server], load: Load) -> tuple[flo
         return None
     for rps in start * np.geomspace(1, MAX_TIMES, STEPS):
         best = min(others, key=lambda server: server.usd_for(float(rps)))
-        if best.usd_for(float(rps)) <= CHEAPER * min(server.usd_for(float(rps)) for server in mine):
+        usd = best.usd_for(float(rps))
+        if math.isfinite(usd) and usd <= CHEAPER * min(server.usd_for(float(rps)) for server in mine):
             return float(rps), option_of(best, replace(load, rps=float(rps)))
     return None
 
@@ -298,7 +313,7 @@ def _take_over(pick: Option, servers: Sequence[Server], load: Load) -> tuple[flo
 def _api(usd: tuple[float, float], servers: Sequence[Server], load: Load) -> Api:
     """Compare an API's price with the cheapest servers over loads."""
     request = (load.prompt * usd[0] + load.answer * usd[1]) / MILLION
-    most = max((server.safe for server in servers), default=0.0) * MAX_SERVERS
+    most = max((server.safe * server.most_servers for server in servers), default=0.0)
     loads = np.geomspace(1e-4, max(most, 1e-3), STEPS)
     cheaper = (rps for rps in loads if min(one.usd_for(float(rps)) for one in servers) <= request * rps * HOUR)
     first = next(cheaper, None) if servers and request > 0 else None
@@ -316,7 +331,7 @@ def as_dict(answer: Serving) -> dict[str, Any]:
         low, middle, high = (option.server.quantile(share) for share in (0.1, 0.5, 0.9))
         rates = {"max_rps_low": low, "max_rps": middle, "max_rps_high": high, "safe_rps": option.server.safe}
         counts = {"devices": option.servers * option.server.count, "servers": option.servers, "sure": option.sure}
-        money = {name: getattr(option, name) for name in ("usd_per_hour", "usd_million", "usd_million_full")}
+        money = {name: getattr(option, name) for name in ("usd_per_hour", "usd_million", "usd_million_full", "holds")}
         return server | rates | counts | money
 
     later = answer.take_over
@@ -332,5 +347,6 @@ def as_dict(answer: Serving) -> dict[str, Any]:
         "other_formats": [plain(option) for option in answer.other_formats],
         "log": answer.log and asdict(answer.log),
         "without": answer.without,
+        "files": answer.files and asdict(answer.files),
         "options": [plain(option) for option in answer.options],
     })  # fmt: skip

@@ -34,8 +34,10 @@ SENTENCES = {
     "sure": "{share} sure",
     "likely": "only {share} sure",
     "targets": "{ttft} and {tpot}",
-    "one": "{it} answers up to {rps} requests a second in time; one user alone gets {rate} tokens a second.",
-    "one_request": "{it} answers up to {rps} requests a second in time; one alone takes {time}.",
+    "one": f"{{it}} answers {{rps}} requests a second in time, {SURE * 100:.0f} % sure; "
+    "one user alone gets {rate} tokens a second.",
+    "one_request": f"{{it}} answers {{rps}} requests a second in time, {SURE * 100:.0f} % sure; "
+    "one alone takes {time}.",
     "it": "It",
     "each": "Each server",
     "price": "An hour of one {device} is USD {usd}, the median of {count} providers; the lowest {lowest} ({provider}).",
@@ -56,6 +58,8 @@ SENTENCES = {
     "{room} GB: name smaller weights (--weights awq) or larger devices (--devices)",
     "nothing_sure": "{model}: nothing surely holds {targets}; nearest is {name}, {share} sure: ask for more time "
     "(--ttft, --tpot) or other devices (--devices all)",
+    "nothing_enough": "{model}: nothing answers {rps} requests a second in {targets}; {name} hold {holds}: ask for "
+    "fewer (--rps) or other devices (--devices all)",
     "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, "
     "of one user alone: ask for {asked} or a smaller format (--weights)",
     "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
@@ -74,6 +78,10 @@ SENTENCES = {
     "untested": "Untested by published servers, so with a wider range: {names}.",
     "here_rate": "This machine is forecast from the memory rate that is measured here.",
     "here_engine": "This machine is measured with {engine}.",
+    "too_few": "Too few for {rps} requests a second: {names}.",
+    "too_few_name": "{name} (hold {rps})",
+    "holds": "no: {holds} of {rps}",
+    "files": "By the headers of its files it has {billions} billion weights, {size} GB in {weights}.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
     "without_made": "No published times of such chips: {names}.",
@@ -188,6 +196,9 @@ def nothing(answer: Serving) -> str:
 
 def _nothing(answer: Serving) -> str:
     near, load = answer.nearest, answer.load
+    if near is not None and near.holds and load.rps:
+        holds = {"rps": number(load.rps), "holds": two(near.holds), "name": name_of(near)}
+        return say("nothing_enough", model=answer.model, targets=targets(load), **holds)
     if near is not None and load.unit != "token":
         alone = near.server.first_token
         return (
@@ -290,7 +301,8 @@ def shown(answer: Serving, everything: bool = False) -> list[Option]:
     """Return the options of the table: one a device, without those that are too small or never in time."""
     if everything:
         return list(answer.options)
-    best = [option for option in best_of_each(answer.options, answer.pick) if option.server.here or in_time(option)]
+    each = best_of_each(answer.options, answer.pick)
+    best = [option for option in each if option.server.here or in_time(option) or option.holds]
     here = [option for option in best[MAX_ROWS:] if option.server.here]
     return [*best[:MAX_ROWS], *here]
 
@@ -306,13 +318,20 @@ def folded(answer: Serving, everything: bool = False) -> list[str]:
     left = [option for option in best_of_each(answer.options, answer.pick) if option.server.device not in rows]
     reasons: dict[str, list[str]] = {"small": [], "late": [], "more": []}
     for option in left:
-        reason = "small" if not option.server.fits else "more" if in_time(option) else "late"
+        reason = "small" if not option.server.fits else "more" if in_time(option) or option.holds else "late"
         reasons[reason].append(option.server.device)
     words = [say(reason, names=joined(names, MAX_NAMES)) for reason, names in reasons.items() if names]
     if answer.without:
         sentence = "without_made" if answer.load.made else "without"
         words.append(say(sentence, weights=format_of(answer), names=joined(answer.without, MAX_NAMES)))
-    return words
+    return [*too_few(answer), *words]
+
+
+def too_few(answer: Serving) -> list[str]:
+    """Return which devices hold the times, and not the load, in the largest number that somebody would run."""
+    some = [option for option in best_of_each(answer.options, answer.pick) if option.holds]
+    names = [say("too_few_name", name=name_of(option), rps=two(option.holds or 0.0)) for option in some]
+    return [say("too_few", rps=number(answer.load.rps or 0), names=joined(names, MAX_NAMES))] if names else []
 
 
 def cells(answer: Serving, everything: bool = False) -> list[tuple[bool, list[str]]]:
@@ -333,8 +352,10 @@ def _cells(option: Option, usual: str, load: Load) -> list[str]:
     hour = _usd(option.usd_per_hour)
     if price is not None and price.low < price.high:
         hour += f" [{_usd(price.low * option.servers)}–{_usd(price.high * option.servers)}]"
-    name = say("here_row") if server.here else option.name
-    often = in_time(option)
+    name, often = name_of(option), in_time(option)
+    sure = "–" if option.sure is None else share_words(option.sure)
+    if option.holds and not often:
+        sure = say("holds", holds=two(option.holds), rps=number(load.rps or 0))
     return [
         name if server.weights == usual else f"{name}, {server.weights}",
         f"{parts} of {_gb(server.available)}",
@@ -345,8 +366,13 @@ def _cells(option: Option, usual: str, load: Load) -> list[str]:
         hour,
         _usd(_for_many(load, option.usd_million)) if often else "–",
         _usd(_for_many(load, option.usd_million_full)) if often else "–",
-        "–" if option.sure is None else share_words(option.sure),
+        sure,
     ]
+
+
+def name_of(option: Option) -> str:
+    """Return all devices of an option, or that it is this machine."""
+    return say("here_row") if option.server.here else option.name
 
 
 def _gb(nbytes: float) -> str:
@@ -377,6 +403,9 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
         sentence = "untested_request" if answer.load.unit != "token" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))
+    if (files := answer.files) is not None:
+        size = {"billions": f"{files.weights / GB:.3g}", "size": f"{files.nbytes / GB:.3g}"}
+        known.append(say("files", **size, weights=files.format))
     from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
     return [*known, say("here_rate")] if from_rate else known
 

@@ -8,14 +8,14 @@ Nothing is measured: each GPU is forecast, one image after the other.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from whichdevice.answer.decide import DRAWS
 from whichdevice.answer.serving import Load, Server, Serving, decide
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.forecast.serving.batches import capacity
 from whichdevice.forecast.serving.generators import Generating
 from whichdevice.models.generators import Generator
-from whichdevice.planning.serving import price_of, rows_named
+from whichdevice.planning.serving import most_servers, price_of, rows_named
 
-DRAWS = 400
 ENGINE = "diffusers"
 
 
@@ -40,7 +40,7 @@ def ask_generation(question: GenerationQuestion) -> Serving:
     title = f"{model.name} · {width} × {height}{frames} · {question.steps or model.steps} steps"
     tried = [Generating(model, row, question.steps, height, width) for row in rows_named(question.devices)]
     servers = [_server(question, one) for one in tried if one.runs]
-    without = tuple(one.row.device for one in tried if not one.runs and one.row.kind == "gpu")
+    without = tuple(one.row.device for one in tried if not one.runs and one.row.kind in ("gpu", "tpu"))
     return decide(title, question.load, servers, 0, without=without)
 
 
@@ -50,7 +50,7 @@ def _server(question: GenerationQuestion, one: Generating) -> Server:
     weights = sum(size for name, size in memory.items() if name != "values")
     known = Server(
         row.device, 1, row.kind, "bf16", ENGINE, one.tested, one.fits, {"weights": weights, **memory}, one.available,
-        price=price_of(row, 1, question.prices, question.providers),
+        price=price_of(row, 1, question.prices, question.providers), most_servers=most_servers(row, 1),
     )  # fmt: skip
     if not one.fits:
         return known

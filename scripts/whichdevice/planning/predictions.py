@@ -12,11 +12,12 @@ import numpy as np
 from whichdevice.answer.decide import Answer, draws
 from whichdevice.answer.rows import Row
 from whichdevice.answer.serving import Load, Price, Server, Serving, decide
+from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.serving.batches import capacity
+from whichdevice.planning.serving import most_servers
 from whichdevice.trying.exported import ENGINE
 
-BATCHES = (1, 64)  # that are forecast and measured; a step of a batch between them is between theirs
-DRAWS = 400
+TIMED_BATCHES = (1, 64)  # that are forecast and measured; a step of a batch between them is between theirs
 
 
 def serve_predictions(
@@ -29,10 +30,12 @@ def serve_predictions(
             row = option.row
             if row.price.kind not in ("free", "spot") and not row.port:  # which nobody serves with
                 by_device.setdefault(row.card, {})[answer.work.batch] = row
-    return decide(model, load, [_server(rows, load, exported or {}) for rows in by_device.values()], 0)
+    sheet = hardware_rows()
+    servers = [_server(rows, sheet.get(card), load, exported or {}) for card, rows in by_device.items()]
+    return decide(model, load, servers, 0)
 
 
-def _server(rows: Mapping[int, Row], load: Load, exported: Mapping[int, float]) -> Server:
+def _server(rows: Mapping[int, Row], device: HardwareRow | None, load: Load, exported: Mapping[int, float]) -> Server:
     """One device, from its row at each batch."""
     largest = max(rows)
     row = rows[largest]
@@ -50,12 +53,12 @@ def _server(rows: Mapping[int, Row], load: Load, exported: Mapping[int, float]) 
     engine = ENGINE if exported and row.is_here else row.software
     known = Server(
         row.card, 1, row.kind, "", engine, row.known, False, needed, row.memory_available or 0.0, price=price,
-        here=row.is_here,
+        here=row.is_here, most_servers=most_servers(None if row.is_here else device, 1),
     )  # fmt: skip
     if not steps:
         return known
     last = max((one for one in rows.values() if one.step_time), key=lambda one: one.step_time or 0.0)
-    slow = draws([last], DRAWS)[0] / (last.step_time or 1.0)
+    slow = draws([last])[0] / (last.step_time or 1.0)
     most = capacity(steps, load.ttft, np.asarray(slow))
     return replace(
         known, fits=True, max_requests=max(steps), capacity=tuple(map(float, most)), first_token=steps[min(steps)]

@@ -6,16 +6,18 @@ Nothing but this machine's memory rate is measured.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whichdevice.answer.serving import CHEAPER, Load, Log, Price, Server, Serving, decide
+from whichdevice.answer.serving import CHEAPER, MAX_SERVERS, Files, Load, Log, Price, Server, Serving, decide
 from whichdevice.answer.serving_words import say
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.prices import USD_PER_KWH
+from whichdevice.config.tpus import CHIPS, devices_of
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import GROUPS, find_target
 from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
@@ -29,7 +31,7 @@ COUNTS = (1, 2, 4, 8)
 # What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
 DEVICES = (
     "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "RTX A6000", "L40S", "A100 SXM 80GB", "H100 SXM",
-    "H200 SXM", "B200 SXM", "MI300X", "RTX 6000 Pro",
+    "H200 SXM", "B200 SXM", "MI300X", "RTX 6000 Pro", "TPU v5e", "TPU v6e",
 )  # fmt: skip
 COMPUTERS = ("Apple M4 Max", "Apple M3 Ultra", "Ryzen AI Max+ 395", "DGX Spark")
 LLAMA_CPP, ENGINE = "llama.cpp", "vllm"
@@ -44,7 +46,12 @@ GGUF_LIKE = {
 MIN_CAPABILITY = {
     "bf16": 7.0, "gptq": 7.0, "awq": 7.5, "int8": 7.5, "fp8": 7.5, "nvfp4": 8.0, "mxfp4": 8.0, "int4_experts": 8.0,
 }  # fmt: skip
-AMD_FORMATS, TPU_FORMATS = ("bf16", "fp8", "mxfp4"), ("bf16", "int8")
+AMD_FORMATS, TPU_FORMATS = ("bf16", "fp8", "mxfp4"), ("bf16", "int8", "fp8")
+OLD_TPUS = ("TPU v2", "TPU v3")  # which no engine of these serves on
+# What somebody runs together: so many cards of a kind, or computers; of GPUs with links of their own MAX_SERVERS.
+DESKTOP = re.compile(r"GTX |RX |Titan |RTX [2-5]0[5-9]0")
+MAX_DESKTOP, MAX_PCIE_CARDS, MAX_COMPUTERS = 16, 64, 4
+PCIE_GBS = 64
 YEARS_HOURS = 3 * 8766.0  # over which a computer is paid
 HERE, HERE_WATTS = "this machine", 100.0
 
@@ -100,12 +107,14 @@ def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Ser
     """Return the answer; raises StudyError where the question is at fault."""
     known = known or machines(question)
     native = question.weights or WEIGHT_FORMATS[question.model.native]
+    stored = question.model.stored
+    files = Files(question.model.parameters, stored, question.model.native) if stored else None
     log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
     answer = partial(
         decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest,
         question.api, log=log, without=known.without,
     )  # fmt: skip
-    found = answer()
+    found = replace(answer(), files=files)
     smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
     most = math.inf if found.pick is None or found.pick.usd_per_hour is None else CHEAPER * found.pick.usd_per_hour
     rented = [row for row in rows_named(question.devices) if row.kind != "unified"]
@@ -114,7 +123,7 @@ def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Ser
         for kept in smaller
         if kept.bits < native.bits
     ]
-    return answer(others=others) if others else found
+    return replace(answer(others=others), files=files) if others else found
 
 
 def _check(question: ServingQuestion) -> None:
@@ -143,7 +152,7 @@ def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bo
     if capability.startswith("gfx"):
         return kept.name in AMD_FORMATS
     if row.kind == "tpu":
-        return kept.name in TPU_FORMATS
+        return kept.name in TPU_FORMATS and row.device not in OLD_TPUS
     return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
 
 
@@ -198,9 +207,17 @@ def _tried(
     return [
         Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
         for row, kept in rows
-        for count in (question.counts if row.kind == "gpu" else (1,))
+        for count in _counts(question, row)
         if _costs(question, row, count) <= most
     ]
+
+
+def _counts(question: ServingQuestion, row: HardwareRow) -> tuple[int, ...]:
+    """The numbers of a device that are tried: the user's; of TPUs those of a machine that is rented."""
+    if row.kind == "tpu":
+        rented = tuple(chips * devices_of(row.device) for chips in CHIPS[row.device].machines)
+        return tuple(count for count in rented if count in question.counts) or rented
+    return question.counts if row.kind == "gpu" else (1,)
 
 
 def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> str:
@@ -218,8 +235,19 @@ def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
         row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.source == TESTED, known.fits,
         known.memory, known.available, known.max_requests, min(known.max_context, question.model.longest),
         known.capacity, known.one_user, known.first_token, known.ttft, known.tpot, _price(question, row, tried.count),
-        row.device == HERE,
+        row.device == HERE, most_servers(row, tried.count),
     )  # fmt: skip
+
+
+def most_servers(row: HardwareRow | None, count: int) -> int:
+    """Return how many servers of so many devices somebody would run together; of this one, without a row, one."""
+    if row is None or row.device == HERE:
+        return 1
+    if row.kind == "unified":
+        return MAX_COMPUTERS
+    cards = MAX_DESKTOP if DESKTOP.match(row.device) else MAX_PCIE_CARDS
+    by_pcie = row.kind == "gpu" and (row.link_gbs or 0.0) <= PCIE_GBS
+    return max(1, cards // count) if by_pcie else MAX_SERVERS
 
 
 def _price(question: ServingQuestion, row: HardwareRow, count: int) -> Price | None:
@@ -244,6 +272,8 @@ def price_of(
     market = row.market(providers=providers)
     if market is None:
         return None
+    if row.kind == "tpu":
+        count //= devices_of(row.device)  # a price is of a chip
     return Price(
         market.usd_per_hour * count, market.low * count, market.high * count, market.words,
         provider=market.lowest.provider, lowest=market.lowest.usd_per_hour, providers=market.providers,

@@ -59,21 +59,22 @@ const serving = (() => {
     function serversFor(server, rps) {
       const safe = safeOf.get(server);
       if (rps === null) return safe > 0 ? 1 : null;
-      const needed = safe > 0 ? Math.ceil(rps / safe - 1e-9) : Infinity;
-      return needed <= (server.here ? 1 : limits.max_servers) ? needed : null;
+      const needed = safe > 0 ? rps / safe - 1e-9 : Infinity;
+      return needed <= server.most_servers ? Math.ceil(needed) : null;
     }
     function usdFor(server, rps) {
       const count = serversFor(server, rps);
       return count === null || !server.price ? Infinity : count * server.price.usd;
     }
     function optionOf(server, rps) {
-      const count = serversFor(server, rps) || 1, hour = server.price ? server.price.usd * count : null, safe = safeOf.get(server);
+      const enough = serversFor(server, rps), safe = safeOf.get(server), isTooFew = enough === null && safe > 0;
+      const count = enough || (isTooFew ? server.most_servers : 1), hour = server.price ? server.price.usd * count : null;
       const million = (tokens) => (hour === null || tokens <= 0 ? null : (hour / HOUR / tokens) * MILLION);
       const full = million(count * safe * load.answer), now = rps === null || !safe ? full : million(rps * load.answer);
-      const holds = server.capacity.filter((most) => (rps === null ? most > 0 : count * most >= rps)).length;
-      const sure = server.capacity.length ? holds / server.capacity.length : null, devices = count * server.count;
+      const held = server.capacity.filter((most) => (rps === null ? most > 0 : count * most >= rps)).length;
+      const sure = server.capacity.length ? held / server.capacity.length : null, devices = count * server.count;
       const name = devices === 1 ? server.device : `${devices} × ${server.device}`;
-      return { server, servers: count, sure, usd_per_hour: hour, usd_million: now, usd_million_full: full, safe, name };
+      return { server, servers: count, sure, usd_per_hour: hour, usd_million: now, usd_million_full: full, safe, name, holds: isTooFew ? count * safe : 0 };
     }
     const usd = (option) => option.usd_per_hour ?? Infinity;
     const isChoice = ({ server }) => Boolean(server.price) && server.price.bought_usd === null;
@@ -90,13 +91,13 @@ const serving = (() => {
       for (const rps of geometric(start, start * limits.max_times, limits.steps)) {
         const best = first(others, (server) => usdFor(server, rps));
         const least = Math.min(...mine.map((server) => usdFor(server, rps)));
-        if (usdFor(best, rps) <= limits.cheaper * least) return [rps, optionOf(best, rps)];
+        if (usdFor(best, rps) < Infinity && usdFor(best, rps) <= limits.cheaper * least) return [rps, optionOf(best, rps)];
       }
       return null;
     }
     function apiOf([of_prompt, of_answer], chosen) {
       const request = (load.prompt * of_prompt + load.answer * of_answer) / MILLION;
-      const most = Math.max(0, ...chosen.map((server) => safeOf.get(server))) * limits.max_servers;
+      const most = Math.max(0, ...chosen.map((server) => safeOf.get(server) * server.most_servers));
       const cheaper = chosen.length && request > 0 ? geometric(1e-4, Math.max(most, 1e-3), limits.steps).find(
         (rps) => Math.min(...chosen.map((server) => usdFor(server, rps))) <= request * rps * HOUR) : undefined;
       return { usd_per_hour: load.rps === null ? null : request * load.rps * HOUR, cheaper_from: cheaper ?? null };
@@ -105,12 +106,12 @@ const serving = (() => {
     const options = servers.map((server) => optionOf(server, load.rps)), choices = choicesOf(options);
     const rest = options.filter((option) => !choices.includes(option)).sort((one, other) =>
       Number(!one.server.fits) - Number(!other.server.fits) || (other.sure ?? 0) - (one.sure ?? 0)
-      || (usd(one) === usd(other) ? 0 : usd(one) - usd(other)));
+      || other.holds - one.holds || (usd(one) === usd(other) ? 0 : usd(one) - usd(other)));
     const answer = { load, options: [...choices, ...rest], pick: null, usdFor };
     if (!choices.length) {
       const fitting = options.filter(({ server }) => server.fits);
-      const near = ({ sure, server }) => [sure ?? 0, server.one_user[1], -server.first_token];
-      const isNearer = (one, other) => [0, 1, 2].reduce((known, place) => known || one[place] - other[place], 0) > 0;
+      const near = ({ sure, holds, server }) => [sure ?? 0, holds, server.one_user[1], -server.first_token];
+      const isNearer = (one, other) => [0, 1, 2, 3].reduce((known, place) => known || one[place] - other[place], 0) > 0;
       const nearest = fitting.reduce((best, one) => (best === null || isNearer(near(one), near(best)) ? one : best), null);
       return { ...answer, nearest };
     }
@@ -141,6 +142,7 @@ const serving = (() => {
     return some.length > 1 ? say(words.and, { first: some.slice(0, -1).join(", "), last: some.at(-1) }) : some[0];
   }
   const targets = (data, { ttft, tpot }) => say(data.sentences.targets, { ttft: timeWords(ttft), tpot: timeWords(tpot) });
+  const nameOf = (data, { server, name }) => (server.here ? data.sentences.here_row : name);
   const inTime = (data, { server, sure }) => server.fits && (sure ?? 0) >= data.limits.never;
   const sureWords = (data, { sure }) => say(data.sentences[(sure ?? 0) >= data.limits.sure ? "sure" : "likely"], { share: share(sure ?? 0) });
 
@@ -177,6 +179,8 @@ const serving = (() => {
       const name = server.count === 1 ? server.device : `${server.count} × ${server.device}`;
       return say(words.nothing_fits, { model, weights: server.weights, needed, name, room });
     }
+    if (nearest.holds)
+      return say(words.nothing_enough, { model, targets: wanted, rps: number(load.rps), holds: two(nearest.holds), name: nameOf(data, nearest) });
     const { server } = nearest, tpot = server.one_user[1] ? 1 / server.one_user[1] : 0, ttft = server.first_token;
     const name = server.count === 1 ? server.device : `${server.count} × ${server.device}`;
     if (tpot <= load.tpot && ttft <= load.ttft)
@@ -212,21 +216,22 @@ const serving = (() => {
   const isTooLong = (data, { prompt, answer }) => prompt + answer > data.longest;
   function shownOptions(data, answer) {
     if (data.everything) return answer.options;
-    const best = bestOfEach(answer).filter((option) => option.server.here || inTime(data, option)), { max_rows } = data.limits;
+    const best = bestOfEach(answer).filter((option) => option.server.here || inTime(data, option) || option.holds), { max_rows } = data.limits;
     return [...best.slice(0, max_rows), ...best.slice(max_rows).filter(({ server }) => server.here)];
   }
-  function cells(data, option) {
+  function cells(data, option, { rps }) {
     const { server, servers, sure } = option, { price, fits, weights, weights_bytes, cache_bytes, available } = server;
     const parts = fits ? `${gb(weights_bytes)} + ${gb(Math.max(cache_bytes, 0))}` : `no: ${gb(weights_bytes)}`;
     const [low, middle, high] = [0.1, 0.5, 0.9].map((part) => servers * quantile(server, part)), often = inTime(data, option);
     let hour = usdOf(option.usd_per_hour);
     if (price && price.low < price.high) hour += ` [${usdOf(price.low * servers)}–${usdOf(price.high * servers)}]`;
-    const name = server.here ? data.sentences.here_row : option.name;
+    const name = nameOf(data, option), held = sure === null ? "–" : share(sure);
     return [
       weights === data.weights ? name : `${name}, ${weights}`, `${parts} of ${gb(available)}`,
       ...[servers * server.max_requests, server.max_context].map((count) => (fits ? count.toLocaleString("en-US") : "–")),
       fits ? two(server.one_user[1]) : "–", middle ? `${two(middle)} [${two(low)}–${two(high)}]` : "–", hour,
-      often ? usdOf(option.usd_million) : "–", often ? usdOf(option.usd_million_full) : "–", sure === null ? "–" : share(sure),
+      often ? usdOf(option.usd_million) : "–", often ? usdOf(option.usd_million_full) : "–",
+      option.holds && !often ? say(data.sentences.holds, { holds: two(option.holds), rps: number(rps) }) : held,
     ];
   }
   function notes(data, answer) {
@@ -234,7 +239,10 @@ const serving = (() => {
     const words = data.sentences, rows = shownOptions(data, answer), devices = new Set(rows.map(({ server }) => server.device));
     const names = (some) => joined(some, words, data.limits.max_names), reasons = { small: [], late: [], more: [] }, shown = [];
     for (const option of bestOfEach(answer).filter(({ server }) => !devices.has(server.device)))
-      reasons[!option.server.fits ? "small" : inTime(data, option) ? "more" : "late"].push(option.server.device);
+      reasons[!option.server.fits ? "small" : inTime(data, option) || option.holds ? "more" : "late"].push(option.server.device);
+    const tooFew = bestOfEach(answer).filter(({ holds }) => holds).map((option) =>
+      say(words.too_few_name, { name: nameOf(data, option), rps: two(option.holds) }));
+    if (tooFew.length) shown.push(say(words.too_few, { rps: number(answer.load.rps), names: names(tooFew) }));
     for (const [reason, some] of Object.entries(reasons)) if (some.length) shown.push(say(words[reason], { names: names(some) }));
     if (data.without.length) shown.push(say(words.without, { weights: data.weights, names: names(data.without) }));
     const engines = joined(rows.map(({ server }) => data.engines[server.engine]), words, 99);
@@ -295,14 +303,14 @@ const serving = (() => {
     const parts = axes(frame, [speeds, across], [costs, up], ofUp, "tokens a second for one user");
     const kind = (option) => (option === answer.pick ? "pick" : front.includes(option) ? "front" : "other"), kinds = ["pick", "front", "other"];
     const points = [...shown].sort((one, other) => kinds.indexOf(kind(one)) - kinds.indexOf(kind(other))).map((option) => {
-      const x = across(speed(option)), y = up(option.usd_million);
-      return { option, x, y, box: [x - dot, y - dot, x + dot, y + dot] };
+      const x = across(speed(option)), y = up(option.usd_million), half = option === answer.pick ? frame.pick_dot : dot;
+      return { option, x, y, box: [x - half, y - half, x + half, y + half] };
     });
     const places = front.map((option) => `${across(speed(option)).toFixed(1)},${up(option.usd_million).toFixed(1)}`).join(" ");
     parts.push(element("polyline", { class: "front", points: places }));
     const taken = points.map(({ box }) => box);
     for (const point of points) {
-      const { option, x, y } = point, circle = element("circle", { class: kind(option), cx: x, cy: y, r: kind(option) === "pick" ? 6 : 4 });
+      const { option, x, y } = point, circle = element("circle", { class: kind(option), cx: x, cy: y, r: kind(option) === "pick" ? frame.pick_dot : dot });
       circle.append(element("title", {}, option.name));
       parts.push(circle);
       if (kind(option) !== "other" || shown.length <= frame.max_names) parts.push(nameOf(option.name, point, `name ${kind(option)}`, taken, frame));
@@ -342,7 +350,7 @@ const serving = (() => {
     if (isAsAsked) rest.push(...data.formats);
     part("[data-lines]").replaceChildren(...rest.map((line) => element("p", line)));
     part(".notes").replaceChildren(...notes(data, answer).map((note) => element("li", note)));
-    part("tbody").replaceChildren(...shownOptions(data, answer).map((option) => live.row(cells(data, option), data.head, option === answer.pick)));
+    part("tbody").replaceChildren(...shownOptions(data, answer).map((option) => live.row(cells(data, option, load), data.head, option === answer.pick)));
     part("[data-pictures]").replaceChildren(...drawn(data, answer));
   }
   return { decide, serversAt, lines, cells, notes, shownOptions, title, quantile, show };

@@ -18,7 +18,7 @@ PROMPTS, ANSWERS = (100, 1_000, 4_000, 16_000), (100, 300, 1_000)  # tokens that
 STEPS_OF_SLOWNESS = 10_000  # of the logarithm of a draw, as the page has it
 DIGITS = 6
 LIMITS = {
-    "sure": serving.SURE, "likely": serving.LIKELY, "max_servers": serving.MAX_SERVERS, "same": serving.SAME,
+    "sure": serving.SURE, "likely": serving.LIKELY, "same": serving.SAME,
     "cheaper": serving.CHEAPER, "steps": serving.STEPS, "max_times": serving.MAX_TIMES, "never": serving_words.NEVER,
     "max_rows": serving_words.MAX_ROWS, "max_names": serving_words.MAX_NAMES,
 }  # fmt: skip
@@ -90,7 +90,7 @@ def facts_of(server: serving.Server) -> dict[str, Any]:
         "device": server.device, "count": server.count, "here": server.here, "weights": server.weights,
         "engine": server.engine, "tested": server.tested, "article": words.article(server.device),
         "weights_bytes": server.memory.get("weights", 0.0), "cache_bytes": server.memory.get("cache", 0.0),
-        "available": server.available, "max_context": server.max_context,
+        "available": server.available, "max_context": server.max_context, "most_servers": server.most_servers,
         "price": price and {
             "usd": price.usd, "low": price.low, "high": price.high, "bought_usd": price.bought_usd,
             "provider": price.provider, "lowest": price.lowest, "providers": price.providers,

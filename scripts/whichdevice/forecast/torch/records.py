@@ -144,8 +144,9 @@ class Traced:
             raise StudyError(reason)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
         work = self._work(target, trace, request)
-        own = filter(None, (self.note, layout_note(target, trace, work, request.mode), frozen_note(target, trace)))
-        notes = [*own, *trace.notes, *COMPILED * self._compiled]
+        about = (layout_note(target, trace, work, request.mode), frozen_note(target, trace))
+        named = filter(None, (self.note, *self._workload.notes, *about))
+        notes = [*named, *trace.notes, *COMPILED * self._compiled]
         facts = facts_on(
             target,
             trace,
