@@ -16,7 +16,7 @@ IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help arguments study environment test test-long check lint lock config docs explorer outputs pictures results forecasts clean test-environment torch-cpu
+.PHONY: help arguments study environment test test-long check lint types style layers security rules-style workflow lock config docs explorer outputs pictures results forecasts clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
@@ -62,18 +62,27 @@ torch-cpu:
 	@$(PY) -m pip install --quiet --disable-pip-version-check "$(TORCH_CPU)" || \
 		{ echo "pip finds no $(TORCH_CPU): name PyTorch's CPU index by PIP_EXTRA_INDEX_URL, or take ENV=torch" >&2; exit 1; }
 
+# The checker of types takes as long as all others together.
 lint: test-environment
-	$(PY) -m ruff check .
+	@$(MAKE) --no-print-directory --jobs $(PROCESSES) types style layers security rules-style workflow
+
+types:
 	$(PY) -m mypy
+style:
+	$(PY) -m ruff check .
+layers:
 	.venv/bin/lint-imports
+security:
 	.venv/bin/bandit --quiet --recursive scripts envs --configfile pyproject.toml
+rules-style:
 	.venv/bin/snakefmt --check --compact-diff Snakefile rules
+workflow:
+	@$(RUN) snakemake --lint
 
 check: lint
 	$(PY) -m pytest -m "not slow and not long" $(IN_PARALLEL)
 
 test: lint
-	@$(RUN) snakemake --lint
 	$(RUN) python -m pytest $(IN_PARALLEL) $(if $(SKIPPED),"--skipped=$(SKIPPED)")
 
 test-long: test-environment

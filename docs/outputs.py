@@ -19,8 +19,7 @@ FOLDER = DOCS / "outputs"
 WIDTH = "120"
 PYTHON = "python"
 COMMANDS = {
-    "front": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring "
-    '--devices T4,"RTX 4090","TPU v6e"',
+    "front": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring",
     "ask": "ask docs/examples/my_model.py --examples 60000 --epochs 10",
     "keras": 'ask docs/examples/train_keras.py --no-measuring --devices T4,L4,"RTX 4090","A100 SXM 80GB"',
     "fit": 'ask hf:meta-llama/Llama-3.1-8B --tokens 1e8 --no-measuring --devices "RTX 4090","A100 SXM 80GB"',
@@ -28,7 +27,6 @@ COMMANDS = {
     "lora": "ask hf:meta-llama/Llama-3.1-8B --option method=lora --tokens 50e6 --no-measuring",
     "gpus": "ask hf:meta-llama/Llama-3.1-70B --option method=lora --tokens 50e6 --no-measuring --gpus auto "
     '--devices "A100 SXM 80GB,H100 SXM"',
-    "rent": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring",
     "free": "ask docs/examples/torch_resnet18.py --examples 50000 --epochs 10 --only free --no-measuring",
     "pipeline": 'ask docs/examples/train_torch.py --no-measuring --devices T4,"RTX 4090"',
     "serve": "ask hf:meta-llama/Llama-3.1-8B-Instruct --mode serve --rps 5 --ttft 1s --tpot 50ms --api-usd 0.1,0.3 "

@@ -109,9 +109,9 @@ def _decided_in_short() -> str:
     right = {rule: _share(share) for rule, share in markets["right"].items()}
     return (
         f"At random prices, a GPU picked by forecasts is within 3 % of the cheapest in {right['product']} of "
-        f"{markets['comparisons']:,} published comparisons of models that the fit had not seen; picked by peak a "
-        f"dollar in {right['peak']}, by bandwidth a dollar in {right['bandwidth']}, by one fitted speed a card in "
-        f"{right['speed']}. Where it had seen neither model, chip nor author: {_share(strangers['right']['product'])}."
+        f"{markets['comparisons']:,} published comparisons of unseen models; by peak a dollar in {right['peak']}, by "
+        f"bandwidth a dollar {right['bandwidth']}, by one fitted speed a card {right['speed']}. Of unseen models, "
+        f"chips and authors: {_share(strangers['right']['product'])}."
     )
 
 

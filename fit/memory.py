@@ -2,7 +2,7 @@
 
 fit/data/memory_cases.csv has the cases and the memory that each needs; `python -m fit.memory --rebuild` traces them
 anew, which needs timm and LitGPT (see fit/traces.py and fit/language_models.py). A sharded step is forecast as it runs;
-LitGPT's ranks hold the whole model beside their share while they load.
+LitGPT's ranks hold the whole model beside their share while they load, and gradients of frozen weights after that.
 """
 
 import csv
@@ -17,6 +17,7 @@ import numpy as np
 from fit.fitting import DATA
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.torch.memory import FRAGMENTATION, RESERVE, is_tight, need
+from whichdevice.forecast.torch.several import FROZEN
 
 if TYPE_CHECKING:
     from whichdevice.forecast.torch.trace import Trace
@@ -38,6 +39,7 @@ class Case:
     published: str  # ran, out of memory, or the peak in GB
     tensors_gb: float  # the peak of tensors alone, as torch.cuda.max_memory_allocated has it
     needed_gb: float  # with the allocator's pieces
+    frozen_gb: float  # of gradients of frozen weights, which some libraries hold besides
     whole_gb: float  # of the weights that every rank loads, where it shards them; else 0
     source: str
 
@@ -59,12 +61,10 @@ class Case:
 
     @property
     def verdict(self) -> str:
-        """Whether the step fits, by the product's rule; and whether it loads."""
-        if is_tight(self.needed_gb, self.available_gb, self.gpus, self.compiled):
+        """Whether the step fits, by the product's rule."""
+        if is_tight(self.needed_gb, self.available_gb, self.gpus, self.compiled, self.frozen_gb):
             return "tight"
-        if self.needed_gb > self.available_gb:
-            return "does not fit"
-        return "does not load" if self.loading_gb > self.available_gb else "fits"
+        return "does not fit" if self.needed_gb > self.available_gb else "fits"
 
     @property
     def is_wrong(self) -> bool:
@@ -78,7 +78,8 @@ def read_cases(path: Path = CASES) -> list[Case]:
         return [
             Case(
                 line["step"], line["device"], int(line["gpus"]), line["compiled"] == "yes", line["published"],
-                float(line["tensors_gb"]), float(line["needed_gb"]), float(line["whole_gb"]), line["source"],
+                float(line["tensors_gb"]), float(line["needed_gb"]), float(line["frozen_gb"]), float(line["whole_gb"]),
+                line["source"],
             )
             for line in csv.DictReader(file)
         ]  # fmt: skip
@@ -94,10 +95,10 @@ def page(cases: list[Case]) -> Iterator[str]:
         f"{len(errors)} published peaks: the median error is {100 * np.expm1(np.median(errors)):.0f} %, 9 of 10 are "
         f"within {100 * np.expm1(np.quantile(errors, 0.9)):.0f} %. {len(wrong)} of {len(cases)} verdicts are wrong; "
         "*tight* may be either. A peak is of tensors alone. *Needs* has the pieces that the allocator keeps, and is "
-        "what a verdict is made of. An answer is about the step, and says *fits* of the two GPUs too: LitGPT's ranks "
-        "hold the whole model beside their share while they load (*does not load*). The four GPUs' published peak, "
-        "35.57 GB, is that of loading. 4-bit layers are LitGPT's with the bitsandbytes of 2023, which keeps a layer's "
-        "input and writes weights out in float16 first; an answer is about today's, which does neither."
+        "what a verdict is made of; with LitGPT's FSDP it has gradients of frozen weights too, or the whole model that "
+        "a rank loads, if that is more. The four GPUs' published peak, 35.57 GB, is that of loading. 4-bit layers are "
+        "LitGPT's with the bitsandbytes of 2023, which keeps a layer's input and writes weights out in float16 first; "
+        "an answer is about today's, which does neither."
     )
     yield ""
     yield "| step | device | published | peak by forecast | needs | of | verdict |"
@@ -107,7 +108,8 @@ def page(cases: list[Case]) -> Iterator[str]:
         published = f"peak {case.peak_gb:g} GB" if case.peak_gb else case.published
         yield (
             f"| {case.step} | {device} | {published} | {case.tensors_gb:.1f} GB | "
-            f"{max(case.needed_gb, case.loading_gb):.1f} GB | {case.available_gb:.1f} GB | {case.verdict} |"
+            f"{max(case.needed_gb + case.frozen_gb, case.loading_gb):.1f} GB | {case.available_gb:.1f} GB | "
+            f"{case.verdict} |"
         )
 
 
@@ -127,8 +129,11 @@ def traced(case: Case) -> Case:
     print(case.step, case.gpus, flush=True)
     trace = makers.get(case.step.partition(",")[0], _litgpt)(case)
     whole = trace.memory["weights"] * case.gpus if "litgpt" in case.source and case.gpus > 1 else 0.0
-    gigabytes = (float(f"{nbytes / 1e9:.4g}") for nbytes in (trace.memory["peak"], need(trace), whole))
-    return replace(case, **dict(zip(("tensors_gb", "needed_gb", "whole_gb"), gigabytes, strict=True)))
+    found = {
+        "tensors_gb": trace.memory["peak"], "needed_gb": need(trace), "frozen_gb": trace.memory.get(FROZEN, 0.0),
+        "whole_gb": whole,
+    }  # fmt: skip
+    return replace(case, **{name: float(f"{nbytes / 1e9:.4g}") for name, nbytes in found.items()})
 
 
 def _nasnet(case: Case) -> "Trace":

@@ -168,6 +168,7 @@ def write_digests() -> None:
             known[line.id] = line.trace()
             rows = (f' "{name}": {json.dumps(packed(known[name]), separators=(",", ":"))}' for name in sorted(known))
             DIGESTS.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+    read_digests.cache_clear()
 
 
 def table(found: list[Compared]) -> Iterator[str]:

@@ -24,11 +24,13 @@ def random_row(chance: random.Random, card: str) -> Row:
         price=Price("on_demand", "Cloud"),
         device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
         log_sd_own=chance.uniform(0.01, 0.4), fits=fits >= 0.12, rough=chance.random() < 0.15,
-        memory_needed=chance.uniform(1e9, 80e9), memory_available=chance.uniform(10e9, 80e9),
+        memory_needed=chance.choice([4e6, chance.uniform(1e9, 80e9)]),
+        memory_available=chance.uniform(10e9, 80e9), memory_whole=chance.choice([None, 81e9]),
         memory_tight=chance.random() < 0.2, reason=chance.choice(["", "", "no forecast of such a step"]),
         usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12), chance.uniform(0.1, 12)]),
         usd_log_sd_shared=chance.choice([0.0, 0.4]), usd_log_sd_own=chance.uniform(0.0, 0.4),
-        start_time=chance.choice([0.0, 420.0]), grid=grid_of(chance.choice(["", "us-west1", "Iowa"])),
+        start_time=chance.choice([0.0, 420.0]),
+        start_log_sd=chance.choice([0.0, 0.4]), grid=grid_of(chance.choice(["", "us-west1", "Iowa"])),
         power=None if chance.random() < 0.1 else Power(chance.uniform(50, 700), 99.0, chance.random() / 3, "forecast"),
     )  # fmt: skip
     if chance.random() < 0.4 and step:

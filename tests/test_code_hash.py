@@ -1,6 +1,9 @@
 """The hash changes with code, not with words about it."""
 
 import gc
+import os
+import subprocess
+import sys
 import textwrap
 import time
 from collections.abc import Callable
@@ -9,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.code_hash import code_hash, code_parts, parsed
+from whichdevice.code_hash import PACKAGE, code_hash, code_parts, parsed
 from whichdevice.errors import StudyError
 
 SMALL = {
@@ -163,3 +166,29 @@ def test_threads_read_source_at_once(threads_change_within_a_tree):
 def test_what_is_no_python_raises_as_ever():
     with pytest.raises(SyntaxError):
         parsed("def model(:")
+
+
+COUNTS_READS = """
+import ast, sys
+parse, reads = ast.parse, []
+ast.parse = lambda source: reads.append(source) or parse(source)
+from whichdevice.code_hash import code_hash
+print(code_hash("whichdevice.locks"), len(reads))
+"""
+
+
+def test_what_an_earlier_process_read_is_read_again_only_where_nothing_sound_is_kept(tmp_path):
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
+
+    def hashed_and_read() -> tuple[str, int]:
+        command = [sys.executable, "-c", COUNTS_READS]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        code, count = done.stdout.split()
+        return code, int(count)
+
+    first, reads = hashed_and_read()
+    assert reads > 1
+    assert hashed_and_read() == (first, 0)
+    [kept] = tmp_path.rglob("code_hash*.json")
+    kept.write_text("{", encoding="utf-8")
+    assert hashed_and_read() == (first, reads)

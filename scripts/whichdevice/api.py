@@ -16,7 +16,7 @@ import shlex
 import shutil
 import textwrap
 import time
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -42,7 +42,6 @@ from whichdevice.models.address import ARGUMENTS
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import FRAMEWORKS
 from whichdevice.planning.one_model import Question
-from whichdevice.planning.serving import ask_serving
 
 if TYPE_CHECKING:
     from whichdevice.models.torch_script import Watch
@@ -204,14 +203,8 @@ def ask(
         name, _, after = str(model).partition(ARGUMENTS)
         script_arguments = tuple(shlex.split(after))
     else:
-        if x is not None and y is None and not hasattr(x, "shape") and not isinstance(x, Mapping | list | tuple):
-            x, y = next(iter(x))[:2]  # a Dataset or a DataLoader: its first batch
-            batch_size = batch_size or len(next(_arrays(x)))
-        batch = batch_size or BATCH
-        name = str(_written(model, x, y, loss, optimizer, batch))
-        given = 0 if x is None else len(next(_arrays(x)))
-        examples = given if examples is None and given >= FULL_BATCHES * batch else examples
-        batch_size = None  # the file has it
+        name, given = _as_file(model, x, y, loss, optimizer, batch_size)
+        examples, batch_size = given if examples is None else examples, None  # the file has it
     if by not in get_args(By):
         raise StudyError(f"ask: by is {by!r}; it must be one of {', '.join(get_args(By))}")
     wants = Wants(
@@ -240,7 +233,7 @@ def ask(
 
 @dataclass(frozen=True)
 class ServingDevice:
-    """Servers for the load; USD of all of them, requests a second of one, tokens a second of one user."""
+    """Servers for the load; USD of all of them, requests a second of one, seconds and tokens a second of one user."""
 
     device: str
     devices: int
@@ -249,6 +242,7 @@ class ServingDevice:
     engine: str
     fits: bool
     sure: float | None  # chance that they answer the load in time
+    alone: float  # seconds to the first token, or to the answer of a model that predicts
     tokens_per_second: float
     max_rps_low: float
     max_rps: float
@@ -289,38 +283,53 @@ class Served:
 
 
 def serve(
-    model: str,
+    model: Any,
+    x: Any = None,
+    y: Any = None,
     *,
     rps: float | None = None,
     prompt: int | None = None,
     answer: int | None = None,
-    ttft: float = 2.0,
-    tpot: float = 0.1,
+    ttft: float | None = None,
+    tpot: float | None = None,
+    latency: float | None = None,
     weights: str | None = None,
-    cache_bits: int = 16,
+    cache_bits: int | None = None,
     engine: str | None = None,
     devices: Sequence[str] | None = None,
     requests: str | Path | None = None,
     api_usd: tuple[float, float] | None = None,
     prices: Mapping[str, float] = {},
+    providers: Sequence[str] = (),
+    options: Mapping[str, Any] = {},
+    loss: Callable[[Any, Any], Any] | None = None,
     measure: bool = True,
 ) -> Served:
-    """Which machine serves a language model of Hugging Face so many requests a second, or one user.
+    """Which machine serves a model so many requests a second, or one user; `model`, `x`, `y` are as in `ask`.
 
-    `prompt` and `answer` are tokens, `ttft` and `tpot` the seconds to the first token and from token to token that must
-    hold. `requests` is a log of your own: CSV or JSON lines with arrival, prompt, answer. `api_usd` is what an API asks
-    for a million tokens in and out, `prices` what an hour of a device costs you. Raises StudyError in one line.
+    A language model of Hugging Face: `prompt` and `answer` are tokens, `ttft` and `tpot` the seconds to the first token
+    and from token to token that must hold, `requests` is a log of your own (CSV or JSON lines with arrival, prompt,
+    answer), `api_usd` what an API asks for a million tokens in and out. Every other model has `latency`, the seconds to
+    its answer; `options` are such as `{"steps": 28, "size": 1024}` of one that makes images.
+    `prices` is what an hour of a device costs you. Raises StudyError in one line.
     """
-    options = {
-        "rps": rps, "prompt": prompt, "answer": answer, "ttft": f"{ttft}s", "tpot": f"{tpot}s", "weights": weights,
-        "cache_bits": cache_bits, "engine": engine, "requests": None if requests is None else Path(requests),
-        "api_usd": None if api_usd is None else ",".join(map(str, api_usd)), "no_measuring": not measure,
-        "devices": None if devices is None else ",".join(devices), "providers": None, "gpus": None, "latency": None,
-        "here_usd": None, "price": [f"{device}={usd:g}" for device, usd in prices.items()],
-        "model": model,
+    name = str(model) if isinstance(model, str | Path) else _as_file(model, x, y, loss, None, None)[0]
+    seconds = {"ttft": ttft, "tpot": tpot, "latency": latency}
+    joined = {
+        "devices": devices, "providers": providers or None, "api_usd": None if api_usd is None else map(str, api_usd),
     }  # fmt: skip
-    unused = serving.OF_TRAINING | serving.OF_A_STEP
-    return Served(ask_serving(serving.serving_question(Namespace(**options, **unused))))
+    given = {
+        "rps": rps, "prompt": prompt, "answer": answer, "weights": weights, "cache_bits": cache_bits, "engine": engine,
+        "requests": None if requests is None else Path(requests), "no_measuring": not measure,
+        "price": [f"{device}={usd:g}" for device, usd in prices.items()],
+        "option": [f"{key}={value}" for key, value in options.items()],
+    }  # fmt: skip
+    given |= {key: None if value is None else f"{value:g}s" for key, value in seconds.items()}
+    given |= {key: None if names is None else ",".join(names) for key, names in joined.items()}
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+    args = Namespace(**(vars(parser.parse_args(["--mode", "serve", "--", name])) | given))
+    return Served(serving.served(args, command.predictions_of(args))[0])
 
 
 def _serving_device(option: ServedOption) -> ServingDevice:
@@ -328,7 +337,7 @@ def _serving_device(option: ServedOption) -> ServingDevice:
     low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
     return ServingDevice(
         server.device, option.servers * server.count, option.servers, server.weights, server.engine, server.fits,
-        option.sure, server.one_user[1], low, middle, high, server.max_requests, server.max_context,
+        option.sure, server.first_token, server.one_user[1], low, middle, high, server.max_requests, server.max_context,
         option.usd_per_hour, option.usd_million,
     )  # fmt: skip
 
@@ -349,6 +358,16 @@ def watch(model: Any, optimizer: Any) -> "Watch":
     from whichdevice.models.torch_script import Watch
 
     return Watch(optimizer, ask)
+
+
+def _as_file(model: Any, x: Any, y: Any, loss: Any, optimizer: Any, batch_size: int | None) -> tuple[str, int | None]:
+    """The model file of an object, and how many examples it was given, where they are the whole data."""
+    if x is not None and y is None and not hasattr(x, "shape") and not isinstance(x, Mapping | list | tuple):
+        x, y = next(iter(x))[:2]  # a Dataset or a DataLoader: its first batch
+        batch_size = batch_size or len(next(_arrays(x)))
+    batch = batch_size or BATCH
+    given = 0 if x is None else len(next(_arrays(x)))
+    return str(_written(model, x, y, loss, optimizer, batch)), given if given >= FULL_BATCHES * batch else None
 
 
 def _written(model: Any, x: Any, y: Any, loss: Any, optimizer: Any, batch: int) -> Path:

@@ -3,20 +3,30 @@
 The hash covers the named modules and all that they import within this package, found in the syntax tree. Comments,
 formatting, docstrings, imports for type checkers and `__version__` do not count. Modules that are imported by
 a computed name (a workload, a backend) are named by the caller.
+
+Reading a hundred syntax trees takes a second, so what each gave is kept beside this module's bytecode, by a checksum of
+the file's content: an edited file is read anew whatever its date.
 """
 
 import ast
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from threading import Lock
 
 from whichdevice.errors import StudyError
+from whichdevice.files import write_atomically
 
 _lock = Lock()
 PACKAGE = Path(__file__).parent
 HASH_LENGTH = 16
+RULES = Path(__file__).read_bytes()  # with other rules a file has another digest
+DIGESTS = Path(cache_from_source(__file__)).with_suffix(".json")
+MAX_KEPT = 2000  # states of files; a checkout has about 300 files
 
 
 def parsed(source: str | bytes) -> ast.Module:
@@ -50,7 +60,7 @@ def code_hash(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE
 def code_parts(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE) -> dict[str, str]:
     """Return a digest for each module and file that `code_hash` covers: its keys say why something measures again."""
     parts: dict[str, str] = {}
-    waiting = set(modules)
+    known, waiting = len(_kept()), set(modules)
     for path in files:
         try:
             digest, imports = _source(path, "", package)
@@ -67,6 +77,7 @@ def code_parts(*modules: str, files: Iterable[Path] = (), package: Path = PACKAG
         if module not in parts and source is not None:
             parts[module], imports = _source(source, module, package)
             waiting |= imports | {module.rpartition(".")[0]}  # importing a module runs its packages first
+    _keep(known)
     return parts
 
 
@@ -85,19 +96,44 @@ def _find(module: str, package: Path) -> Path | None:
 def _source(path: Path, module: str, package: Path) -> tuple[str, frozenset[str]]:
     """Return what one file adds: a digest of its code, and the modules of the package that it may import."""
     content = path.read_bytes()
+    inside = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    key = f"{hashlib.sha256(RULES + content).hexdigest()} {path.suffix} {inside}"
+    if key not in _kept():
+        _kept()[key] = _digest_and_imports(content, path.suffix == ".py", inside)
+    digest, imports = _kept()[key]
+    return digest, frozenset(name for name in imports if _find(name, package) is not None)
+
+
+def _digest_and_imports(content: bytes, is_python: bool, inside: str) -> tuple[str, list[str]]:
     try:
-        tree = parsed(content) if path.suffix == ".py" else None
+        tree = parsed(content) if is_python else None
     except (SyntaxError, ValueError):
         tree = None  # its importer reports it better
     if tree is None:
-        return hashlib.sha256(content).hexdigest(), frozenset()
+        return hashlib.sha256(content).hexdigest(), []
     for node in ast.walk(tree):
         for name, value in ast.iter_fields(node):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 setattr(node, name, list(_counted(value)))
-    inside = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    imports = frozenset(name for name in _imports(tree, inside) if _find(name, package) is not None)
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports
+    imports = {name for name in _imports(tree, inside) if name.partition(".")[0] == PACKAGE.name}
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), sorted(imports)
+
+
+@cache
+def _kept() -> dict[str, tuple[str, list[str]]]:
+    """Digests and imports by a file's content and place, as earlier processes left them."""
+    try:
+        kept = json.loads(DIGESTS.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return kept if len(kept) <= MAX_KEPT else {}
+
+
+def _keep(known: int) -> None:
+    """Leave digests for the next process, if there are more of them than `known`."""
+    if len(_kept()) > known:
+        with suppress(OSError):  # a folder that cannot be written costs the next process its time
+            write_atomically(json.dumps(dict(_kept())), DIGESTS)
 
 
 def _counted(statements: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import json
 import logging
 import os
 import signal
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import IO, Any
 
 from whichdevice.errors import StudyError
 from whichdevice.terminal import ERASE
@@ -21,6 +23,17 @@ from whichdevice.terminal import ERASE
 POLL_SECONDS = 0.5
 # Keras imports these when it finds them and a run needs none: 2 of 7 s of start-up on two cores.
 UNNEEDED = ("pandas", "matplotlib", "IPython", "tensorboard")
+
+
+def supervised_job() -> tuple[Any, IO[str]]:
+    """Return the job of this process, from the file that its first argument names, and the stream to its supervisor.
+
+    The process ends with its supervisor.
+    """
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    stream = os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8")
+    end_with_supervisor()
+    return job, stream
 
 
 def end_with_supervisor() -> None:

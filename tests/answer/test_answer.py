@@ -278,6 +278,9 @@ def test_a_free_pick_names_the_paid_one_and_the_session() -> None:
     found = lines(answer(here(), CHEAP, FREE, wants=Wants(examples=STEPS * 400.0)))
     assert found[0].startswith("Use a free T4 (Colab): 4.4 h [3.1–6.4 h] instead of 11 h here, USD 0.")
     assert "Free devices are not guaranteed; a session lasts up to 12 h. Paid: USD 0.67 (Cloud)." in found
+    alone = answer(CHEAP, replace(FREE, log_sd_own=0.6), wants=Wants(examples=STEPS * 1000.0))
+    assert alone.pick and alone.rival and (alone.pick.device, alone.rival.device) == ("T4, free", "T4")
+    assert not any(line.startswith("Or ") for line in lines(alone)), "it has its line: Paid"
 
 
 def test_a_free_week_that_is_too_short_is_waited_for() -> None:
@@ -363,7 +366,7 @@ def test_a_terminal_shows_the_decision_first_and_no_line_is_too_wide(width: int)
     rows += [device(f"A device with a long name {number}", 0.1 + number, 9.0, own=0.2) for number in range(9)]
     found = answer(*rows, wants=replace(SIZE, **HEAVY))
     shown = text(found, width)
-    assert max(map(len, shown)) <= width and len(head(found)) <= 6
+    assert max(map(len, shown)) <= width and len(head(found)) <= 7
     assert len(lines(found)) <= 8 and "Rent an L40S (Cloud): 8.3 h" in "\n".join(shown)
     assert sum("▶" in line for line in shown) == 1
     assert any(line.startswith("Dearer and slower: ") for line in shown)
@@ -400,8 +403,8 @@ def test_what_fits_nowhere_says_what_is_missing_and_what_to_change() -> None:
     found = answer(SMALL, replace(SMALL, card="T4", memory_available=15e9))
     assert found.fits_nowhere and lines(found) == [
         "net fits none of these devices: it needs 140 GB, L40S has 80; with LoRA 34 GB.",
-        "Memory, GB: weights 32, gradients 32, optimiser 64, activations 9, buffers and fragments 3; CUDA's "
-        "context takes 0.9 besides.",
+        "Memory, GB: weights 32, gradients 32, optimiser 64, activations 9, buffers and fragments 3, CUDA's "
+        "context 0.9.",
         f"L40S is too small (80 GB). {TO_CHANGE}",
     ]
     plain = json.loads(json.dumps(as_json(found)))["rows"][0]
@@ -439,7 +442,7 @@ def test_little_memory_is_in_mb() -> None:
     parts = {"weights": 1e6, "activations": 4e3, "rest": 2.0, "context": 0.9e9}
     little = replace(FAST, memory_needed=1e6, memory_available=80e9, memory_parts=parts)
     assert fits_words(little) == "<0.01 of 80"
-    wanted = "Memory, MB: weights 1, activations 0.004, buffers and fragments <0.001; CUDA's context takes 900 besides."
+    wanted = "Memory, MB: weights 1, activations 0.004, buffers and fragments <0.001, CUDA's context 900."
     assert wanted in notes(answer(little))
 
 

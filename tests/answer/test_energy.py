@@ -69,7 +69,7 @@ def test_the_words_name_what_decides_and_how_it_is_known() -> None:
 def test_a_terminal_shows_energy_where_it_is_asked_for() -> None:
     asked = answer(CHEAP, LEAN)
     assert "kWh" not in "\n".join(text(asked)) and "kWh" in "\n".join(text(asked, energy=True))
-    assert head(asked, energy=True)[5] == "kWh, kg CO2"
+    assert head(asked, energy=True)[6] == "kWh, kg CO2"
     rows = json.loads(json.dumps(as_json(asked)))["rows"]
     assert rows[0]["kwh"] and rows[0]["power"]["evidence"] == "forecast" and rows[0]["grid"]["region"] == "Iowa"
 

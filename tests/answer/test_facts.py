@@ -33,6 +33,7 @@ from whichdevice.answer.words import (
     article,
     as_json,
     count_words,
+    fits_words,
     formats,
     hour_words,
     joined,
@@ -53,6 +54,15 @@ HOST = replace(device("L4", 0.03, 0.7), host_time=0.04, host_log_sd=0.1, start_t
 WRONG = replace(here(), contradicts=True, forecast_time=0.01, disturbed=True)
 BAD = Price("unknown")
 SETTLE = device("A100", 0.01, 1.0, own=0.4), device("L40S", 0.0105, 1.0, own=0.4)
+STARTED = (replace(FREE, start_time=60.0, start_log_sd=0.4), *(replace(one, start_time=420.0, start_log_sd=0.4)
+                                                                for one in (CHEAP, FAST)))  # fmt: skip
+NOT_FORECAST = (
+    replace(FAST, card="TPU v5e", kind="tpu", evidence="no time", step_time=None, reason="no forecast of PyTorch"),
+    replace(FAST, card="TPU v6e", kind="tpu", evidence="no time", step_time=None,
+            reason="the program has an operation that no time is known of: custom-call"),
+    *(replace(FAST, card=f"RX {number}", evidence="no time", step_time=None, reason="no compiler")
+      for number in (6800, 6900, 7900)),
+)  # fmt: skip
 CARD = replace(CHEAP, card="RTX 3090", card_usd=1500.0, card_watts=350.0)
 SITUATIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], dict[str, Any]]] = [
     ("a day", HEAVY, (here(), FAST, MIDDLE, CHEAP, FREE, SPOT), {}),
@@ -74,6 +84,8 @@ SITUATIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], dict[str, Any]]] = 
     ("several", {**HEAVY}, (replace(FAST, card="8 × H100", devices=8), replace(SMALL, card="H100")), {}),
     ("what settles it", {"examples": 3e9, "deadline": 9e9}, SETTLE, {}),
     ("buying", {"examples": 3e10, "deadline": 9e9}, (CARD,), {}),
+    ("minutes", {"examples": 1e6}, STARTED, {}),
+    ("no forecast", {}, (FAST, MIDDLE, *NOT_FORECAST), {}),
 ]  # fmt: skip
 MARK = "§"
 
@@ -159,7 +171,7 @@ def test_a_device_that_nobody_rents_out_has_a_row_with_its_time_and_is_no_candid
     found = answer(replace(UNRENTED, memory_needed=2e9, memory_available=11e9), FAST)
     assert found.pick is not None and found.pick.device == "H100"
     [row] = [row for pick, row in cells(found) if not pick]
-    assert row == ["RTX 2080 Ti", "2 of 11", "10 ms", "17 min [11–25 min]", "–", "no price known"]
+    assert row == ["RTX 2080 Ti", "2 of 11", "10 ms", "0.3", "17 min [11–25 min]", "–", "no price known"]
     [plain] = [row for row in as_json(found)["rows"] if row["device"] == "RTX 2080 Ti"]
     assert plain["ruled_out"]["reason"] == "price" and plain["seconds"] > 0 and plain["memory_needed"] == 2e9
 
@@ -190,8 +202,7 @@ def test_turning_points_are_what_an_hour_of_waiting_picks() -> None:
     [line] = [line for line in lines(found) if line.startswith("Fastest: ")]
     prices = [hour_words(point.hour_usd) for point in found.turning]
     assert line.endswith(
-        f"worth it if an hour of waiting costs you USD {prices[2]} or more, B from USD {prices[0]}, C from USD "
-        f"{prices[1]}."
+        f"If an hour of waiting costs you USD {prices[0]} or more: B, from {prices[1]} C, from {prices[2]} D."
     )
 
 
@@ -244,6 +255,7 @@ USES = [
     (replace(SPOT, card="8 × H100", devices=8), "Rent 8 × H100 as spot machines (Cloud)"),
     (replace(FREE, card="2 × T4", devices=2), "Use a free machine with 2 × T4 (Colab)"),
     (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2) (Cloud)"),
+    (replace(CHEAP, card="64 × TPU v6e", kind="tpu", devices=64), "Rent 64 × TPU v6e (Cloud)"),
 ]  # fmt: skip
 
 
@@ -387,6 +399,12 @@ def test_notes_on_a_step_are_shown_with_the_devices_that_they_are_about() -> Non
     assert as_json(both)["rows"][0]["notes"] == [note] and facts.step_notes(answer(here())) == {}
 
 
+def test_a_note_on_all_tpus_names_them_together() -> None:
+    tpus = [replace(FAST, card=f"TPU v{name}", kind="tpu", notes=("a first estimate",)) for name in ("5e", "6e")]
+    assert "Note on TPUs: a first estimate." in notes(answer(FAST, *tpus))
+    assert "Note on TPU v5e: a first estimate." in notes(answer(FAST, tpus[0], replace(tpus[1], notes=())))
+
+
 def test_what_contradicts_its_forecast_is_a_fact_and_a_line_of_the_study() -> None:
     found = answer(WRONG, FAST)
     assert [row.device for row in facts.contradictions(found)] == ["this machine"]
@@ -422,9 +440,46 @@ def test_changes_that_fit_come_first_and_else_the_smallest() -> None:
     assert facts.changes(replace(SMALL, changes=())) == []
 
 
-def test_parts_of_the_memory_add_up_without_the_context() -> None:
-    known = facts.parts(SMALL)
-    assert math.isclose(sum(known.values()), SMALL.memory_needed or 0) and "context" not in known
+def test_parts_of_the_memory_add_up_to_what_the_table_shows() -> None:
+    whole = replace(SMALL, memory_whole=80.9e9)
+    assert math.isclose(sum(facts.parts(whole).values()), whole.memory_taken or 0)
+    assert fits_words(whole) == "no: 140 of 81"
+
+
+def test_the_time_to_start_is_apart_and_has_an_interval() -> None:
+    """All were `7 min`, `7.1 min [7–7.1 min]`, however fast the device."""
+    found = answer(*STARTED, wants=replace(SIZE, examples=1e6))
+    times = {row[0]: row[4] for _, row in cells(found)}
+    assert times == {"T4, free": "6.7 min [4.6–9.6 min] + 60 s", "T4": "6.7 min [4.6–9.6 min] + 7 min",
+                     "H100": "30 s [21–44 s] + 7 min"}  # fmt: skip
+    option = next(option for option in found.options if option.device == "H100")
+    assert option.begun == pytest.approx(30.0, rel=0.05) and option.seconds == pytest.approx(450.0, rel=0.05)
+    assert (option.seconds_low or 0) < 310 and (option.seconds_high or 0) > 700 and (option.usd_high or 0) > 0.6
+    assert "after 60 s [36–100 s] to start" in lines(found)[0]
+    starts = "To start: 7 min [4.2–12 min], a free machine 60 s [36–100 s]; prices include it, times only as +."
+    assert starts in notes(found)
+    long = answer(*STARTED, wants=replace(SIZE, **HEAVY, deadline=9e9))
+    assert not any("+" in row[4] for _, row in cells(long)) and "to start" not in lines(long)[0]
+
+
+def test_a_device_without_a_forecast_is_a_row_that_says_why() -> None:
+    """It was a line below the table, or on the other stream."""
+    found = asked({}, (FAST, MIDDLE, *NOT_FORECAST), {})
+    rows = {row[0]: row for _, row in cells(found)}
+    assert rows["TPU v5e"][-1] == "no forecast of PyTorch"
+    assert rows["TPU v6e"][-1] == "the program has an operation that no …"
+    assert "RX 6800" not in rows
+    assert folded(found) == (
+        "TPU v6e: the program has an operation that no time is known of: custom-call. "
+        "RX 6800, RX 6900 and RX 7900: no compiler."
+    )
+
+
+def test_a_device_has_one_memory_whatever_runs_there() -> None:
+    """Keras and PyTorch leave different parts of it to a program: it was 25 for one and 24 for the other."""
+    keras, torch = (replace(FAST, memory_needed=3e9, memory_available=25.4e9 - kept, memory_whole=25.4e9)
+                    for kept in (0.6e9, 0.9e9))  # fmt: skip
+    assert [fits_words(row) for row in (keras, torch)] == ["3.6 of 25", "3.9 of 25"]
     assert facts.parts(FAST) == {}
 
 
@@ -436,6 +491,12 @@ def test_who_generates_is_not_told_to_tune() -> None:
         assert any("method=lora" in line for line in found) == advised, mode
     unchanged = memory_words(answer(fits, replace(SMALL, changes=()), tunable=True))
     assert any("4 GPUs" in line for line in unchanged) and not any("lora" in line for line in unchanged)
+
+
+def test_a_model_of_hugging_face_has_its_own_name() -> None:
+    """It was `Llama_3.1_8B`: names of a study have other letters."""
+    found = answer(FAST, module="hf:meta-llama/Llama-3.1-8B", workload="Llama_3.1_8B")
+    assert title(found).startswith("Llama-3.1-8B · ")
 
 
 def test_tokens_by_a_loop_of_transformers_say_so_and_say_nothing_of_other_engines() -> None:

@@ -213,12 +213,13 @@ def small_mnist_cnn(options):
     import keras
     from keras import layers
 
+    from whichdevice.models.image_classifier import softmax_classes
     from whichdevice.models.loading import Model
 
     class Small(Model.read("mnist_cnn").kind):
         def model(self):
             inner = [layers.Conv2D(4, 3, 2, activation="relu"), layers.Dropout(0.3), layers.Flatten()]
-            return keras.Sequential([keras.Input((28, 28, 1)), *inner, layers.Dense(10, activation="softmax")])
+            return keras.Sequential([keras.Input((28, 28, 1)), *inner, softmax_classes()])
 
     return Small(options)
 

@@ -96,10 +96,10 @@ def overflow() -> dict:
     """float16 where only the later replicas' gradients overflow: the first one's share of the batch is black."""
     from keras import ops
 
-    backend = started("mnist_official", precision="mixed_float16")
-    arrays = arrays_for("mnist_official")
+    backend = started("mnist_cnn", precision="mixed_float16")
+    arrays = arrays_for("mnist_cnn")
     arrays["train_images"][:2] = 0
-    workload, model, train, validation = built(backend, "mnist_official", arrays)
+    workload, model, train, validation = built(backend, "mnist_cnn", arrays)
     loop = backend.training_loop(workload, model, train, validation)
     batch = np.arange(BATCH, dtype=np.int32)[None]
     kept = []
@@ -115,11 +115,13 @@ def overflow() -> dict:
 
 def float16(loop: str) -> dict:
     """Loss scaling on one replica: learn, overflow once, learn on."""
+    import keras
     from keras import ops
 
-    few = 4  # a CPU has no such products: each takes its time
-    backend = started("mnist_official", precision="mixed_float16", replicas=1, loop=loop, batch_size=few)
-    workload, model, train, validation = built(backend, "mnist_official")
+    few = 4
+    backend = started("mnist_cnn", precision="mixed_float16", replicas=1, loop=loop, batch_size=few)
+    workload, model, train, validation = built(backend, "mnist_cnn")
+    workload.optimizer = lambda: keras.optimizers.Adam(0.01)  # learns in a few steps
     loop = backend.training_loop(workload, model, train, validation)
     batch = np.arange(few, dtype=np.int32)[None]
     scale = model.optimizer.dynamic_scale

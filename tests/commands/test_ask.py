@@ -17,7 +17,7 @@ from needs import require
 from whichdevice.__main__ import main
 from whichdevice.answer import Row, Wants
 from whichdevice.answer.words import lines, notes
-from whichdevice.commands.ask import gpus_needed, targets_of
+from whichdevice.commands.ask import gpus_needed, takes_ports, targets_of
 from whichdevice.config.load import read_study
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
@@ -320,6 +320,13 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     assert together == ["8 × RTX 4090", "8 × L4", "16 × L4"]
 
 
+def test_devices_are_asked_about_in_the_numbers_that_are_theirs(played: SimpleNamespace, project_root: Path) -> None:
+    """A study has all devices in all numbers: `64 × RTX 4090` was in the answer, which nobody rents out."""
+    targets = [find_target("RTX 4090"), find_target("L4", 8)]
+    OneModel(Question(Model.read(str(project_root / MODEL)), batch=64), targets, (1, 8)).forecast()
+    assert {(request.device, request.devices) for request in played.asked} == {("RTX 4090", 1), ("L4", 8)}
+
+
 def test_which_card_a_name_means_is_printed_once_where_several_are_tried(
     played: SimpleNamespace, project_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -419,6 +426,22 @@ def test_the_command_that_settles_it_measures_the_same_step(
 def test_rent_refuses_in_one_line(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rent", "--dry-run", *arguments]) == 2
     assert capsys.readouterr().err.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("model", "devices", "options", "mode", "takes"),
+    [
+        ("hf:Qwen/Qwen2.5-7B", None, [], "train", True),
+        ("hf:Qwen/Qwen2.5-7B", None, ["method=lora"], "train", False),
+        ("hf:Qwen/Qwen2.5-7B", None, [], "generate", False),  # the loop of transformers is PyTorch's
+        ("net.py", None, [], "train", False),
+        ("net.py", "T4,tpu", [], "generate", True),
+    ],
+)
+def test_a_tpu_is_a_choice_for_pytorch_where_it_is_named_or_jax_trains_the_same(
+    model: str, devices: str | None, options: list[str], mode: str, takes: bool
+) -> None:
+    assert takes_ports(model, devices, options, mode) == takes
 
 
 def test_rent_takes_a_device_by_its_name_and_people_use_sixteen_bits(capsys: pytest.CaptureFixture[str]) -> None:

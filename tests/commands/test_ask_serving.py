@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from needs import require
 
 import whichdevice as wd
 from whichdevice.__main__ import main
+from whichdevice.answer.serving_words import as_json
 from whichdevice.errors import StudyError
 
 LLAMA = "hf:meta-llama/Llama-3.1-8B-Instruct"
@@ -199,3 +201,35 @@ def test_python_has_the_same_answer():
     assert {"L40S", "H100 SXM"} == set(answer.to_frame().index) and "<iframe" in answer._repr_html_()
     with pytest.raises(StudyError, match="no such format"):
         wd.serve("meta-llama/Llama-3.1-8B-Instruct", weights="fp3", measure=False)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "given"),
+    [
+        (
+            "hf:FLUX.1-schnell", ["--rps", "0.1", "--latency", "20s", "--option", "steps=2", "--price", "L4=0.5"],
+            {"rps": 0.1, "latency": 20, "options": {"steps": 2}, "prices": {"L4": 0.5}},
+        ),
+        pytest.param("mnist_cnn", ["--rps", "50"], {"rps": 50}, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_python_has_the_facts_of_the_command_for_images_and_predictions(capsys, model, options, given):
+    found = plain(capsys, *options, "--devices", "L4,H100 SXM", "--no-measuring", model=model)
+    answer = wd.serve(model, devices=["L4", "H100 SXM"], measure=False, **given)
+    assert json.loads(as_json(answer.answer)) == found
+    assert answer.best is not None and answer.best.device == found["pick"]["device"]
+    assert answer.best.alone == found["pick"]["first_token"] > 0
+    with pytest.raises(StudyError, match="--prompt: is for language models"):
+        wd.serve(model, prompt=5, measure=False)
+
+
+def test_an_object_of_python_is_served_too():
+    require("torch")
+    import numpy as np
+    import torch
+
+    images, labels = np.zeros((32, 4), np.float32), np.arange(32) % 3
+    net = torch.nn.Linear(4, 3)
+    answer = wd.serve(net, images, labels, loss=torch.nn.CrossEntropyLoss(), rps=50, devices=["T4"], measure=False)
+    assert answer.best is not None and answer.best.device == "T4"
+    assert str(answer).startswith("Linear.py · predictions · answered in 100 ms")

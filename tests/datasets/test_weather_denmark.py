@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from whichdevice.datasets.weather_denmark import CITIES, HOUR, SIGNALS, Observations, hourly, read_archive
+from whichdevice.datasets.weather_denmark import CITIES, SECONDS_PER_HOUR, SIGNALS, Observations, hourly, read_archive
 from whichdevice.errors import StudyError
 
 START = 320756400  # 1980-03-01 11:00 UTC
@@ -48,8 +48,8 @@ def test_nothing_is_missing_and_hours_are_regular() -> None:
     assert result["signals"].dtype == np.float32
     assert result["signals"].shape == (len(result["times"]), 8)
     assert not np.isnan(result["signals"]).any()
-    assert set(np.diff(result["times"])) == {HOUR}
-    assert (result["times"] % HOUR == 0).all()
+    assert set(np.diff(result["times"])) == {SECONDS_PER_HOUR}
+    assert (result["times"] % SECONDS_PER_HOUR == 0).all()
 
 
 HEADER = "City,DateTime,Temp,Pressure,WindSpeed,WindDir\n"

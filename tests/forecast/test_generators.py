@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from fit.generators import FITTED, Row, missed, published
+from fit.generators import FITTED, Row, left_out, missed, published
 from fit.serving import score
 
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.forecast.serving.generators import Generating, read_constants
+from whichdevice.forecast.serving.generators import Generating, read_generators
 from whichdevice.models.generators import Generator, generator
 
 
@@ -27,14 +27,21 @@ def test_the_constants_are_of_these_rows(rows: list[Row]) -> None:
     """They forecast the times that they were fitted to."""
     fitted = [row for row in rows if row.source == FITTED]
     assert len(fitted) > 60
-    assert score(missed(fitted, read_constants()["factors"]))["median_error"] < 0.2
+    assert score(missed(fitted, read_generators()["factors"]))["median_error"] < 0.12
 
 
-def test_times_of_others_are_within_a_factor_of_two(rows: list[Row]) -> None:
-    """Stable Diffusion, FLUX, SANA and Wan on chips of which no time was fitted."""
+def test_a_device_left_out_of_the_fit_is_met_within_a_tenth(rows: list[Row]) -> None:
+    """Times on one chip forecast those on the other, as attention runs at Ampere's rate in a clock on both."""
+    fitted = [row for row in rows if row.source == FITTED]
+    assert score(left_out(fitted, lambda row: row.one.row.device))["median_error"] < 0.1
+
+
+def test_times_of_others_are_mostly_within_a_tenth(rows: list[Row]) -> None:
+    """Stable Diffusion, FLUX, SANA, CogVideoX and Wan, most on chips of which no time was fitted."""
     others = [row for row in rows if row.source != FITTED]
     assert {row.one.model.name.partition("/")[0] for row in others} >= {"Wan-AI", "black-forest-labs"}
-    assert np.abs(missed(others, read_constants()["factors"])).max() < np.log(2)
+    logs = np.abs(missed(others, read_generators()["factors"]))
+    assert np.median(logs) < np.log(1.1) and logs.max() < np.log(1.5)
 
 
 def test_memory_is_by_part_and_flux_needs_more_than_24_gb() -> None:

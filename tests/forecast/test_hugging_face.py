@@ -124,11 +124,46 @@ def test_models_that_are_no_decoders_take_adapters(name, method, working_folder)
     assert 0 < trace.trained < 0.1 * trace.parameters
 
 
-def test_names_of_models():
+EXPERTS = SMALL | {
+    "model_type": "mixtral", "num_hidden_layers": 2, "num_local_experts": 8, "num_experts_per_tok": 2,
+    "sliding_window": None,
+}  # fmt: skip
+
+
+def test_experts_are_in_4_bits_and_no_written_out_ones_wait_for_the_backward_pass(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(EXPERTS))
+
+    def traced(method):
+        asked = ProgramRequest(
+            device="H100 SXM", workload="w", module=f"hf:{tmp_path}", precision="bfloat16", batch_size=2,
+            sequence_length=64, options={"method": method, "lora_rank": 2, "lora_layers": "attention"},
+        )  # fmt: skip
+        return Traced(asked).trace(2)
+
+    four, sixteen = traced("qlora"), traced("lora")
+    experts = 2 * 8 * 3 * 128 * 256
+    assert sixteen.memory["weights"] - four.memory["weights"] > 0.7 * 2 * experts  # the rest are scales
+    assert four.memory["activations"] < 1.5 * sixteen.memory["activations"]
+    assert four.work.operations == pytest.approx(sixteen.work.operations, rel=0.1)
+
+
+def test_a_step_of_experts_in_4_bits_runs(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(EXPERTS))
+    made = workload(f"hf:{tmp_path}", method="qlora", length=16)
+    made.splits({})
+    module = made.made_module().float()
+    inputs, target = made.tried_on("cpu")
+    loss = made.loss(target, made.forward(module, inputs, target))
+    loss.backward()
+    assert loss.item() > 0 and any(one.grad is not None for one in module.parameters())
+
+
+def test_names_of_models(monkeypatch):
+    monkeypatch.setattr("whichdevice.models.hub.in_reach", lambda: False)
     assert configuration("llama-3.1-8b").name == "meta-llama/Llama-3.1-8B"
     assert Model.read("hf:meta-llama/Llama-3.1-8B").name == "Llama-3.1-8B"
     with pytest.raises(
-        StudyError, match=r"are not in llm_models.csv, and .*; did you mean hf:meta-llama/Llama-3.1-8B\?.*config.json"
+        StudyError, match=r"is not known here.*; did you mean hf:meta-llama/Llama-3.1-8B\?.*config.json"
     ):
         _ = Model.read("hf:meta-llama/Llama-3.1-8").kind
 

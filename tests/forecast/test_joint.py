@@ -10,7 +10,15 @@ from whichdevice.forecast import joint
 
 
 def row(chip, time=0.1, shared=0.3, own=0.1, **more):
-    return {"device_time": time, "log_sd_shared": shared, "log_sd_own": own, "software": "xla", "chip": chip, **more}
+    return {
+        "device_time": time,
+        "log_sd_shared": shared,
+        "log_sd_own": own,
+        "software": "xla",
+        "chip": chip,
+        "card": chip,
+        **more,
+    }
 
 
 def test_shared_errors_cancel_in_a_ratio_and_those_of_chips_remain():
@@ -20,6 +28,14 @@ def test_shared_errors_cancel_in_a_ratio_and_those_of_chips_remain():
     assert math.log(high / low) / 2 == pytest.approx(1.2816 * math.hypot(0.1, 0.1), rel=0.06)
     assert np.log(times[0]).std() == pytest.approx(math.hypot(0.3, 0.1), rel=0.05)
     assert (times[0] == times[2]).all()  # one chip, one error
+
+
+def test_forms_of_one_chip_share_its_error_but_for_a_part_of_their_own():
+    pcie, sxm, other = (row("H100", card=card, own=0.2) for card in ("H100 PCIe", "H100 SXM", "H100 PCIe"))
+    times = joint.draws([pcie, sxm, other], 4000)
+    assert np.log(times[0] / times[1]).std() == pytest.approx(math.hypot(joint.FORM_SD, joint.FORM_SD), rel=0.05)
+    assert np.log(times[0]).std() == pytest.approx(math.hypot(0.3, 0.2), rel=0.05)  # as wide as it was
+    assert (times[0] == times[2]).all()
 
 
 def test_draws_of_a_row_depend_on_no_other_row():
@@ -63,3 +79,17 @@ def test_a_fit_finds_the_variances_and_offsets_that_made_the_logs():
     known, unknown = (joint.residual(fitted, "family 0", chip, "data centre") for chip in ("chip 0", "chip 99"))
     assert known.sd_own < unknown.sd_own
     assert known.sd_shared == unknown.sd_shared
+
+
+def test_the_level_of_a_new_author_is_the_mean_of_authors_however_many_sources_one_has():
+    random = np.random.default_rng(2)
+    levels = {**{f"many_{n}": 0.3 for n in range(6)}, "b": -0.1, "c": -0.1, "d": -0.1}
+    rows = [
+        (level + random.normal(0, 0.15), "xla", f"family {n % 8}", f"{source} {n}", source, f"chip {n % 5}", "desktop")
+        for source, level in levels.items()
+        for n in range(60)
+    ]
+    logs, *labels = zip(*rows, strict=True)
+    found = fit(np.array(logs), Columns(*labels), np.ones(len(logs), dtype=bool))["xla"]
+    assert abs(found["family"][0]) < 0.06  # the mean of sources is 0.17
+    assert math.sqrt(found["variances"]["source"]) > 0.15

@@ -93,6 +93,53 @@ def test_a_step_in_a_function_of_its_own_shows_it(reads: bool) -> None:
     assert reads_each_step(step + loops) is reads
 
 
+JAX_LOOP = """
+grad_fn = jax.value_and_grad(loss_fn)
+def update(state, batch):
+    loss, grads = grad_fn(state.params, batch)
+    return state.apply_gradients(grads=grads), loss
+step = jax.jit(update)
+def epoch(state, losses):
+    for number, batch in enumerate(data):
+        state, loss = step(state, jnp.asarray(batch).astype(float))
+        {line}
+for _ in range(3):
+    epoch(state, [])
+    print(float(loss_fn(state.params, test)))
+"""
+TAPE_LOOP = """
+@tf.function
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x))
+    optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+    return loss
+for number, (x, y) in enumerate(data):
+    loss = step(x, y)
+    {line}
+"""
+
+
+@pytest.mark.parametrize("loop", [JAX_LOOP, TAPE_LOOP])
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [
+        ("total += float(loss)", True),
+        ("losses.append(loss)", False),
+        ("if number % 100 == 0: print(float(loss))", False),
+        ("losses.append(loss.numpy())", True),
+        ("loss.block_until_ready()", True),
+        ("best = float('inf')", False),
+    ],
+)
+def test_a_jitted_step_or_one_of_a_tape_shows_it_too(loop: str, line: str, reads: bool) -> None:
+    assert reads_each_step(loop.format(line=line)) is reads
+
+
+def test_keras_reads_the_loss_of_each_batch_that_it_trains_on() -> None:
+    assert reads_each_step("for x, y in data:\n loss = model.train_on_batch(x, y)\n") is True
+
+
 def test_a_script_without_a_loop_of_its_own_does_not_show_it() -> None:
     assert reads_each_step("trainer.fit(model)") is None and reads_each_step("not Python") is None
 
@@ -117,3 +164,11 @@ def test_a_note_and_a_fact_say_how_much_longer_a_script_takes() -> None:
         "read the loss each 50 steps: 1.2 times." in lasting_notes(answer(CARD))
     )
     assert facts.lived(answer(CARD, habits=None)) is None
+
+
+def test_a_rough_time_has_its_interval_in_that_note() -> None:
+    step = facts.lived(answer(replace(CARD, rough=True, log_sd_own=0.9)))
+    [note] = [line for line in lasting_notes(answer(replace(CARD, rough=True, log_sd_own=0.9))) if "scripts" in line]
+    assert step is not None and step.whole is not None and step.whole[1] > 5 * step.whole[0]
+    assert note.endswith(" L4: 1.2–15 h in 8 of 10.")
+    assert (exact := facts.lived(answer(CARD))) is not None and exact.whole is None

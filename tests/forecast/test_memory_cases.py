@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from fit import memory
 
 CASES = memory.read_cases()
@@ -18,10 +19,15 @@ def test_published_peaks_of_lora_with_and_without_4_bit_layers() -> None:
     assert len(errors) >= 9 and np.median(errors) <= np.log(1.03) and np.quantile(errors, 0.9) <= np.log(1.08)
 
 
-def test_a_step_that_fits_may_not_load_where_every_rank_holds_the_whole_model() -> None:
-    out = next(case for case in CASES if "FSDP" in case.step and case.published == memory.OUT)
-    assert out.needed_gb < out.available_gb < out.loading_gb and out.verdict == "does not load"
-    assert replace(out, whole_gb=0.0).verdict == "fits"
+def test_a_step_is_tight_where_a_library_holds_gradients_of_frozen_weights_or_loads_the_whole_model() -> None:
+    two, four = (case for case in CASES if "LoRA, FSDP" in case.step)
+    assert two.published == memory.OUT and two.needed_gb < two.available_gb < two.loading_gb
+    assert two.verdict == "tight" and replace(two, frozen_gb=0.0).verdict == "fits"
+    assert (
+        four.published == "ran"
+        and four.frozen_gb == pytest.approx(two.frozen_gb / 2, rel=1e-3)
+        and four.verdict == "fits"
+    )
 
 
 def test_the_page_has_every_case() -> None:

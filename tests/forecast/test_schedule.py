@@ -69,14 +69,17 @@ def test_a_scheduled_program_is_the_compiled_one(tmp_path: Path) -> None:
 
 # Lengths at which XLA's own search for tiles ends without `GPU_FLAGS`; one card for each way to compile products.
 @pytest.mark.slow
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
 def test_products_of_awkward_sizes_compile_in_every_number_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require("gpu compiler")
     monkeypatch.chdir(tmp_path)
     asked = [(device, precision) for device, formats in SAMPLED.items() for precision in formats]
     requests = [
-        ProgramRequest(device=device, workload="odd", module=ODD, precision=precision, batch_size=64)
+        ProgramRequest(
+            device=device, workload="odd", module=ODD, precision=precision, batch_size=64, options={"every": every}
+        )
         for device, precision in asked
     ]
     reasons = {(each.asked.device, each.asked.precision): each.reason for each in compile_programs(requests)}

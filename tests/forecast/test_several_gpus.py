@@ -6,9 +6,11 @@ from needs import require
 require("torch")
 
 from whichdevice.config.hardware import hardware_rows
+from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.torch.facts import facts_on
 from whichdevice.forecast.torch.memory import at_peak, is_tight
-from whichdevice.forecast.torch.several import on_gpus, way_that_fits
+from whichdevice.forecast.torch.several import FROZEN, on_gpus, way_that_fits
 from whichdevice.forecast.torch.trace import Trace
 from whichdevice.forecast.work import Item, Work
 
@@ -65,6 +67,16 @@ def test_what_may_fit_is_wider_for_shared_and_for_compiled_steps():
     assert not is_tight(85.0, 80.0) and is_tight(85.0, 80.0, devices=2) and is_tight(85.0, 80.0, compiled=True)
     assert is_tight(79.0, 80.0) and not is_tight(76.0, 80.0) and is_tight(76.0, 80.0, devices=8)
     assert not is_tight(120.0, 80.0, devices=8, compiled=True)
+
+
+def test_frozen_weights_may_have_gradients_where_a_layer_is_one_parameter_of_fsdp():
+    """As LitGPT wraps a block: Llama 2 13B with LoRA ran out of memory on two A100 40GB, which hold it otherwise."""
+    lora = MEMORY | {"weights": 26 * GB, "gradients": 0.5 * GB, "optimizer": 1 * GB, "layers": 13.0, "peak": 38 * GB}
+    adapters = Trace(WORK, WORK, lora, 13_000_000_000, 250_000_000)
+    targets = [Target("A100 SXM 40GB", devices, hardware_rows()["A100 SXM 40GB"]) for devices in (2, 4)]
+    two, four = (facts_on(target, on_gpus(adapters, target.devices, "fsdp"), WORK) for target in targets)
+    assert two.memory_missing is None and two.memory_tight and not four.memory_tight
+    assert FROZEN not in on_gpus(TRACE, 2, "fsdp").memory and FROZEN not in on_gpus(adapters, 2, "ddp").memory
 
 
 def traced(size, changes):

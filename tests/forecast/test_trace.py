@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from whichdevice.config.hardware import hardware_rows
+from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import layout_note
@@ -293,3 +294,31 @@ def test_the_answer_says_what_the_other_layout_of_images_gives():
     assert layout_note(find_target("RTX 4090"), trace, trace.fused, "train") is None
     assert layout_note(find_target("MI300X"), trace, trace.work, "train") is None
     assert layout_note(find_target("T4"), replace(trace, images=False), trace.work, "train") is None
+
+
+def test_a_step_that_is_refused_is_not_built_again_with_values():
+    """As adapters beside a script's weights, of which 14 GB of zeros would be made."""
+    built = []
+
+    def build():
+        built.append(True)
+        raise StudyError("LoRA is for a whole model of Hugging Face")
+
+    with pytest.raises(StudyError):
+        trace_step(Step(build, lambda size: torch.zeros(size, 4), lambda module, batch: module(batch).sum()), 2)
+    assert len(built) == 1
+
+
+def test_a_sparse_matrix_has_the_work_of_its_entries():
+    nodes, entries, width = 1000, 5000, 8
+    place = torch.arange(entries)
+    edges = torch.stack([place % nodes, place // nodes])
+    adjacency = torch.sparse_coo_tensor(edges, torch.ones(entries), (nodes, nodes)).coalesce()
+    step = Step(
+        lambda: nn.Linear(width, width),
+        lambda size: torch.zeros(size, width),
+        lambda module, x: torch.sparse.mm(adjacency, module(x)).sum(),
+        lambda module: torch.optim.SGD(module.parameters(), 0.1),
+    )
+    found = [item for item in trace_step(step, nodes).work.items if item.kind == "gather and scatter"]
+    assert sum(item.operations * item.count for item in found) == 2 * 2 * entries * width  # forward and backward

@@ -25,22 +25,37 @@ from whichdevice.forecast.joint import read_scorecard
 from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, pace_of, read_constants
 from whichdevice.forecast.work import Item, Work
 
-PUBLISHED = Published(published_rows())
-WHOLE = PUBLISHED.fit()
-MODELS = models_left_out(PUBLISHED, WHOLE)
 SHEET = hardware_rows()
-TEST_SET = test_set.as_forecasts(test_set.scored())
-XLA = [row for row in PUBLISHED.rows if row.software == "xla"]
 NOISE = {"median_error": 0.01, "within": 0.03, "stated": 0.02, "ratio_within": 0.02, "wrong": 0.005, "regret": 0.002}
 
 
 @cache
+def published():
+    return Published(published_rows())
+
+
+@cache
+def whole():
+    return published().fit()
+
+
+@cache
+def without_their_model():
+    return models_left_out(published(), whole())
+
+
+def xla_rows():
+    return [row for row in published().rows if row.software == "xla"]
+
+
+@cache
 def evaluated():
-    return evaluations(PUBLISHED, WHOLE, MODELS)
+    return evaluations(published(), whole(), without_their_model())
 
 
+@pytest.mark.slow
 def test_no_figure_of_the_scorecard_is_worse_than_the_committed_one():
-    now = scorecard(evaluated()) | {"small steps": steps_that_wait(PUBLISHED, WHOLE)} | fitted_estimates()[1]
+    now = scorecard(evaluated()) | {"small steps": steps_that_wait(published(), whole())} | fitted_estimates()[1]
     for software, its in read_scorecard().items():
         if software == "fair test":  # of fits of their own, minutes of them
             continue
@@ -52,8 +67,10 @@ def test_no_figure_of_the_scorecard_is_worse_than_the_committed_one():
             assert now[software][left]["rows"] >= figures["rows"]
 
 
+@pytest.mark.slow
 def test_no_decision_is_worse_than_the_committed_ones():
-    now, committed = decisions({"models": evaluated()["models"]}, TEST_SET), read_decisions()
+    trained = test_set.as_forecasts(test_set.scored())
+    now, committed = decisions({"models": evaluated()["models"]}, trained), read_decisions()
     for kind, before in committed["models"].items():
         its = now["models"][kind]
         assert its["comparisons"] >= before["comparisons"] and its["sources"] >= before["sources"], kind
@@ -74,6 +91,7 @@ def test_intervals_hold_what_they_state_and_ratios_are_narrower_than_times():
         assert figures["decided"] >= 0.78 and figures["wrong"] <= 0.05
 
 
+@pytest.mark.slow
 def test_training_of_language_models_whose_model_the_fit_did_not_see():
     """Fully sharded over 8 to 512 A100 and H100, from 125 million to 70 billion parameters."""
     family = "products with fused attention"
@@ -112,8 +130,10 @@ def test_a_tpu_v2_that_is_fed_step_by_step_is_inside_of_its_interval(millisecond
     assert found.low < milliseconds / 1e3 < found.high
 
 
+@pytest.mark.slow
 def test_the_committed_constants_are_what_the_rows_give():
-    now, committed = constants_of(PUBLISHED, WHOLE, widths(MODELS)) | fitted_estimates()[0], read_constants()
+    constants, committed = constants_of(published(), whole(), widths(without_their_model())), read_constants()
+    now = constants | fitted_estimates()[0]
     assert now.keys() == committed.keys()
     for software in now.keys() - {"how"}:
         assert now[software]["factors"] == pytest.approx(committed[software]["factors"], rel=0.02)
@@ -124,22 +144,24 @@ def test_the_committed_constants_are_what_the_rows_give():
                 assert np.allclose(value, committed[software][part][name], atol=0.01), (software, part, name)
 
 
+@pytest.mark.slow
 def test_a_fit_finds_the_factors_that_made_the_times():
-    design = PUBLISHED.designs["eager"]
-    every, factors = np.ones(len(design.measured), dtype=bool), WHOLE.factors["eager"]
+    design = published().designs["eager"]
+    every, factors = np.ones(len(design.measured), dtype=bool), whole().factors["eager"]
     made = replace(design, measured=np.log(design.seconds(factors).sum(axis=1)))
     again = fit_factors(made, every, "eager")
     assert np.median(np.abs(np.log(again / factors))) < 0.05
 
 
+@pytest.mark.slow
 def test_a_group_is_forecast_without_its_own_rows():
-    mine = np.array([row.source_group == "neusight" for row in PUBLISHED.rows])
+    mine = np.array([row.source_group == "neusight" for row in published().rows])
     rows = [
-        replace(row, seconds=2 * row.seconds) if its else row for row, its in zip(PUBLISHED.rows, mine, strict=True)
+        replace(row, seconds=2 * row.seconds) if its else row for row, its in zip(published().rows, mine, strict=True)
     ]
     doubled = Published(rows)
     honest, changed = (
-        left_out(each, lambda row: str(row.source_group == "neusight"), WHOLE) for each in (PUBLISHED, doubled)
+        left_out(each, lambda row: str(row.source_group == "neusight"), whole()) for each in (published(), doubled)
     )
     before, after = (np.median(each.of(is_neusight).logs) for each in (honest, changed))
     assert after - before == pytest.approx(math.log(2), abs=0.03)
@@ -150,7 +172,7 @@ def is_neusight(row):
 
 
 def test_a_chip_without_published_times_gets_a_wider_interval():
-    work = max(XLA, key=lambda row: row.work.operations).work
+    work = max(xla_rows(), key=lambda row: row.work.operations).work
     known, unknown = (forecast_step(work, SHEET[name]) for name in ("A100 SXM 80GB", "B200 SXM"))
     assert (known.known_device, unknown.known_device) == (True, False)
     assert known.log_sd_own < unknown.log_sd_own
@@ -176,7 +198,8 @@ def test_a_chip_with_more_matrix_units_than_its_power_feeds_gets_less_of_its_pea
 
 
 def test_parts_add_up_to_the_time_of_the_device():
-    found = forecast_step(XLA[0].work, SHEET[XLA[0].device])
+    row = xla_rows()[0]
+    found = forecast_step(row.work, SHEET[row.device])
     offset = math.log(found.device_time / sum(found.parts.values()))
     assert abs(offset) < 0.4
 
@@ -212,25 +235,28 @@ def test_a_chip_is_the_silicon_of_a_device():
     assert [chip_of(name) for name in names] == ["A100", "V100", "RTX 4090", "H100", "RTX 6000 Pro", "TPU v5e"]
 
 
+@pytest.mark.slow
 def test_a_family_that_was_missed_when_its_models_were_left_out_is_wider_and_a_new_one_too():
-    missed = np.array([row.family == "grouped convolutions" for row in MODELS.rows])
-    bad, good = (widths(replace(MODELS, logs=MODELS.sd * logs))["xla"] for logs in (3.0 * missed, 0.5))
+    models = without_their_model()
+    missed = np.array([row.family == "grouped convolutions" for row in models.rows])
+    bad, good = (widths(replace(models, logs=models.sd * logs))["xla"] for logs in (3.0 * missed, 0.5))
     assert set(good.values()) == {1.0}
     assert bad["grouped convolutions"] > bad["other"] > 1.0 and bad["products"] == 1.0
 
 
+@pytest.mark.slow
 def test_no_fit_and_no_choice_has_seen_the_blind_families():
-    blind = [row for row, its in zip(PUBLISHED.rows, PUBLISHED.blind, strict=True) if its]
+    blind = [row for row, its in zip(published().rows, published().blind, strict=True) if its]
     assert len({name_family(row) for row in blind}) >= 20 and len(blind) >= 1000
-    assert not any(map(is_blind, MODELS.rows))
-    slower = [replace(row, seconds=5 * row.seconds) if is_blind(row) else row for row in PUBLISHED.rows]
-    again = Published(slower).fit(start=WHOLE)
-    for software, factors in PUBLISHED.fit(start=WHOLE).factors.items():
+    assert not any(map(is_blind, without_their_model().rows))
+    slower = [replace(row, seconds=5 * row.seconds) if is_blind(row) else row for row in published().rows]
+    again = Published(slower).fit(start=whole())
+    for software, factors in published().fit(start=whole()).factors.items():
         assert np.allclose(again.factors[software], factors)
 
 
 def test_grouped_convolutions_of_tensorflow_1_on_a_t4_have_a_factor_of_their_own_and_no_forecast_has_it():
-    slow = [row for row in XLA if any(item.kind == "slow grouped convolution" for item in row.work.items)]
+    slow = [row for row in xla_rows() if any(item.kind == "slow grouped convolution" for item in row.work.items)]
     assert {row.chip for row in slow} == {"T4"} and {row.source_group for row in slow} == {"dle_tf1_resnext"}
     assert {row.family for row in slow} == {"grouped convolutions"}
     factors = read_constants()["xla"]["factors"]

@@ -85,6 +85,7 @@ def test_a_module_beside_a_file_is_imported_from_its_own_folder(working_folder):
         ("mistral-7b", "no built-in workload 'mistral-7b'; did you mean hf:mistralai/Mistral-7B-v0.3"),
         ("nets/none.py", "workload file nets/none.py: not found"),
         ("unet.py", "workload file unet.py: not found; did you mean nets/unet.py?"),
+        ("un.py", "workload file un.py: not found; did you mean nets/unet.py?"),
         ("net/unte.py", "workload file net/unte.py: not found; did you mean nets/unet.py?"),
         ("nets/", "workload file nets: a folder; name a file in it, e.g. nets/my_model.py"),
         ("nets/unet.ipynb", "not a Python file; jupyter nbconvert --to script nets/unet.ipynb"),

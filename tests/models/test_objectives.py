@@ -1,6 +1,7 @@
 """Objectives of models of Hugging Face: their shapes, their losses on real numbers, and what a trace says of them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from needs import require
@@ -13,6 +14,7 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.torch.records import Traced
 from whichdevice.models.loading import Model
 from whichdevice.models.objectives import names
+from whichdevice.planning.one_model import Question, with_objective
 from whichdevice.records.products import ProgramRequest
 from whichdevice.workloads.base import Options
 
@@ -93,6 +95,49 @@ def test_a_batch_of_texts_is_as_many_classes(encoder):
     loss, module = first_loss(encoder, objective="contrastive")
     assert 0 <= loss < 25
     assert not any("classifier" in name for name, _ in module.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "objective"),
+    [
+        ("hf:sentence-transformers/all-mpnet-base-v2", "contrastive"),
+        ("hf:all-MiniLM-L6-v2", "contrastive"),
+        ("BAAI/bge-base-en-v1.5", "contrastive"),
+        ("hf:intfloat/multilingual-e5-large", "contrastive"),
+        ("hf:models/gte-small", "contrastive"),
+        ("hf:Qwen/Qwen3-Embedding-8B", "contrastive"),
+        ("hf:BAAI/bge-reranker-large", None),
+        ("hf:google-bert/bert-base-uncased", None),
+    ],
+)
+def test_a_name_says_that_a_model_learns_embeddings(name, objective):
+    asked = Question(Model.read(name))
+    assert with_objective(asked).options.get("objective") == objective
+    for other in (replace(asked, options={"objective": "sft"}), replace(asked, mode="predict")):
+        assert with_objective(other) == other
+
+
+def test_texts_of_a_batch_are_in_one_pass_and_the_answer_says_what_an_example_is(encoder):
+    contrastive, classes = (record(encoder, objective=name)[2] for name in ("contrastive", "sft"))
+    assert (contrastive.pass_batch, classes.pass_batch) == (8, 4)
+    assert any("the batch's other texts are negatives" in note for note in contrastive.notes)
+
+
+def test_a_type_that_transformers_lacks_is_a_llama_of_its_sizes_where_it_has_such(tmp_path):
+    new, latent = SMALL | {"model_type": "brand_new"}, SMALL | {"model_type": "other", "kv_lora_rank": 8}
+    facts = {}
+    for name, config in (("llama", SMALL), ("new", new), ("latent", latent)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+        if name != "latent":
+            facts[name] = record(f"hf:{tmp_path / name}")[2]
+    assert facts["new"].memory_parts == facts["llama"].memory_parts
+    assert facts["new"].notes == [
+        "its step is a Llama's of its sizes; transformers has no brand_new",
+        *facts["llama"].notes,
+    ]
+    with pytest.raises(StudyError, match="this transformers has no model type 'other'"):
+        record(f"hf:{tmp_path / 'latent'}")
 
 
 @pytest.mark.parametrize("objective", ["orpo", "grpo"])

@@ -112,16 +112,6 @@ def test_a_folders_config_says_the_format(tmp_path):
     assert (model.native, model.layers, model.longest) == ("awq", 2, 128)
 
 
-@pytest.mark.needs("hub client")
-def test_a_name_that_the_table_lacks_is_read_from_the_hub_where_that_is_in_reach(tmp_path, monkeypatch):
-    fields = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4}
-    (tmp_path / "config.json").write_text(json.dumps(fields))
-    with pytest.raises(StudyError, match=r"the hub has no such model, or is not in reach.*config.json"):
-        served_model("somebody/new-model")
-    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda name, file: str(tmp_path / file))
-    assert served_model("somebody/new-model").layers == 3
-
-
 def test_what_is_no_decoder_or_no_format_is_refused():
     with pytest.raises(StudyError, match=r"writes no text word by word.*--mode predict"):
         served_model("google-bert/bert-base-uncased")

@@ -35,6 +35,13 @@ def test_settings_that_a_run_is_given_are_read_again(tmp_path):
         assert (Path(run.dir) / "train.log").parent.is_dir()
 
 
+def test_what_a_library_is_asked_to_log_with_is_silent_too(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(f"settings = dict(report_to='{ABSENT}')")
+    with StandIns([path], lambda _: {}):
+        assert find_spec(ABSENT) is not None
+
+
 def test_nothing_stands_for_a_package_that_no_file_imports(tmp_path):
     path = tmp_path / "train.py"
     path.write_text("import json")

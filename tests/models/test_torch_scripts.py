@@ -20,6 +20,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import known, probe
+from whichdevice.models.torch_script import SHARED, divides_by_gpus
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -120,6 +121,125 @@ for epoch in range(3):
         net(x).mean().backward()
         optimizer.step()
 """
+TEACHES = """
+import time
+import torch
+class Teacher(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.count = torch.nn.Linear(4, 2), 0
+    def forward(self, x):
+        if not self.training and type(x) is torch.Tensor:
+            self.count += 1
+            time.sleep(0.3)
+            assert self.count < 20, "it is evaluated again and again"
+        return self.dense(x)
+teacher, net = Teacher().eval(), torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+with torch.no_grad():
+    print("teacher:", sum(teacher(torch.zeros(16, 4)).mean().item() for _ in range(400)))
+for _ in range(30):
+    x = torch.zeros(16, 4)
+    (net(x) - teacher(x).detach()).mean().backward()
+    optimizer.step()
+"""
+MOMENTUM = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = (torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.BatchNorm1d(2)) for _ in range(2))
+        self.key.requires_grad_(False)
+    def forward(self, x):
+        with torch.no_grad():
+            for query, key in zip(self.query.parameters(), self.key.parameters()):
+                key.data = key.data * 0.9 + query.data * 0.1
+            keys = self.key(x)
+        return (self.query(x) - keys).pow(2).mean()
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    optimizer.zero_grad()
+    net(torch.zeros(16, 4)).backward()
+    optimizer.step()
+"""
+ON_META = """
+import torch
+with torch.device("meta"):
+    net = torch.nn.Sequential(*(torch.nn.Linear(8192, 8192) for _ in range(8)))
+net.to_empty(device="cuda")
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    net(torch.zeros(16, 8192).cuda()).mean().backward()
+    optimizer.step()
+"""
+PACKS = """
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.head = torch.nn.LSTM(4, 16, batch_first=True), torch.nn.Linear(16, 2)
+    def forward(self, x, lengths):
+        packed, (last, _) = self.layer(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))
+        x, lengths = pad_packed_sequence(packed, batch_first=True)
+        return self.head(last[-1]).mean() + x.mean()
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    x = torch.zeros(16, 12, 4)
+    net(x, torch.arange(16) % 8 + 1).backward()
+    optimizer.step()
+"""
+SUMS = """
+def fit(net, batches, optimizer):
+    for number, x in enumerate(batches):
+        if number % 2 == 0:
+            net(x).mean().backward()
+        else:
+            net(x).mean().backward()
+            optimizer.step()
+"""
+BUCKETS = """
+import torch
+from torch.utils.data import DataLoader
+net, sampler = torch.nn.Linear(4, 2), [range(start, start + 64) for start in range(0, 6400, 64)]
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+train_loader = DataLoader(torch.zeros(6400, 4), batch_sampler=sampler)
+val_loader = DataLoader(torch.zeros(640, 4), batch_size=64)
+for epoch in range(3):
+    for x in train_loader:
+        net(x).mean().backward()
+        optimizer.step()
+    print(sum(net(x).mean().item() for x in val_loader))
+"""
+STEPPED = """
+'torchrun --nproc_per_node=8 train.py'
+import torch
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+accumulation = 4 {divided}
+for step in range(100 * accumulation):
+    net(torch.zeros(16, 4)).mean().backward()
+    optimizer.step()
+"""
+WORKERS = """
+import os
+import torch
+from torch.utils.data import DataLoader, get_worker_info
+class Zeros(torch.utils.data.Dataset):
+    def __len__(self):
+        return 640
+    def __getitem__(self, place):
+        assert get_worker_info() is None or get_worker_info().num_workers <= os.cpu_count(), "too many processes"
+        return torch.zeros(4)
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch in range(3):
+    for x in DataLoader(Zeros(), 64, num_workers=os.cpu_count() + 1, timeout=60):
+        net(x).mean().backward()
+        optimizer.step()
+"""
 PENALTY = """
 import torch
 from tqdm import tqdm
@@ -178,12 +298,59 @@ def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs
     assert not Path("written").exists()
 
 
+@pytest.mark.parametrize(
+    ("line", "divides"),
+    [
+        ("args.batch_size = int(args.batch_size / ngpus_per_node)", True),
+        ("batch //= torch.distributed.get_world_size()", True),
+        ("local_batch = config['batch_size'] // torch.cuda.device_count()", True),
+        ("accumulation = batch_size // MAX_GPU_BATCH_SIZE", False),
+        ("workers = (workers + gpus - 1) // gpus", False),
+        ("lr = lr * batch_size * world_size / 512", False),
+    ],
+)
+def test_a_script_shows_whether_its_gpus_share_a_batch(line, divides):
+    assert divides_by_gpus(line) is divides
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shares", [False, True])
+def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
+    text = '"""torchrun --nproc_per_node=8 train.py"""\n' + IN_LOOP
+    text = text.replace(
+        "DataLoader(Scaled(), 64", f"DataLoader(Scaled(), {'64 // torch.cuda.device_count()' * shares or 64}"
+    )
+    path = tmp_path / "train.py"
+    path.write_text(text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet ="), encoding="utf-8")
+    note = SHARED.format(batch=64, gpus=8) if shares else SEVERAL.format(8, 64, 8, 512)
+    assert probe(read_address(str(path))).notes == (note,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
+def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
+    """Not where more GPUs make fewer of them."""
+    (tmp_path / "train.py").write_text(STEPPED.format(divided=divided), encoding="utf-8")
+    note = SEVERAL.format(8, 16, 8, 128).removesuffix(".") + f"{steps}."
+    assert probe(read_address(str(tmp_path / "train.py"))).notes == (note,)
+
+
 @pytest.mark.slow
 def test_frames_of_an_environment_are_counted_and_timed():
     """Its 64 frames serve four steps, of 6400 frames 400."""
     found = probe(read_address(f"{SCRIPTS}/torch_environment.py"))
     assert (found.batch_size, found.examples, found.epochs) == (32, 400 * 32, 1)
     assert 0 < found.between < 16 / 1000 and found.notes[0].startswith("Between two steps it collects 16 frames;")
+
+
+@pytest.mark.slow
+def test_an_environment_of_the_scripts_own_is_timed_as_it_is_stepped(tmp_path):
+    """Two at once, without a space of actions to draw from."""
+    text = (SCRIPTS / "torch_environment.py").read_text(encoding="utf-8")
+    text = text.replace("    action_space = SimpleNamespace(sample=lambda: 0)\n", "")
+    (tmp_path / "train.py").write_text(text.replace("1.0, False", "np.ones(2), False"), encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert found.between > 0 and found.notes[0].startswith("Between two steps it collects 32 frames;")
 
 
 @pytest.mark.slow
@@ -237,6 +404,51 @@ def test_an_evaluation_before_the_training_is_not_computed(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_long_evaluation_of_a_teacher_before_the_training_is_cut_short(tmp_path):
+    (tmp_path / "train.py").write_text(TEACHES, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+
+
+@pytest.mark.slow
+def test_a_copy_that_follows_the_network_stays_a_copy_with_values(tmp_path):
+    (tmp_path / "train.py").write_text(MOMENTUM, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    assert probe(address).batch_size == 16
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    assert trace_step(step, 16).trained == 14
+
+
+@pytest.mark.slow
+def test_weights_that_are_made_on_meta_are_emptied_wherever_they_go(tmp_path):
+    (tmp_path / "train.py").write_text(ON_META, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+
+
+@pytest.mark.slow
+def test_a_packed_batch_is_traced_at_its_longest(tmp_path):
+    """Sixteen sequences of twelve steps, each with the products of four gates."""
+    (tmp_path / "train.py").write_text(PACKS, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    assert probe(address).batch_size == 16
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    forward = 2 * 16 * 12 * 4 * 16 * (4 + 16)
+    assert 2 * forward < trace_step(step, 16).work.operations < 4 * forward
+
+
+@pytest.mark.slow
+def test_batches_that_a_library_sums_in_two_places_are_one_steps(tmp_path):
+    """Lightning takes the gradients of the last one inside of the optimiser's step."""
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "library.py").write_text(SUMS, encoding="utf-8")
+    text = f"import sys\nsys.path.append({str(library)!r})\nimport torch\nfrom library import fit\n"
+    text += "net = torch.nn.Linear(4, 2)\nloader = torch.utils.data.DataLoader(torch.zeros(640, 4), 64)\n"
+    text += "fit(net, loader, torch.optim.SGD(net.parameters(), 0.1))\n"
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).notes == (TWO,)
+
+
+@pytest.mark.slow
 def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
     (tmp_path / "train.py").write_text(COLLECTS, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
@@ -245,6 +457,20 @@ def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
 @pytest.mark.slow
 def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
     (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
+
+
+@pytest.mark.slow
+def test_the_loader_of_a_training_may_have_a_sampler_of_batches(tmp_path):
+    (tmp_path / "train.py").write_text(BUCKETS, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (64, 6400, 3)
+
+
+@pytest.mark.slow
+def test_no_more_processes_than_cores_load_what_a_script_starts_dozens_for(tmp_path):
+    (tmp_path / "train.py").write_text(WORKERS, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
 

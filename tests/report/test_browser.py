@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import synthetic
 from axe_playwright_python.sync_playwright import Axe
-from needs import BROWSER
-from playwright.sync_api import sync_playwright
+from browser import started_browser, watched_page
 from report_page import write_page
 from synthetic_energy import metered
 
@@ -51,29 +50,22 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_playwright() as started:
-        found = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield found
-        found.close()
+    with started_browser() as browser:
+        yield browser
 
 
 @pytest.fixture
 def opened(browser: Any, report: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
     """The page, in a window of the test's size and colour scheme; any complaint of the browser fails the test."""
     width, scheme = getattr(request, "param", (1440, "light"))
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    context.set_default_timeout(PATIENCE)
-    page, complaints = context.new_page(), []
-    page.on("console", lambda message: complaints.append(f"console: {message.text}"))
-    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-    page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.on("request", lambda each: complaints.append(each.url[:200]) if _fetched(each.url, report) else None)
-    page.goto(report.as_uri())
-    page.evaluate("document.querySelectorAll('.fold').forEach((each) => { each.open = true; })")
-    page.wait_for_selector("#cells-table")
-    yield page
-    context.close()
-    assert complaints == []
+    with watched_page(browser, width, color_scheme=scheme) as (page, complaints):
+        page.set_default_timeout(PATIENCE)
+        page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda each: complaints.append(each.url[:200]) if _fetched(each.url, report) else None)
+        page.goto(report.as_uri())
+        page.evaluate("document.querySelectorAll('.fold').forEach((each) => { each.open = true; })")
+        page.wait_for_selector("#cells-table")
+        yield page
 
 
 def _fetched(url: str, report: Path) -> bool:

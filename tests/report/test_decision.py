@@ -31,7 +31,7 @@ console.log(JSON.stringify(cases.map(([data, wants]) => {
   const options = answer.options.map((option) => ({
     device: option.row.device, ruled_out: option.ruled_out && option.ruled_out.why,
     numbers: NUMBERS.map((name) => plain(option[name])), on_front: option.on_front,
-    cells: sentences.cells(option, data),
+    cells: sentences.cells(option, data, answer),
   }));
   return {
     options, by: answer.by, matters: answer.matters, regret_at_most: plain(answer.regret_at_most),
@@ -99,6 +99,6 @@ def close_to(value: float | None) -> Any:
 def test_both_say_the_same(both: list[tuple[Answer, dict[str, Any]]]) -> None:
     for place, (answer, page) in enumerate(both):
         assert page["lines"] == lines(answer), place
-        cells = {row[0]: row[:6] for _, row in table.cells(answer, everything=True, energy=True)}
-        shown = {option["device"]: option["cells"][:6] for option in page["options"]}
+        cells = {row[0]: row[:7] for _, row in table.cells(answer, everything=True, energy=True)}
+        shown = {option["device"]: option["cells"][:7] for option in page["options"]}
         assert {device: shown[device] for device in cells} == cells, place

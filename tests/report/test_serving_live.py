@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from needs import BROWSER, program
-from playwright.sync_api import sync_playwright
+from browser import started_browser, watched_page
+from needs import program
 
 from whichdevice.answer import serving_words as words
 from whichdevice.answer.serving import Load, Price, Server, Serving, decide
@@ -171,15 +171,9 @@ def opened(page, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Any
     _, answer, data = page
     file, (width, address) = tmp_path / "serve.html", getattr(request, "param", (1280, ""))
     render("ask.html", file, answers=[words.page_parts(answer, pictures(answer), live=data)])
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        tab, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
-        tab.on("console", lambda message: complaints.append(message.text))
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
+    with started_browser() as browser, watched_page(browser, width) as (tab, _):
         tab.goto(f"{file.as_uri()}#{address}")
         yield tab
-        browser.close()
-    assert not complaints
 
 
 @pytest.mark.slow

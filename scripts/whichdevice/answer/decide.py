@@ -148,6 +148,9 @@ class Option:
     taken: Interruptions | None = None  # of a machine that may be taken away, or whose session ends
     times_taken: float = 0.0  # expected, or sessions after the first
     unsaved: float | None = None  # seconds that are billed without checkpoints
+    begun: float | None = None  # seconds without those until the machine has started
+    begun_low: float | None = None
+    begun_high: float | None = None
     ratio: float | None = None  # step time here / step time there
     ratio_low: float | None = None
     ratio_high: float | None = None
@@ -294,7 +297,7 @@ def tokens_of_unit(work: Work) -> float:
     if work.unit == "token":
         return 1.0
     if not (tokens := work.sequence_length or work.tokens):
-        raise StudyError(f"--tokens: {work.workload} has no sequences of tokens: use --examples")
+        raise StudyError(f"--tokens: {work.name} has no sequences of tokens: use --examples")
     return float(tokens) * TEXTS.get(work.unit, 1)
 
 
@@ -342,19 +345,26 @@ def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
     return prices
 
 
+def start_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
+    """Seconds [rows, n] until the work begins: all install the same packages, so that all starts are slow together."""
+    normal = joint.normal(n, 0, "start")
+    return np.array([row.start_time * np.exp(np.round(row.start_log_sd * normal * DIGITS) / DIGITS) for row in rows])
+
+
 def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     """Return the answer for one piece of work."""
     rows = [_at_price(row, wants) for row in work.rows]
     taken = [taken_away(row, wants) for row in rows]
-    steps = draws(rows, floor=work.floor)
-    working = _whole(work, rows, lived_draws(work, rows, steps), amount)
-    running, seconds = _with_ends(working, rows, taken)
+    steps, starts = draws(rows, floor=work.floor), start_draws(rows)
+    working = starts + _whole(work, rows, lived_draws(work, rows, steps), amount)
+    running, seconds = _with_ends(working, starts, rows, taken)
     usd = price_draws(rows) * running / HOUR
     kwh, co2 = energy_draws(rows, running)
     late = (seconds > wants.deadline) | _beyond(working, rows, wants)
+    measures = {"seconds": seconds, "begun": seconds - starts, "usd": usd, "kwh": kwh, "co2": co2}
     here = next((place for place, row in enumerate(work.rows) if row is work.here), None)
     options = [
-        _option(row, steps[place], {"seconds": seconds[place], "usd": usd[place], "kwh": kwh[place], "co2": co2[place]},
+        _option(row, steps[place], {name: values[place] for name, values in measures.items()},
                 late[place], None if here in (None, place) else steps[here])
         for place, row in enumerate(rows)
     ]  # fmt: skip
@@ -367,7 +377,7 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
         ordered = tuple(_ordered(options, "time"))
         return Answer(work, wants, amount, ordered, None, "time", True)
     by, pool = _contest(chosen, options, work, wants)
-    value = {"energy": kwh, "co2": co2}.get(wants.by, usd + wants.hour_usd * seconds / HOUR)
+    value = {"energy": kwh, "co2": co2}.get(by, usd + wants.hour_usd * seconds / HOUR)
     cost, time = usd.mean(axis=1), seconds.mean(axis=1)
     pick = _pick(pool, rows, value.mean(axis=1), time, by)
 
@@ -516,11 +526,10 @@ def _at_price(row: Row, wants: Wants) -> Row:
 
 
 def _whole(work: Work, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -> np.ndarray:
-    """Seconds of the whole work in each draw: until it begins, its steps, the prompts of what is generated."""
+    """Seconds of the whole work in each draw: its steps, and the prompts of what is generated."""
     count = amount.units / work.units_per_step
-    start = np.array([row.start_time for row in rows])[:, None]
     prompts = [(row.prefill_time or 0.0) / row.step_time / (work.prompt or 1) if row.step_time else 0.0 for row in rows]
-    return np.asarray(start + count * steps * (1 + np.array(prompts))[:, None])
+    return np.asarray(count * steps * (1 + np.array(prompts))[:, None])
 
 
 def taken_away(row: Row, wants: Wants) -> Interruptions | None:
@@ -533,7 +542,7 @@ def taken_away(row: Row, wants: Wants) -> Interruptions | None:
 
 
 def _with_ends(
-    working: np.ndarray, rows: Sequence[Row], taken: Sequence[Interruptions | None]
+    working: np.ndarray, starts: np.ndarray, rows: Sequence[Row], taken: Sequence[Interruptions | None]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return seconds that are billed, and until all is done, with what is lost to machines that go and sessions."""
     running, waiting = working.copy(), np.zeros(working.shape)
@@ -541,23 +550,23 @@ def _with_ends(
         if away is None or not row.step_time:
             continue
         if row.session_hours:
-            again = sessions(working[place], row, away) - 1
+            again = sessions(working[place], starts[place], row, away) - 1
             running[place] += again * (away.save + away.load)
         if away.rate:
-            mean, sd = away.billed(working[place] - row.start_time)
+            mean, sd = away.billed(working[place] - starts[place])
             lost = sd * joint.normal(DRAWS, 0, "taken") - sd**2 / 2
-            running[place] = row.start_time + mean * np.exp(lost)
+            running[place] = starts[place] + mean * np.exp(lost)
             waiting[place] = away.waiting(running[place])
     week = np.array([min((row.week_hours or math.inf) * HOUR, WEEK) for row in rows])[:, None]
     pauses = np.where(running > week, np.floor(running / week) * (WEEK - week), 0.0)
     return running, running + waiting + pauses
 
 
-def sessions(working: np.ndarray, row: Row, away: Interruptions) -> np.ndarray:
+def sessions(working: np.ndarray, start: np.ndarray | float, row: Row, away: Interruptions) -> np.ndarray:
     """Return in how many sessions a free machine does the work: it saves before each end but the last."""
     whole = (row.session_hours or math.inf) * HOUR
     useful = max(whole - away.load - away.save, HOUR / 60)
-    return np.asarray(np.where(working > whole, np.ceil((working - row.start_time) / useful), 1.0))
+    return np.asarray(np.where(working > whole, np.ceil((working - start) / useful), 1.0))
 
 
 def _beyond(working: np.ndarray, rows: Sequence[Row], wants: Wants) -> np.ndarray:
@@ -601,7 +610,7 @@ def _with_interruptions(option: Option, away: Interruptions | None, working: np.
         return option
     work = np.array([np.quantile(working, 0.5)])
     if not away.rate:
-        return replace(option, taken=away, times_taken=float(sessions(work, row, away)[0]) - 1)
+        return replace(option, taken=away, times_taken=float(sessions(work, row.start_time, row, away)[0]) - 1)
     billed, _ = away.billed(work - row.start_time)
     unsaved, _ = away.billed(work - row.start_time, math.inf)
     return replace(option, taken=away, times_taken=float(billed[0]) * away.rate / HOUR, unsaved=float(unsaved[0]))

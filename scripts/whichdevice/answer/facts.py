@@ -309,6 +309,7 @@ class Lived:
     low: float
     high: float
     reads: float | None  # times that it takes because each step reads its loss; None: it does not
+    whole: tuple[float, float] | None  # seconds, ends of the interval of a time that is shown without it: rough
 
 
 def lived(answer: Answer) -> Lived | None:
@@ -317,9 +318,13 @@ def lived(answer: Answer) -> Lived | None:
     options = [option for option in (answer.pick, answer.fastest) if option and not option.row.is_here]
     if habits is None or not options:
         return None
-    row = options[0].row
+    option = options[0]
+    row, low, high = option.row, option.seconds_low, option.seconds_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
-    return Lived(row.card, times, times / half, times * half, habits.reads if answer.work.reads_loss else None)
+    reads = habits.reads if answer.work.reads_loss else None
+    return Lived(
+        row.card, times, times / half, times * half, reads, (low, high) if row.rough and low and high else None
+    )
 
 
 def collecting(answer: Answer) -> float | None:
@@ -372,10 +377,12 @@ def memory(row: Row) -> float:
 
 
 def parts(row: Row) -> dict[str, float]:
-    """Return what adds up to the memory needed, without CUDA's context; `rest` is buffers and fragments."""
+    """Return what adds up to the memory that a step takes; `rest` is buffers and fragments, CUDA's context the last."""
     known = {name: nbytes for name, nbytes in row.memory_parts.items() if name != "context" and nbytes}
     rest = (row.memory_needed or 0.0) - sum(known.values())
-    return known | ({"rest": rest} if known and rest > 0.01 * (row.memory_needed or 0.0) else {})
+    context = row.memory_parts.get("context", 0.0) if known else 0.0
+    known |= {"rest": rest} if known and rest > 0.01 * (row.memory_needed or 0.0) else {}
+    return known | ({"context": context} if context else {})
 
 
 def surely_fits(change: Mapping[str, Any], row: Row) -> bool:

@@ -15,7 +15,16 @@ from scipy.special import stdtrit
 from whichdevice.answer.energy import Power, forecast_power, metered
 from whichdevice.config.grids import Grid, any_grid, grid_of
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, USD_PER_KWH, Z80, Market, Offer, age_days
+from whichdevice.config.prices import (
+    NOTEBOOK_MINUTES,
+    START_UP_MINUTES,
+    START_UP_SD,
+    USD_PER_KWH,
+    Z80,
+    Market,
+    Offer,
+    age_days,
+)
 from whichdevice.config.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
@@ -76,6 +85,7 @@ class Row:
     fits: bool | None = None
     memory_needed: float | None = None
     memory_available: float | None = None
+    memory_whole: float | None = None  # of one device, with what no program can have: CUDA's context
     memory_tight: bool = False  # it may fit or not
     memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
     way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
@@ -96,7 +106,8 @@ class Row:
     target: str = ""  # the name by which it is rented
     session_hours: float | None = None  # after which a free machine ends
     week_hours: float | None = None  # that a free machine gives in a week
-    start_time: float = 0.0  # until the work begins: renting, starting, compiling
+    start_time: float = 0.0  # until the work begins: renting, starting, installing
+    start_log_sd: float = 0.0
     power: Power | None = None  # of the whole machine at work
     grid: Grid = field(default_factory=any_grid)
     card_usd: float | None = None  # of one to buy
@@ -161,6 +172,21 @@ class Row:
         return math.hypot(self.log_sd_shared, self.log_sd_own)
 
     @property
+    def memory(self) -> float | None:
+        """Bytes of one device, as its driver reports them."""
+        return self.memory_whole or self.memory_available
+
+    @property
+    def memory_kept(self) -> float:
+        """Bytes of it that no program can have."""
+        return max((self.memory or 0.0) - (self.memory_available or 0.0), 0.0)
+
+    @property
+    def memory_taken(self) -> float | None:
+        """Bytes of it that the step takes, with those that no program can have."""
+        return None if self.memory_needed is None else self.memory_needed + self.memory_kept
+
+    @property
     def is_several(self) -> bool:
         """Return whether several GPUs share the batch."""
         return self.devices > 1 and self.kind == "gpu"
@@ -193,6 +219,11 @@ class Work:
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length
+
+    @property
+    def name(self) -> str:
+        """The name that a reader knows: a model of Hugging Face has its own, a workload's has other letters."""
+        return self.module.rpartition("/")[2] if self.module.startswith("hf:") else self.workload
 
     @property
     def floor(self) -> float:
@@ -319,6 +350,7 @@ def _work(
     for one in left:
         known = sheet.get(one.forecast.device)
         row = replace(_with_card(_forecast(one), known), power=forecast_power(one.forecast, known))
+        row = replace(row, memory_whole=known.memory if known else None)
         if known is not None and row.step_time and (providers or known.market()):
             row = _at_market(row, known.market("on_demand", providers))
         rows += [row, *_offered(row, known, providers)]
@@ -491,6 +523,7 @@ def _forecast(expected: Expected) -> Row:
         price=Price(kind, forecast.provider or "", forecast.price or ""),
         rented=True,
         start_time=60 * START_UP_MINUTES,
+        start_log_sd=START_UP_SD,
         known=bool(forecast.known_device and forecast.known_family) or not known,
         notes=forecast.step_notes,
         **same(AS_FORECAST),

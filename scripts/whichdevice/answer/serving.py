@@ -151,6 +151,15 @@ class Log:
 
 
 @dataclass(frozen=True)
+class Files:
+    """What the headers of a model's files say of its weights, where the sizes are not in the table."""
+
+    weights: float
+    nbytes: float
+    format: str
+
+
+@dataclass(frozen=True)
 class Serving:
     """A decision for one model and load, and the rows that it is made from."""
 
@@ -166,6 +175,7 @@ class Serving:
     other_formats: tuple[Option, ...] = ()  # the best choices with other weights, where they cost less than the pick
     log: Log | None = None
     without: tuple[str, ...] = ()  # devices on which the engine lacks this format of weights
+    files: Files | None = None
 
     @property
     def here(self) -> Option | None:
@@ -337,5 +347,6 @@ def as_dict(answer: Serving) -> dict[str, Any]:
         "other_formats": [plain(option) for option in answer.other_formats],
         "log": answer.log and asdict(answer.log),
         "without": answer.without,
+        "files": answer.files and asdict(answer.files),
         "options": [plain(option) for option in answer.options],
     })  # fmt: skip

@@ -34,8 +34,10 @@ SENTENCES = {
     "sure": "{share} sure",
     "likely": "only {share} sure",
     "targets": "{ttft} and {tpot}",
-    "one": "{it} answers up to {rps} requests a second in time; one user alone gets {rate} tokens a second.",
-    "one_request": "{it} answers up to {rps} requests a second in time; one alone takes {time}.",
+    "one": f"{{it}} answers {{rps}} requests a second in time, {SURE * 100:.0f} % sure; "
+    "one user alone gets {rate} tokens a second.",
+    "one_request": f"{{it}} answers {{rps}} requests a second in time, {SURE * 100:.0f} % sure; "
+    "one alone takes {time}.",
     "it": "It",
     "each": "Each server",
     "price": "An hour of one {device} is USD {usd}, the median of {count} providers; the lowest {lowest} ({provider}).",
@@ -79,6 +81,7 @@ SENTENCES = {
     "too_few": "Too few for {rps} requests a second: {names}.",
     "too_few_name": "{name} (hold {rps})",
     "holds": "no: {holds} of {rps}",
+    "files": "By the headers of its files it has {billions} billion weights, {size} GB in {weights}.",
     "small": "Too small: {names}.",
     "late": "Never in time: {names}.",
     "without_made": "No published times of such chips: {names}.",
@@ -400,6 +403,9 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
         sentence = "untested_request" if answer.load.unit != "token" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))
+    if (files := answer.files) is not None:
+        size = {"billions": f"{files.weights / GB:.3g}", "size": f"{files.nbytes / GB:.3g}"}
+        known.append(say("files", **size, weights=files.format))
     from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
     return [*known, say("here_rate")] if from_rate else known
 

@@ -1,7 +1,7 @@
 """An answer as a table: which rows it shows, how they are laid out, and the answers of a whole study.
 
-A table has six columns, one of energy where it is asked for, and one of speeds where all devices are shown. Its words,
-and those around it, are made in words.py.
+A table has seven columns, and one of energy where it is asked for; those that a terminal has no room for are left out.
+Its words, and those around it, are made in words.py.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from whichdevice.answer.decide import NEAR_SECONDS, Answer, Option, Reason, Rule
 from whichdevice.answer.rows import DOES_NOT_FIT
 from whichdevice.answer.words import (
     amount_words,
+    batch_words,
     contradiction_lines,
     energy_cell,
     energy_lines,
@@ -36,7 +37,9 @@ MIN_ROWS = 5  # of a table, as far as there are choices
 MIN_WIDTH = 60
 MAX_REASON = 40  # letters of a reason in a cell
 MAX_AMOUNT = 20  # letters of the size of the work at the head of a column
-SPEED = 3  # the place of the column of speeds, where all devices are shown
+MAX_ALIKE = 2  # devices without an answer that have a row each; more with the same reason are one line
+FITS, STEP, SPEED = 1, 2, 3  # places of columns
+NOTHING = "–"
 INTERVALS = -1  # in place of a column's number: the ends of intervals are left out
 
 
@@ -48,24 +51,22 @@ def text(answer: Answer, width: int = 100, everything: bool = False, energy: boo
     under = [folded(answer, everything), *(energy_lines(answer) if energy else []), *notes_without_command(answer)]
     below = [part for line in filter(None, under) for part in wrap(line, width)] + settling_line(answer)
     rows, brief = (cells(answer, everything, intervals, energy) for intervals in (True, False))
-    names, leave_out = head(answer, energy), [2, INTERVALS, 1]
-    if everything:
-        columns = [names, *(row for one in (rows, brief) for _, row in one)]
-        for column, speed in zip(columns, [speeds(answer)[0], *speeds(answer)[1:] * 2], strict=True):
-            column.insert(SPEED, speed)
-        leave_out.insert(0, SPEED)
-    return [*above, "", *_table(names, rows, brief, width, leave_out), "", *below]
+    equal = len({row[SPEED] for _, row in rows} - {NOTHING}) < 2
+    leave_out, hidden = [STEP, SPEED, INTERVALS, FITS], [SPEED] * equal
+    return [*above, "", *_table(head(answer, energy), rows, brief, width, leave_out, hidden), "", *below]
 
 
 Cells = list[tuple[bool, list[str]]]  # rows, and whether they are the pick
 
 
-def _table(names: list[str], rows: Cells, brief: Cells, width: int, leave_out: Sequence[int]) -> list[str]:
-    """Columns side by side. Where they are too wide columns go, in the order of `leave_out`.
+def _table(
+    names: list[str], rows: Cells, brief: Cells, width: int, leave_out: Sequence[int], hidden: Sequence[int] = ()
+) -> list[str]:
+    """Columns side by side but those that are hidden. Where they are too wide columns go, in the order of `leave_out`.
 
     `brief` are the same rows without intervals.
     """
-    texts, kept = _marked(names, rows), list(range(len(names)))
+    texts, kept = _marked(names, rows), [place for place in range(len(names)) if place not in hidden]
     widths: list[int] = []
     for left_out in (None, *leave_out):
         if left_out == INTERVALS:
@@ -95,27 +96,30 @@ def head(answer: Answer, energy: bool = False) -> list[str]:
     whole = amount if len(amount) < MAX_AMOUNT else say("head_whole")
     step = say("head_generated" if answer.work.mode == "generate" else "head_step")
     used = [say("head_energy")] if energy else []
-    return [say("head_device"), say("head_fits"), step, whole, "USD", *used, say("head_source")]
+    speed = say("head_speed_here" if _is_timed(answer.here) else "head_speed_pick")
+    return [say("head_device"), say("head_fits"), step, speed, whole, "USD", *used, say("head_source")]
 
 
 def cells(answer: Answer, everything: bool = False, intervals: bool = True, energy: bool = False) -> Cells:
     """Return a row of texts for each device in the columns of `head`, and whether it is the pick; see `folded`."""
-    return [(option is answer.pick, _cells(option, intervals, energy)) for option in shown(answer, everything)]
+    return [(option is answer.pick, _cells(answer, option, intervals, energy)) for option in shown(answer, everything)]
 
 
-def speeds(answer: Answer) -> list[str]:
-    """Return the head and cells of a column: how many times as fast a step is as here, or else as on the pick."""
-    here, pick = (None if one is None else one.row.step_time for one in (answer.here, answer.pick))
-    one = here or pick or 0.0
-    times = [one / option.row.step_time if option.row.step_time else 0.0 for option in shown(answer, everything=True)]
-    return [say("head_speed_here" if here else "head_speed_pick"), *(two(value) if value else "–" for value in times)]
+def _is_timed(option: Option | None) -> bool:
+    return option is not None and bool(option.row.step_time)
+
+
+def speed_words(answer: Answer, option: Option) -> str:
+    """Return how many times as fast a step is as here, or else as on the pick."""
+    one = next((one.row.step_time for one in (answer.here, answer.pick) if one is not None and _is_timed(one)), None)
+    return two(one / option.row.step_time) if one and option.row.step_time else NOTHING
 
 
 def shown(answer: Answer, everything: bool = False) -> list[Option]:
     """Return the options of the table: unless `everything`, without those that are dearer and slower than another."""
     named = [answer.pick, answer.here, answer.fastest, answer.cheapest, answer.rival, answer.avoid]
     places = [option for option in answer.options if option.why != Reason.SPOT]
-    places = [option for option in places if everything or not (_without_answer(option) or _is_folded(answer, option))]
+    places = [option for option in places if everything or not (_is_told(answer, option) or _is_folded(answer, option))]
     kept = [bool(option.ruled_out) or option.on_front or any(option is one for one in named) for option in places]
     room = MIN_ROWS - sum(kept)
     options = []
@@ -131,6 +135,12 @@ def _without_answer(option: Option) -> bool:
     return option.seconds is None and option.row.evidence != DOES_NOT_FIT and not option.row.is_here
 
 
+def _is_told(answer: Answer, option: Option) -> bool:
+    """Return whether it is one of several of which nothing is known for the same reason, which is one line."""
+    alike = [other for other in answer.options if other.ruled_out == option.ruled_out and _without_answer(other)]
+    return _without_answer(option) and len(alike) > MAX_ALIKE
+
+
 def _is_folded(answer: Answer, option: Option) -> bool:
     """Return whether it is a spot machine that nobody asked for, or a number of devices that is too few."""
     several = answer.pick is not None and any(other.row.is_several for other in answer.options)
@@ -140,7 +150,7 @@ def _is_folded(answer: Answer, option: Option) -> bool:
 def folded(answer: Answer, everything: bool = False) -> str:
     """Return what the table leaves out and why; empty where it shows all."""
     kept = shown(answer, everything)
-    left = [option for option in answer.options if not any(option is one for one in kept)]
+    left = [option for option in answer.options if not any(option is one for one in kept) or _is_cut(option)]
     reasons: dict[RuledOut, list[str]] = {}
     for option in left:
         if option.ruled_out is not None and option.why != Reason.SPOT:
@@ -155,14 +165,21 @@ def folded(answer: Answer, everything: bool = False) -> str:
     return " ".join(parts)
 
 
-def _cells(option: Option, intervals: bool, energy: bool) -> list[str]:
+def _is_cut(option: Option) -> bool:
+    """Return whether its row has no room for the reason why nothing is known of it."""
+    why = option.ruled_out
+    return _without_answer(option) and why is not None and len(why_words(why)) > MAX_REASON
+
+
+def _cells(answer: Answer, option: Option, intervals: bool, energy: bool) -> list[str]:
     row = option.row
     step = time_words(row.step_time, row.rough) if row.step_time else "–"
     source = known_words(option)
     if option.ruled_out is not None:
         source = shorten(why_words(option.ruled_out), MAX_REASON, placeholder=" …")
     used = [energy_cell(option)] if energy else []
-    return [row.device, fits_words(row), step, time_of(option, intervals), usd_of(option, intervals), *used, source]
+    speed, time, usd = speed_words(answer, option), time_of(option, intervals), usd_of(option, intervals)
+    return [row.device, fits_words(row), step, speed, time, usd, *used, source]
 
 
 def by_stake(answers: Sequence[Answer]) -> list[Answer]:
@@ -203,7 +220,7 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
 
 
 def _hurried(answer: Answer, fastest: Option) -> str:
-    more = turning_words(answer, fastest)
+    more = turning_words(answer, fastest, steps=False)
     return with_option("hurried", fastest, workload=answer.work.workload, time=time_of(fastest), more=more)
 
 
@@ -240,7 +257,8 @@ def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
     rows = []
     for answer in _trained(answers):
         options = (answer.here, answer.pick, answer.fastest)
-        rows.append([answer.work.workload, amount_words(answer), *map(brief, options), _stake_words(answer)])
+        amount = f"{amount_words(answer)}, {batch_words(answer.work)}"
+        rows.append([answer.work.workload, amount, *map(brief, options), _stake_words(answer)])
     return rows
 
 

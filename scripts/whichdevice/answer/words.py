@@ -23,6 +23,7 @@ from whichdevice.answer.decide import (
     RuledOut,
 )
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
+from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.numbers import between, counted, number, time_words, two, usd_words
 
@@ -35,7 +36,9 @@ FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "m
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
-    "decision": "{use}: {time}{instead}{usd}.",
+    "decision": "{use}: {time}{start}{instead}{usd}.",
+    "to_start": " after {time} to start",
+    "plus_start": " + {time}",
     "instead": " instead of {time} {where}",
     "here_unfit": "; {where} it does not fit",
     "here_untimed": "; {where} it has no time",
@@ -97,7 +100,8 @@ SENTENCES = {
     "same": "the two are the same by forecast",
     "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
-    "turning": ", {device} from USD {usd}",
+    "turning": ". If an hour of waiting costs you USD {usd} or more: {device}",
+    "turning_on": ", from {usd} {device}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
@@ -158,7 +162,7 @@ SENTENCES = {
     "fits_nowhere": "{workload} fits none of these devices: it needs {needs} GB, {device} has {has}{do}.",
     "try_gpus": "; try --gpus auto",
     "try_change": "; with {name} {gb} GB",
-    "parts": "Memory{each}, {unit}: {parts}{context}.{way}",
+    "parts": "Memory{each}, {unit}: {parts}.{way}",
     "of_each": " of each",
     "part_weights": "weights {gb}",
     "part_gradients": "gradients {gb}",
@@ -167,7 +171,7 @@ SENTENCES = {
     "part_update": "the optimiser's copies {gb}",
     "part_rollout": "the server's weights and cache {gb}",
     "part_rest": "buffers and fragments {gb}",
-    "context": "; CUDA's context takes {gb} besides",
+    "part_context": "CUDA's context {gb}",
     "way": " With {way}.",
     "too_small": "{device} is too small ({gb} GB). What to change: {changes}.",
     "tightly": "{device} may be too small ({gb} GB). What to change: {changes}.",
@@ -177,6 +181,7 @@ SENTENCES = {
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
     "read_less": "; read the loss each 50 steps: {times} times",
+    "whole": " {device}: {ends} in 8 of 10.",
     "moved": "Forecasts moved by what was timed on this machine: {devices}.",
     "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
@@ -185,11 +190,14 @@ SENTENCES = {
     "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
     "estimate": "{time} a step here, not measured: --again measures it.",
     "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
-    "start": "Times and prices include {minutes} min to start a rented machine.",
+    "start": "To start: {times}; prices include it, times only as +.",
+    "start_rented": "{time}",
+    "start_free": "a free machine {time}",
+    "tpus": "TPUs",
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
-    "no_tpu_rows": "No rows of TPUs: {reason}.",
+    "no_rows": "No rows of {devices}: {reason}.",
     "feed_width": "To feed the {device}: width {width} → {setting} fills its matrix units, where products of it take "
     "{share} of the time: {time} times the time of as much work.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
@@ -208,7 +216,7 @@ SENTENCES = {
     "smaller": "Too small: {devices}.",
     "folded": "{devices}: {why}.",
     "head_device": "device",
-    "head_fits": "fits, GB",
+    "head_fits": "memory, GB",
     "head_step": "a step",
     "head_speed_here": "× here",
     "head_speed_pick": "× pick",
@@ -265,10 +273,14 @@ def say(sentence: str, **values: object) -> str:
 def title(answer: Answer, amount: str | None = None) -> str:
     """Return what the answer is about: model, size of the work (or `amount` for it), batch, number formats."""
     work, amount = answer.work, amount or amount_words(answer)
-    batch = say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
     doing = say("predictions", amount=amount) if work.mode == "predict" else amount
     engine = say("loop") if by_loop(work) else ""
-    return " · ".join(filter(None, [work.workload, doing, batch, formats(work.rows), engine]))
+    return " · ".join(filter(None, [work.name, doing, batch_words(work), formats(work.rows), engine]))
+
+
+def batch_words(work: Work) -> str:
+    """Return `batch 1,024`."""
+    return say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
 
 
 def by_loop(work: Work) -> bool:
@@ -353,11 +365,10 @@ def decision(answer: Answer) -> str:
     pick = answer.pick
     assert pick is not None and pick.seconds is not None
     row, here = pick.row, answer.here
-    took = time_of(pick)
     cost = say("no_cost") if pick.usd is None else say("cost", usd=usd_of(pick))
     if answer.work.mode == "operation" and row.step_time:
         hourly = "" if row.usd_per_hour is None else say("hourly", usd=usd_words(row.usd_per_hour))
-        rate, amount = rate_words(answer, row), amount_words(answer)
+        rate, amount, took = rate_words(answer, row), amount_words(answer), time_of(pick)
         return say("operation", use=name_words(pick), rate=rate, hourly=hourly, amount=amount, time=took, usd=cost)
     if row.price.kind == "electricity":
         cost += say("electricity")
@@ -365,7 +376,8 @@ def decision(answer: Answer) -> str:
     instead = "" if row.is_here or here is None else without_time(here)
     if not row.is_here and here is not None and here.seconds is not None:
         instead = say("instead", time=time_of(here, interval=False), where=where(here.row))
-    return say("decision", use=name_words(pick), time=took, instead=instead, usd=cost)
+    start = say("to_start", time=start_of(row)) if start_matters(pick) else ""
+    return say("decision", use=name_words(pick), time=begun_of(pick), start=start, instead=instead, usd=cost)
 
 
 def _energy_of_decision(answer: Answer, pick: Option) -> str:
@@ -453,7 +465,7 @@ def name_words(option: Option) -> str:
 
 def called(row: Row) -> str:
     """Return the device in a sentence: `an RTX 4090`, `8 × T4`, `T4, spot`."""
-    several = row.devices > 1 and row.kind == "gpu"
+    several = " × " in row.card
     return row.device if several or row.device != row.card else f"{article(row.card)} {row.card}"
 
 
@@ -473,13 +485,30 @@ def where(row: Row) -> str:
 
 
 def time_of(option: Option, interval: bool = True) -> str:
-    """Return the time of the whole work."""
-    if option.seconds is None:
+    """Return the time of the whole work: `16 s [14–19 s] + 7 min` where a part of it is to start the machine."""
+    start = say("plus_start", time=time_words(option.row.start_time)) if start_matters(option) else ""
+    return begun_of(option, interval) + start
+
+
+def begun_of(option: Option, interval: bool = True) -> str:
+    """Return the time of the whole work once the machine has started."""
+    if option.begun is None:
         return "–"
     rough = option.row.rough
-    written = partial(time_words, like=option.seconds)
-    ends = "" if rough or not interval else between(option.seconds_low, option.seconds_high, written)
-    return time_words(option.seconds, rough) + ends
+    written = partial(time_words, like=option.begun)
+    ends = "" if rough or not interval else between(option.begun_low, option.begun_high, written)
+    return time_words(option.begun, rough) + ends
+
+
+def start_matters(option: Option) -> bool:
+    """Return whether a time without the start would mislead."""
+    return option.begun is not None and option.row.start_time > NEAR * option.begun
+
+
+def start_of(row: Row) -> str:
+    """Return the time until the work begins: `7 min [4.2–12 min]`."""
+    half, written = math.exp(Z80 * row.start_log_sd), partial(time_words, like=row.start_time)
+    return time_words(row.start_time) + between(row.start_time / half, row.start_time * half, written)
 
 
 def usd_of(option: Option, interval: bool = True) -> str:
@@ -606,14 +635,14 @@ def _hourly(answer: Answer) -> list[str]:
 def _either(answer: Answer) -> list[str]:
     """The other choice where the pick is not sure, and what tells them apart."""
     pick, rival = answer.pick, answer.rival
-    if pick is None or rival is None or not answer.matters:
-        return []
+    if pick is None or rival is None or not answer.matters or rival.device == pick.row.card:
+        return []  # of a free one the paid one has a line of its own
     apart = []
     if rival.seconds and pick.seconds and abs(math.log(rival.seconds / pick.seconds)) > NEAR:
         apart.append(say("takes", time=time_of(rival, interval=False)))
     if rival.usd is not None and pick.usd is not None and usd_words(rival.usd) != usd_words(pick.usd):
         apart.append(say("costs", usd=usd_of(rival, interval=False)))
-    mine, other = pick.row.memory_available, rival.row.memory_available
+    mine, other = pick.row.memory, rival.row.memory
     if mine and other and abs(math.log(mine / other)) > 0.2:
         apart.append(say("memory", other=f"{other / 1e9:.0f}", mine=f"{mine / 1e9:.0f}"))
     return [say("rival", device=rival.device, apart=", ".join(apart) or say("same"))]
@@ -627,13 +656,15 @@ def _fastest(answer: Answer) -> list[str]:
     return [with_option("fastest", fastest, time=time_of(fastest), more=turning_words(answer, fastest))]
 
 
-def turning_words(answer: Answer, fastest: Option) -> str:
-    """Return from which price of an hour of waiting on the fastest is the pick, and others on the way to it."""
+def turning_words(answer: Answer, fastest: Option, steps: bool = True) -> str:
+    """Return from which price of an hour of waiting on the fastest is the pick, and the steps on the way to it."""
     points = [(point.device, hour_words(point.hour_usd)) for point in answer.turning]
     if not points or points[-1][0] != fastest.device:
         return ""
-    *between_them, (_, usd) = points
-    return say("more", usd=usd) + "".join(say("turning", device=name, usd=price) for name, price in between_them)
+    if len(points) == 1 or not steps:
+        return say("more", usd=points[-1][1])
+    names = ("turning", *["turning_on"] * len(points))
+    return "".join(say(name, device=device, usd=usd) for name, (device, usd) in zip(names, points, strict=False))
 
 
 def hour_words(usd: float) -> str:
@@ -737,14 +768,14 @@ def _nothing(answer: Answer) -> list[str]:
             if option.ruled_out is not None and option.why != Reason.SPOT:  # its card is there without that, too
                 reasons.setdefault(option.ruled_out, []).append(option.row.card)
         whole = "; ".join(say("why", devices=joined(names), why=why_words(why)) for why, names in reasons.items())
-        return [say("nothing", workload=answer.work.workload, reasons=whole)]
-    needs, has = (two((value or 0.0) / 1e9) for value in (row.memory_needed, row.memory_available))
+        return [say("nothing", workload=answer.work.name, reasons=whole)]
+    needs, has = (two((value or 0.0) / 1e9) for value in (row.memory_taken, row.memory))
     fit = [change for change in row.changes if facts.surely_fits(change, row)]
     least = min(fit, key=lambda change: change["time"], default=None)
     do = "" if row.kind != "gpu" else say("try_gpus")
     if least is not None:
-        do = say("try_change", name=least["name"], gb=two(least["memory_needed"] / 1e9))
-    first = say("fits_nowhere", workload=answer.work.workload, needs=needs, device=row.device, has=has, do=do)
+        do = say("try_change", name=least["name"], gb=two((least["memory_needed"] + row.memory_kept) / 1e9))
+    first = say("fits_nowhere", workload=answer.work.name, needs=needs, device=row.device, has=has, do=do)
     return [first, *filter(None, [parts_words(row), changes_words(row)])]
 
 
@@ -792,23 +823,27 @@ def longest_words(answer: Answer) -> list[str]:
 
 
 def parts_words(row: Row) -> str:
-    """Return what adds up to the memory needed, and CUDA's context, which the memory available is without."""
+    """Return what adds up to the memory that the step takes."""
     known = facts.parts(row)
     if not known:
         return ""
-    unit, size = ("MB", 1e6) if sum(known.values()) < MIN_GB * 1e9 else ("GB", 1e9)
+    little = sum(known.values()) - known.get("context", 0.0) < MIN_GB * 1e9
+    unit, size = ("MB", 1e6) if little else ("GB", 1e9)
     parts = [say(f"part_{name}", gb=small(nbytes / size)) for name, nbytes in known.items()]
     of_each = say("of_each") if row.devices > 1 else ""
-    nbytes = row.memory_parts.get("context")
-    context = say("context", gb=two(nbytes / size)) if nbytes else ""
     way = say("way", way=row.way) if row.way else ""
-    return say("parts", each=of_each, unit=unit, parts=", ".join(parts), context=context, way=way)
+    return say("parts", each=of_each, unit=unit, parts=", ".join(parts), way=way)
 
 
 def changes_words(row: Row) -> str:
     """Return what takes less memory on a device, in words; empty where nothing does."""
     changes = [
-        say("change", name=change["name"], gb=two(change["memory_needed"] / 1e9), time=two(change["time"]))
+        say(
+            "change",
+            name=change["name"],
+            gb=two((change["memory_needed"] + row.memory_kept) / 1e9),
+            time=two(change["time"]),
+        )
         for change in facts.changes(row)
     ]
     if count := facts.gpus_that_hold(row):
@@ -816,7 +851,7 @@ def changes_words(row: Row) -> str:
     if not changes:
         return ""
     sentence = "tightly" if row.memory_tight else "too_small"
-    return say(sentence, device=row.device, gb=two(facts.memory(row) / 1e9), changes="; ".join(changes))
+    return say(sentence, device=row.device, gb=two((row.memory or 0.0) / 1e9), changes="; ".join(changes))
 
 
 def notes(answer: Answer) -> list[str]:
@@ -857,8 +892,10 @@ def lasting_notes(answer: Answer) -> list[str]:
     rows, lasting = answer.work.rows, [*longest_words(answer), *answer.work.remarks]
     if by_loop(answer.work):
         lasting.insert(0, say("serve"))
+    tpus = {row.card for row in rows if row.kind == "tpu" and row.rented and row.step_time}
     for note, cards in facts.step_notes(answer).items():
-        lasting.append(say("note_of", devices=joined(cards, 4), note=note) if cards else say("note", note=note))
+        noted = say("tpus") if len(cards) > 1 and set(cards) == tpus else joined(cards, 4) if cards else ""
+        lasting.append(say("note_of", devices=noted, note=note) if cards else say("note", note=note))
     if any(option.seconds and not option.row.rough for option in answer.options):
         lasting.append(say("intervals"))
     if untested := facts.untested(answer):
@@ -866,7 +903,10 @@ def lasting_notes(answer: Answer) -> list[str]:
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
         less = say("read_less", times=f"{step.times / step.reads:.1f}") if step.reads else ""
-        lasting.append(say("lived", **ends, less=less))
+        written = partial(time_words, like=max(step.whole or (0.0,)))
+        ends_of_all = between(*step.whole, written).strip(" []") if step.whole else ""
+        whole = say("whole", device=step.card, ends=ends_of_all) if ends_of_all else ""
+        lasting.append(say("lived", **ends, less=less) + whole)
     if moved := facts.moved(answer):
         moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]
         lasting.append(say("moved", devices=joined(moves, 4)))
@@ -878,9 +918,12 @@ def lasting_notes(answer: Answer) -> list[str]:
         say("estimate", time=time_words(row.step_time or 0.0, True).capitalize()) for row in facts.estimates(answer)
     ]
     lasting += [say("disturbed_here", where=where(row)) for row in rows if row.is_here and row.disturbed]
-    starts = [row.start_time for row in rows if row.start_time and row.step_time]
-    if starts:
-        lasting.append(say("start", minutes=f"{max(starts) / 60:.0f}"))
+    started = {row.price.kind == "free": row for row in rows if row.start_time and row.step_time}
+    if started:
+        times = [
+            say("start_free" if free else "start_rented", time=start_of(started[free])) for free in sorted(started)
+        ]
+        lasting.append(say("start", times=", ".join(times)))
     if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
         lasting.append(say("without_validation" if answer.work.floor else "without_data"))
     return lasting
@@ -940,12 +983,12 @@ def fits_words(row: Row) -> str:
 
 
 def memory_of(row: Row) -> str:
-    """Return `3.5 of 25`, in GB; what is very small `<0.01 of 25`."""
-    size = (row.memory_needed or 0.0) / 1e9
+    """Return `3.5 of 25`, in GB of a whole device; what is very small `<0.01 of 25`."""
+    size = (row.memory_taken or 0.0) / 1e9
     needed = "<0.01" if 0 < size < 0.01 else two(size)
-    if not row.memory_available:
+    if not row.memory:
         return say("fits_unknown", needed=needed)
-    return say("fits", needed=needed, available=two(row.memory_available / 1e9))
+    return say("fits", needed=needed, available=two(row.memory / 1e9))
 
 
 def joined(names: Sequence[str], most: int = 99) -> str:

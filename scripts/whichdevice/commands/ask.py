@@ -14,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--longest", action="store_true", help="also find the longest context that fits, of a language model")
     add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
     add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
-    add("--all", action="store_true", help="show devices that are dearer and slower, too, and speeds")
+    add("--all", action="store_true", help="show devices that are dearer and slower, too")
     add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
@@ -105,7 +105,7 @@ def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = M
 
 
 OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[1] / "models/objectives").glob("[a-z]*.py"))
-OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss"
+OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss; of embeddings contrastive"
 INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
 GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
@@ -125,13 +125,18 @@ def run(args: argparse.Namespace) -> int:
         if path is not None and not path.absolute().parent.is_dir():
             raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
     if args.mode == "serve":
-        return run_serving(args, lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1])
+        return run_serving(args, predictions_of(args))
     refuse_serving_options(args)
     if args.longest and (args.mode != "train" or language_model(args.model) is None):
         raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained or served")
     if args.here:
         return try_here(question_of(args))
     return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
+
+
+def predictions_of(args: argparse.Namespace) -> "Callable[[int], list[Answer]]":
+    """Return what answers the question for forward passes of a batch."""
+    return lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1]
 
 
 def question_of(args: argparse.Namespace) -> "Question":
@@ -361,22 +366,23 @@ def wants_of(args: argparse.Namespace) -> "Wants":
         **size, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
         only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
         here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
-        port=takes_ports(args.model, args.devices, args.option), interruptions=rate_of(args.interruptions),
+        port=takes_ports(args.model, args.devices, args.option, args.mode), interruptions=rate_of(args.interruptions),
         grid=grams_of(args.grid), effective_batch=at_least_one("--effective-batch", args.effective_batch),
     )  # fmt: skip
 
 
-def takes_ports(model: str, devices: str | None, options: Sequence[str]) -> bool:
+def takes_ports(model: str, devices: str | None, options: Sequence[str], mode: str) -> bool:
     """Return whether TPUs are choices for a PyTorch model: where they are named, or JAX trains the same model as it is.
 
-    MaxText and others train well-known language models whole; adapters and own code have to be ported.
+    MaxText and others train well-known language models whole; adapters, own code and the loop that generates have to be
+    ported.
     """
     from whichdevice.forecast.targets import names_tpu
     from whichdevice.models.address import full_name
     from whichdevice.models.hugging_face import PREFIX
 
     named = devices is not None and any(map(names_tpu, devices.split(",")))
-    whole = not any(option.startswith("method=") for option in options)
+    whole = mode == "train" and not any(option.startswith("method=") for option in options)
     return named or (whole and full_name(model).startswith(PREFIX))
 
 

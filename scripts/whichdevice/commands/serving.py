@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from whichdevice.planning.serving import Machines, ServingQuestion
 
     Predicted = Callable[[int], Sequence[Answer]]
+    Served = tuple[Serving, tuple[ServingQuestion, Machines] | None]
 
 PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
 LATENCY = "100ms"
@@ -118,7 +119,7 @@ def _predictions(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     """The answer for a model that predicts, from its steps at several batches."""
     from whichdevice.answer.serving import Load
     from whichdevice.models.loading import Model
-    from whichdevice.planning.predictions import BATCHES, serve_predictions
+    from whichdevice.planning.predictions import TIMED_BATCHES, serve_predictions
 
     own = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
     _refuse(args, own, f"is for language models; {args.model} takes --rps and --latency")
@@ -126,14 +127,14 @@ def _predictions(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     seconds = seconds_of("--latency", args.latency or LATENCY)
     if args.rps is not None and not 0 < args.rps < MAX_RPS:
         raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
-    answers = [answer for batch in BATCHES for answer in predicted(batch)]
+    answers = [answer for batch in TIMED_BATCHES for answer in predicted(batch)]
     load, model = Load(args.rps, 0, 1, seconds, seconds, "request"), Model.read(args.model)
     return serve_predictions(str(model), load, answers, {} if args.no_measuring else _exported(args, model))
 
 
 def _exported(args: argparse.Namespace, model: "Model") -> Mapping[int, float]:
     """Seconds of a call of the exported model here by its batch; none where it cannot be exported, which is said."""
-    from whichdevice.planning.predictions import BATCHES
+    from whichdevice.planning.predictions import TIMED_BATCHES
     from whichdevice.terminal import LiveLine
     from whichdevice.trying.exported import can_export, exported_steps
 
@@ -142,7 +143,7 @@ def _exported(args: argparse.Namespace, model: "Model") -> Mapping[int, float]:
     phases = ["starting"]
     try:
         with LiveLine(lambda: f"{model} on ONNX Runtime here: {phases[-1]}"):
-            return exported_steps(model, BATCHES, given_options(args.option), args.sequence_length, phases.append)
+            return exported_steps(model, TIMED_BATCHES, given_options(args.option), args.sequence_length, phases.append)
     except StudyError as error:
         print(f"{model}: not measured on ONNX Runtime: {error}", file=sys.stderr)
         return {}
@@ -226,30 +227,36 @@ def api_of(text: str) -> tuple[float, float]:
     return first, last
 
 
-def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
-    """Print the answer, or write it as JSON or a page; raises StudyError where nothing holds the targets.
+def served(args: argparse.Namespace, predicted: "Predicted") -> "Served":
+    """Return the answer for a language model, a model that makes images or videos, or one that predicts.
 
     `predicted` returns the answers of --mode predict at a batch.
     """
-    from whichdevice.answer import serving_words as words
     from whichdevice.models.address import full_name
     from whichdevice.models.generators import generator
     from whichdevice.planning.serving import ask_serving, machines
 
-    makes = generator(full_name(args.model))
-    question = None if makes is not None or language_model(args.model) is None else serving_question(args)
-    known = None if question is None else machines(question)
-    if makes is not None:
-        answer = _generated(args, makes)
-    else:
-        answer = _predictions(args, predicted) if question is None else ask_serving(question, known)
+    if (makes := generator(full_name(args.model))) is not None:
+        return _generated(args, makes), None
+    if language_model(args.model) is None:
+        return _predictions(args, predicted), None
+    question = serving_question(args)
+    known = machines(question)
+    return ask_serving(question, known), (question, known)
+
+
+def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
+    """Print the answer, or write it as JSON or a page; raises StudyError where nothing holds the targets."""
+    from whichdevice.answer import serving_words as words
+
+    answer, asked = served(args, predicted)
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
         from whichdevice.report.page import render
         from whichdevice.report.serving_pictures import pictures
 
-        live = None if question is None or known is None else _live(answer, question, known, args.all)
+        live = None if asked is None else _live(answer, *asked, args.all)
         render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer), args.all, live)])
     if args.json:
         print(words.as_json(answer))

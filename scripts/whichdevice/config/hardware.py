@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
 from whichdevice.config.prices import CARDS, Amount, Card, Kind, Market, Offer, cheapest, market, price_sheets
+from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.files import CONFIG
 
@@ -90,6 +91,13 @@ class HardwareRow(BaseModel):
         if self.compiler:
             return ("xla", "eager", "torch.compile")
         return ("eager", "torch.compile") if (self.compute_capability or "").startswith("gfx") else ()
+
+    @property
+    def memory(self) -> float:
+        """Bytes of memory of one device: of a core where a TPU's chip is two."""
+        if self.mem_bytes is not None:
+            return float(self.mem_bytes)
+        return (self.mem_gb or 0.0) * 2**30 / devices_of(self.device)  # the sheets' GB of HBM are GiB
 
     @property
     def cheapest(self) -> Offer | None:

@@ -28,6 +28,7 @@ USD_PER_KWH = 0.18
 # pull requests 1092 and 1111, issue 3695), then packages in 4.5 (pull request 3073: 271 seconds).
 START_UP_MINUTES = 7.0
 NOTEBOOK_MINUTES = 1.0  # until a free notebook runs its first line, assumed: the frameworks are installed there
+START_UP_SD = 0.4  # of the logarithm of both: those three spread by 0.23, and three are few
 # Between 28 providers of 25 devices prices spread by 0.54 (standard deviation of the logarithm), by 0.29 of it within a
 # provider: the rest is a provider's own for all of its devices. Between May and October 2026 about half of the prices
 # changed, those by 1.30 times at the median.

@@ -16,7 +16,7 @@ from whichdevice.datasets.base import Archive, Array, Arrays, Recipe
 from whichdevice.datasets.download import DAMAGE, LIMIT, prepare_tfds, require, unpacked
 from whichdevice.errors import StudyError
 
-HOUR = 3600
+SECONDS_PER_HOUR = 3600
 SIGNALS = ("temperature", "pressure", "wind_speed", "wind_direction")  # °C, hPa, m/s, degrees
 CITIES = ("Aalborg", "Aarhus", "Esbjerg", "Odense", "Roskilde")
 CSV = "weather-denmark.csv"
@@ -60,11 +60,11 @@ def hourly(cities: Mapping[str, Observations]) -> Arrays:
         empty = [name for name, column in zip(SIGNALS, observations.values.T, strict=True) if np.isnan(column).all()]
         if empty or not len(observations.times):
             raise StudyError(f"weather of {city}: no observation of {', '.join(empty or SIGNALS)}")
-    start = max(-(-observations.times[0] // HOUR) for observations in known.values()) * HOUR
-    end = min(observations.times[-1] // HOUR for observations in known.values()) * HOUR
+    start = max(-(-observations.times[0] // SECONDS_PER_HOUR) for observations in known.values()) * SECONDS_PER_HOUR
+    end = min(observations.times[-1] // SECONDS_PER_HOUR for observations in known.values()) * SECONDS_PER_HOUR
     if end < start:
         raise StudyError(f"weather: {', '.join(cities)} have no hour in common")
-    times = np.arange(start, end + 1, HOUR, dtype=np.int64)
+    times = np.arange(start, end + 1, SECONDS_PER_HOUR, dtype=np.int64)
     columns = [
         _interpolate(times, observations.times, column)
         for observations in known.values()
@@ -143,7 +143,7 @@ def make_weather(seed: int, hours: int = HOURS) -> Arrays:
     from scipy.signal import lfilter  # type: ignore[import-untyped]  # a second to import, needed only here
 
     random = np.random.default_rng([seed, 1980])
-    times = FIRST_HOUR + HOUR * np.arange(hours, dtype=np.int64)
+    times = FIRST_HOUR + SECONDS_PER_HOUR * np.arange(hours, dtype=np.int64)
     shape = (hours, len(CITIES), len(SIGNALS))
     common, local = random.random((hours, 1, len(SIGNALS))) - 0.5, random.random(shape) - 0.5
     noise = lfilter([1.0], [1.0, -(1 - 1 / 48)], common + 0.3 * local, axis=0)

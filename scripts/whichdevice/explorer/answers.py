@@ -21,7 +21,10 @@ from whichdevice.tables.costs import COSTS_COLUMNS
 from whichdevice.tables.forecasts import table_of_records
 from whichdevice.tables.summary import SUMMARY_COLUMNS
 
-UNTRACED = "not traced"
+UNTRACED = "this page has not computed such a step there; whichdevice ask forecasts it, from a file of the model"
+NO_HALF = "they have no fast products in 16 bits, which such a training is in"
+NO_BFLOAT16 = "they have no bfloat16, without which 16-bit weights need others in float32: too large for them"
+NO_PROGRAM = "XLA has no compiler here for them"
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,28 @@ def record_for(model: KnownModel, training: str, batch: int, target: Target) -> 
     return make(model, training, batch, target)
 
 
-def without_tpu(model: KnownModel, training: str) -> str | None:
-    """Return why a training has no rows of TPUs; None where it has."""
-    steps = model.steps[training]
-    kept = [TPU in step if model.software == "xla" else len(step) > 2 for step in steps.values()]
-    return tpu.NO_4_BITS if training == QLORA else None if all(kept) else UNTRACED
+def without(model: KnownModel, training: str, target: Target) -> str | None:
+    """Return why a training has no row of a device; None where it has one."""
+    if target.kind == "tpu":
+        kept = [TPU in step if model.software == "xla" else len(step) > 2 for step in model.steps[training].values()]
+        return tpu.NO_4_BITS if training == QLORA else None if all(kept) else UNTRACED
+    if model.software == "xla":
+        return NO_PROGRAM if record_for(model, training, model.batches[0], target) is None else None
+    precision, traced_as = _format(training, target)
+    if training in (*ADAPTERS, HALF) and precision == "float32":
+        return NO_HALF
+    return None if traced_as in model.steps else NO_BFLOAT16
+
+
+def _format(training: str, target: Target) -> tuple[str, str]:
+    """Return the number format that a device has for a training of PyTorch, and the training whose trace has it."""
+    precision = usual_precision(target, "single" if training == SINGLE else "mixed")
+    traced_as = SINGLE if training == MIXED and precision == "float32" else training
+    if training == HALF and precision != "mixed_bfloat16":
+        traced_as = MIXED
+    elif training in (*ADAPTERS, HALF) and precision == "mixed_bfloat16":  # as `ask` takes a large decoder
+        precision = "bfloat16"
+    return precision, traced_as
 
 
 def tpu_work(sums: list[list[Any]], software: Software) -> Work:
@@ -100,19 +120,10 @@ def _of_program(model: KnownModel, training: str, batch: int, target: Target) ->
 
 def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
     """Return the record of its trace, in the number format that the device has for such a training."""
-    precision = usual_precision(target, "single" if training == SINGLE else "mixed")
-    traced_as = SINGLE if training == MIXED and precision == "float32" else training
-    if training == HALF and precision != "mixed_bfloat16":
-        traced_as = MIXED
-    elif training in (*ADAPTERS, HALF) and precision == "mixed_bfloat16":  # as `ask` takes a large decoder
-        precision = "bfloat16"
-    steps = model.steps.get(traced_as)
-    unusual = training in (*ADAPTERS, HALF) and precision == "float32"
-    if steps is None or unusual or target.refusal(precision, "eager"):
+    precision, traced_as = _format(training, target)
+    if without(model, training, target) or target.refusal(precision, "eager"):
         return None
-    on_tpu = target.kind == "tpu"
-    if on_tpu and without_tpu(model, traced_as):
-        return None
+    steps, on_tpu = model.steps[traced_as], target.kind == "tpu"
 
     def traced(size: int, changes: tuple[str, ...]) -> Any:
         sums, memory, *of_tpu = steps[f"{size}{'c' * bool(changes)}"]

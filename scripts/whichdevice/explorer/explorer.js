@@ -39,6 +39,11 @@ const explorer = (async () => {
     return field.of.value === "tokens" ? { ...data, tokens: model.tokens } : data;
   }
 
+  // The table begins with twelve rows; those of devices that people ask about most are in it, too.
+  function mark(section) {
+    for (const row of section.querySelectorAll("tbody tr")) row.classList.toggle("usual", all.usual.includes(row.firstElementChild.textContent));
+  }
+
   // An answer of training, or what serves the model, as Python has written it.
   function show(section, data, form) {
     section.dataset.use = form.elements.use.value;
@@ -48,7 +53,10 @@ const explorer = (async () => {
       cell.scope = "col";
       return cell;
     }));
-    if (!data.serving) return live.show(section, data, form);
+    if (!data.serving) {
+      live.show(section, data, form);
+      return mark(section);
+    }
     const { title, lines: [first, ...rest], cells, notes } = data.serving, part = (name) => section.querySelector(name);
     part("[data-title]").textContent = title;
     part("[data-decision]").textContent = first;
@@ -61,6 +69,7 @@ const explorer = (async () => {
   const section = document.querySelector("section"), { elements } = section.querySelector("form");
   const kept = new URLSearchParams(location.hash.slice(1)), missing = document.querySelector(".missing");
   live.start(section, 0, chosen, show);
+  mark(section);
   const lost = ["model", "use", "how", "batch", "of"].filter((name) => kept.has(name) && elements[name].value !== kept.get(name));
   missing.hidden = !lost.length;
   missing.textContent = `Not on this page: ${lost.map((name) => `${name} ${kept.get(name)}`).join(", ")}. `

@@ -11,9 +11,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from whichdevice.answer import Answer, Row, words
 from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.explorer.answers import answer_for, targets, without_tpu
+from whichdevice.config.model import FORECAST_DEVICES
+from whichdevice.explorer.answers import answer_for, targets, without
 from whichdevice.explorer.steps import GROUPS, MIXED, TRAININGS, KnownModel, known_models
 from whichdevice.files import write_atomically
+from whichdevice.forecast.targets import find_target
 from whichdevice.report.live import live_data, normals
 from whichdevice.report.page import REPORT_FOLDER, Script, live_script
 from whichdevice.report.verdict import answer_parts
@@ -22,8 +24,8 @@ EXPLORER_FOLDER = Path(__file__).parent
 DEFAULT = ("resnet50", MIXED, 128)
 # Facts of a row that depend on the choice; all others are the same for an offer of a device.
 NUMBERS = (
-    "device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_needed",
-    "memory_available", "watts", "state_time",
+    "device_time", "step_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "memory_taken",
+    "memory", "watts", "state_time",
 )  # fmt: skip
 MARKS = ("fits", "rough", "memory_tight", "too_small", "known", "port")
 
@@ -41,10 +43,11 @@ def write_page(page: Path, names: Iterable[str] = (), served: Served = lambda _:
     first = answers.first
     assert first is not None
     shown = answer_parts(first)
-    shown["head"] = [*shown["head"][:3], "whole training", *shown["head"][4:]]
+    shown["head"] = [*shown["head"][:4], "whole training", *shown["head"][5:]]
     common = {name: value for name, value in live_data(first).items() if name not in ("rows", "normals")}
     data = {
         "common": common | {"head": shown["head"], "normals": normals(answers.rows)}, "models": described,
+        "usual": sorted({find_target(name).device for name in FORECAST_DEVICES}),
         "devices": [answers.offers[device] for device in sorted(answers.offers)], "notes": list(answers.notes),
     }  # fmt: skip
     batches = sorted({batch for model in models.values() for batch in model.batches})
@@ -80,14 +83,20 @@ class _Answers:
             if model.name == DEFAULT[0] and training == DEFAULT[1]:
                 self.first = answers[DEFAULT[2]]
             formats = words.formats(next(iter(answers.values())).work.rows)
-            reason = without_tpu(model, training)
-            more = [words.say("no_tpu_rows", reason=reason)] if reason else []
-            batches = {batch: self._facts(answer, more) for batch, answer in answers.items()}
+            batches = {batch: self._facts(answer, self._left_out(model, training)) for batch, answer in answers.items()}
             choices[training] = {"formats": formats, "batches": batches}
         return {
             "name": model.name, "group": GROUPS[model.library], "unit": model.unit, "tokens": model.tokens,
             "choices": choices,
         }  # fmt: skip
+
+    def _left_out(self, model: KnownModel, training: str) -> list[str]:
+        """Return a line for each reason why devices have no row."""
+        reasons: dict[str, list[str]] = {}
+        for target in self._targets:
+            if reason := without(model, training, target):
+                reasons.setdefault(reason, []).append(target.device)
+        return [words.say("no_rows", devices=words.joined(names), reason=reason) for reason, names in reasons.items()]
 
     def _facts(self, answer: Answer, more: Iterable[str]) -> dict[str, Any]:
         live = live_data(answer)

@@ -4,7 +4,6 @@ It loads the weights that any backend saved into the same model on TensorFlow, w
 the SavedModel predicts, read back, with what the run recorded. Nothing is unpickled.
 """
 
-import os
 import shutil
 import sys
 import traceback
@@ -19,7 +18,7 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.events import Emitter, reason_line
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import leaves
-from whichdevice.processes import end_with_supervisor, quick_imports
+from whichdevice.processes import quick_imports, supervised_job
 from whichdevice.records.products import KERAS, SAVED_MODEL, WEIGHTS, ExportCheck
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options, TrainingWorkload
@@ -41,10 +40,10 @@ class Job(BaseModel):
 
 def run_process() -> None:
     """Export on Keras with TensorFlow, as the job file of the first argument says; then exit."""
-    emit = Emitter(os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8"))
-    end_with_supervisor()
+    asked, stream = supervised_job()
+    emit = Emitter(stream)
     try:
-        job = Job.model_validate_json(Path(sys.argv[1]).read_bytes())
+        job = Job.model_validate(asked)
         with quick_imports():
             import keras  # noqa: F401
             import tensorflow  # noqa: F401

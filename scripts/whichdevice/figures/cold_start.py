@@ -67,9 +67,14 @@ def stages(work: Work, measured: pd.DataFrame) -> list[Stages]:
 
 
 def _elsewhere(row: Row) -> Stages:
-    step, spread = row.step_time or math.nan, math.exp(Z80 * row.spread)
     nothing = style.Interval(math.nan)
-    return Stages(row, style.Interval(row.start_time), nothing, style.Interval(step, step / spread, step * spread))
+    start, step = _around(row.start_time, row.start_log_sd), _around(row.step_time or math.nan, row.spread)
+    return Stages(row, start, nothing, step)
+
+
+def _around(value: float, log_sd: float) -> style.Interval:
+    apart = math.exp(Z80 * log_sd)
+    return style.Interval(value, value / apart, value * apart)
 
 
 def _here(work: Work, row: Row, measured: pd.DataFrame) -> Stages:

@@ -65,7 +65,7 @@ def shows(step_time: float, kernels: float, reads: bool) -> tuple[float, float, 
 
 
 def reads_each_step(code: str) -> bool | None:
-    """Whether each step of a script reads a value from the device; None: no loop with a backward pass is seen.
+    """Whether each step of a script reads a value from the device; None: no loop that takes gradients is seen.
 
     What an `if` with a remainder (`step % 50 == 0`) decides is read seldom.
     """
@@ -73,17 +73,41 @@ def reads_each_step(code: str) -> bool | None:
         tree = ast.parse(code)
     except SyntaxError:
         return None
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    functions: dict[str, ast.AST] = {
+        node.targets[0].id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _wraps(node.value)
+    }
+    functions |= {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
     steps = {loop: _called(loop, functions) for loop in loops}
-    steps = {loop: names for loop, names in steps.items() if "backward" in names}
+    steps = {loop: names for loop, names in steps.items() if GRADIENTS & names}
     inner = [
         loop for loop, names in steps.items() if not any(_inside(other, loop, names, functions) for other in steps)
     ]
     return any(READS & _called(loop, functions, often=True) for loop in inner) if inner else None
 
 
-READS = {"item", "tolist", "numpy", "synchronize", "set_postfix"}  # methods that wait for the device
+GRADIENTS = {
+    "backward", "gradient", "grad", "value_and_grad", "filter_grad", "filter_value_and_grad", "train_on_batch",
+}  # fmt: skip
+WRAPPERS = GRADIENTS | {"jit", "filter_jit", "pmap", "vmap", "partial", "function", "compile"}  # take a function
+READS = {  # functions and methods that wait for the device
+    "item", "tolist", "numpy", "synchronize", "set_postfix", "block_until_ready", "device_get", "train_on_batch",
+    "float(...)",
+}  # fmt: skip
+
+
+def _wraps(node: ast.AST) -> bool:
+    """Whether it makes a function of another one: `jax.jit(step)`."""
+    return isinstance(node, ast.Call) and _name(node) in WRAPPERS
+
+
+def _name(call: ast.Call) -> str:
+    """The last name of what is called; `float(loss)` is another thing than `x.float()`."""
+    if isinstance(call.func, ast.Name) and call.func.id == "float":
+        return "float(...)" if call.args and not isinstance(call.args[0], ast.Constant) else ""
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def _inside(inner: ast.AST, outer: ast.AST, names: Collection[str], functions: Mapping[str, ast.AST]) -> bool:
@@ -106,11 +130,11 @@ def _called(node: ast.AST, functions: Mapping[str, ast.AST], often: bool = False
 
 def _named(node: ast.AST, often: bool) -> set[str]:
     """Names of functions and methods that are called below a node, all or those of each step."""
-    names = set()
+    names = set[str]()
     for child in ast.iter_child_nodes(node):
         seldom = isinstance(child, ast.If) and any(isinstance(part, ast.Mod) for part in ast.walk(child.test))
         if not (often and seldom):
             names |= _named(child, often)
     if isinstance(node, ast.Call):
-        names.add(getattr(node.func, "attr", getattr(node.func, "id", "")))
+        names |= {_name(node)} | ({arg.id for arg in node.args if isinstance(arg, ast.Name)} if _wraps(node) else set())
     return names

@@ -21,7 +21,7 @@ from typing import Any
 
 from whichdevice.config.hardware import CUDA_COLUMNS, HardwareRow, Software, hardware_rows
 from whichdevice.config.prices import price_sheet
-from whichdevice.config.tpus import CHIPS, TOPOLOGIES, Topology, devices_of
+from whichdevice.config.tpus import CHIPS, TOPOLOGIES, Topology
 from whichdevice.errors import StudyError
 
 COMPILERS = {"cuda": "XLA for CUDA", "libtpu": "libtpu"}  # by the sheet's column `compiler`
@@ -106,9 +106,7 @@ class Target:
     @property
     def memory(self) -> float:
         """Bytes of memory of one device."""
-        if self.row.mem_bytes is not None:
-            return float(self.row.mem_bytes)
-        return (self.row.mem_gb or 0.0) * 2**30 / devices_of(self.device)  # the sheets' GB of HBM are GiB
+        return self.row.memory
 
     def available(self, reserve: float) -> float:
         """Bytes of it that are left to a program: on a GPU all but `reserve`, on a TPU what libtpu leaves."""

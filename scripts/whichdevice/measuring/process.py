@@ -3,7 +3,6 @@
 It imports neither Snakemake nor pandas, and sends everything that it finds through file descriptor EVENTS.
 """
 
-import json
 import os
 import sys
 import time
@@ -24,7 +23,7 @@ from whichdevice.measuring.job import Job
 from whichdevice.measuring.timing import time_steps
 from whichdevice.measuring.training_run import run_training
 from whichdevice.models.loading import Model
-from whichdevice.processes import end_with_supervisor
+from whichdevice.processes import supervised_job
 from whichdevice.records.schema import Request, WorkloadFacts
 from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
 
@@ -53,9 +52,8 @@ def run_operation(
 
 def main() -> int:
     """Run what the job file asks for; the job holds request, folders, memory limit and the clock at the start."""
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    emit = Emitter(os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8"))
-    end_with_supervisor()
+    job, stream = supervised_job()
+    emit = Emitter(stream)
     request = Request.model_validate(job["request"])
     model = Model.read(request.module)
     backend = backend_class(request.backend, model.framework)(request, job["threads"])

@@ -189,29 +189,30 @@ def file_address(text: str) -> Address:
         near = _nearest_file(path)
         raise StudyError(f"workload file {path}: not found" + (f"; did you mean {near}?" if near else ""))
     if path.suffix == ".keras":
-        found = Address(text, "saved", path)
+        address = Address(text, "saved", path)
     elif path.suffix == ".py":
         names, folder = [path.stem], path.absolute().parent
         while (folder / "__init__.py").is_file():  # a file of a package is imported as a part of it
             names, folder = [folder.name, *names], folder.parent
         module = ".".join(names) if len(names) > 1 and all(name.isidentifier() for name in names) else None
         root = folder if module else path.absolute().parent
-        found = Address(text, "file", path, module, root=root, arguments=tuple(shlex.split(given)))
+        address = Address(text, "file", path, module, root=root, arguments=tuple(shlex.split(given)))
     else:
         notebook = path.suffix == ".ipynb"
         fix = f"jupyter nbconvert --to script {path}" if notebook else "its name must end in .py (or .keras)"
         raise StudyError(f"workload file {path}: not a Python file; {fix}")
-    _refuse_results(found)
-    return found
+    _refuse_results(address)
+    return address
 
 
 def _nearest_file(path: Path) -> Path | None:
-    """The file whose name is most like this one's: in its folder, else in the working folder or at most two below."""
+    """The file whose name begins as this one's or is most like it: in its folder, else in this one or two below."""
     beside = [file for file in path.parent.glob("*") if file.suffix in SUFFIXES]
     below = [file for pattern in ("*", "*/*", "*/*/*") for file in Path().glob(pattern) if file.suffix in SUFFIXES]
     for files in (beside, below):
-        names = {file.name: file for file in reversed(files)}
-        if near := get_close_matches(path.name, names, 1):
+        names = {file.stem: file for file in reversed(files)}
+        begun = [name for name in sorted(names) if name.startswith(path.stem)]
+        if near := begun or get_close_matches(path.stem, names, 1):
             return names[near[0]]
     return None
 
@@ -222,9 +223,9 @@ def _function(text: str, module: str, function: str) -> Address:
     hint = f"; did you mean {near[0]}:{function}?" if near else ""
     for root in _roots(first):
         if (path := _module_file(root, [first, *rest])) is not None:
-            found = Address(text, "function", path, module, function, root)
-            _refuse_results(found)
-            return found
+            address = Address(text, "function", path, module, function, root)
+            _refuse_results(address)
+            return address
         raise StudyError(f"workload {text}: the package {first} has no module {module}{hint}")
     raise StudyError(f"workload {text}: no package {first} in this folder, nor installed{hint}")
 
@@ -263,24 +264,24 @@ def _module_file(root: Path, names: list[str]) -> Path | None:
 def _with_imports(path: Path, root: Path, module: str | None) -> list[Path]:
     """A file, the whole package that it is a part of, and all modules below `root` that these import."""
     start = module or path.stem
-    found = {path.absolute(): start}
+    modules = {path.absolute(): start}
     top = root / start.partition(".")[0]
     if module and top.is_dir():
         for file in _package_files(top):
             parts = file.relative_to(root).with_suffix("").parts
-            found[file] = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            modules[file] = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     neighbours = "site-packages" not in root.parts  # an installed package counts as a whole
-    waiting = list(found.items()) if neighbours else []
+    waiting = list(modules.items()) if neighbours else []
     while waiting:
         file, name = waiting.pop()
         for imported in _imports(file, name):
             names = imported.split(".")
             for length in range(1, len(names) + 1):
                 neighbour = _module_file(root, names[:length])
-                if neighbour is not None and neighbour.absolute() not in found:
-                    found[neighbour.absolute()] = ".".join(names[:length])
+                if neighbour is not None and neighbour.absolute() not in modules:
+                    modules[neighbour.absolute()] = ".".join(names[:length])
                     waiting.append((neighbour.absolute(), ".".join(names[:length])))
-    return sorted(found, key=lambda file: file != path.absolute())
+    return sorted(modules, key=lambda file: file != path.absolute())
 
 
 def _package_files(folder: Path) -> Iterator[Path]:

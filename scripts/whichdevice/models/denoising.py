@@ -68,8 +68,8 @@ class Denoising(nn.Module):
         texts = [_padded(torch.cat(vectors, -1), self.known.width) for vectors in by_length.values()]
         text = torch.cat(texts, 1)[:, -self.known.tokens :]
         wholes = [output.get("text_embeds", output.get("pooler_output")) for output in read]
-        found = [whole for whole in wholes if whole is not None]
-        pooled = torch.cat(found, -1)[:, -self.known.pooled :] if self.known.pooled else None
+        summaries = [whole for whole in wholes if whole is not None]
+        pooled = torch.cat(summaries, -1)[:, -self.known.pooled :] if self.known.pooled else None
         return latents.to(image.dtype), text.to(image.dtype), None if pooled is None else pooled.to(image.dtype)
 
 
@@ -79,8 +79,8 @@ def _padded(vectors: Tensor, width: int) -> Tensor:
 
 def _unet(denoiser: nn.Module, noisy: Tensor, time: Tensor, text: Tensor, pooled: Tensor | None) -> Tensor:
     """The guess of a Stable Diffusion; a later one also knows the whole text, and six sizes of the image."""
-    more = {} if pooled is None else {"text_embeds": pooled, "time_ids": pooled.new_zeros(len(pooled), 6)}
-    return denoiser(noisy, time, text, added_cond_kwargs=more or None).sample
+    conditions = {} if pooled is None else {"text_embeds": pooled, "time_ids": pooled.new_zeros(len(pooled), 6)}
+    return denoiser(noisy, time, text, added_cond_kwargs=conditions or None).sample
 
 
 def _flux(denoiser: nn.Module, noisy: Tensor, time: Tensor, text: Tensor, pooled: Tensor | None) -> Tensor:

@@ -37,8 +37,8 @@ def framework_in(files: Iterable[Path]) -> str:
     Else it is that of an imported package which is installed and needs one; else `keras`.
     """
     trees = [parsed(file.read_bytes()) for file in files if file.suffix == ".py"]
-    found = next(filter(None, (framework_of(tree, "") for tree in trees)), None)
-    return found or next(filter(None, map(_of_requirements, trees)), KERAS)
+    imported = next(filter(None, (framework_of(tree, "") for tree in trees)), None)
+    return imported or next(filter(None, map(_of_requirements, trees)), KERAS)
 
 
 def _of_requirements(tree: ast.Module) -> str | None:

@@ -11,7 +11,6 @@ models/tuning.py. A mixture of experts is routed evenly, as on random words.
 
 import csv
 import json
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -20,12 +19,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from whichdevice.errors import StudyError
-from whichdevice.models.address import HUB_TABLE, Address, config_file, hub_model
+from whichdevice.models.address import HUB_NAME, HUB_TABLE, Address, config_file, hub_model
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
+from whichdevice.models.hub import hub_config
 from whichdevice.models.model_file import Adapter
 from whichdevice.models.objectives import DEFAULT, Objective, Rollout, find_objective
 from whichdevice.models.shapes import Array, Tree
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from whichdevice.models.tuning import Tuning
 
 PREFIX = "hf:"
-HUB_SECONDS = 5.0  # to wait for the hub
 LARGE_DECODER = 1e9  # weights of a decoder from which on torchtune, LitGPT and Transformers 5 hold them all in bfloat16
 LENGTH, SHORT = 2048, 512  # words, where nobody says: of a decoder that takes as many, and of the others
 TUNING = (
@@ -56,6 +54,10 @@ UNEQUAL: Mapping[str, tuple[Any, ...]] = {
     "first_k_dense_replace": (0, 1), "mlp_only_layers": ([],), "moe_layer_freq": (1,), "decoder_sparse_step": (1,),
     "hybrid_override_pattern": (),
 }  # fmt: skip
+OF_LLAMA = (
+    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+    "num_key_value_heads", "head_dim", "max_position_embeddings", "tie_word_embeddings",
+)  # fmt: skip
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
@@ -66,9 +68,10 @@ class Configuration:
     name: str
     kind: str
     fields: Mapping[str, Any]
-    parameters: int | None = None  # as published
+    parameters: int | None = None  # as published; None: it is not in the table
     dtype: str | None = None  # of its weights, as its config.json says
     weights: str = ""  # the format that they are published in, where that is no plain one
+    bits: int = 4  # of a weight in such a format
 
     @property
     def layers(self) -> int | None:
@@ -85,6 +88,23 @@ class Configuration:
     def in_bfloat16(self) -> bool:
         """Return whether people train it all in bfloat16: a large decoder, or one that is published so."""
         return self.task == "CausalLM" and (self.dtype == "bfloat16" or (self.parameters or 0) >= LARGE_DECODER)
+
+    @property
+    def is_like_llama(self) -> bool:
+        """Return whether it is a decoder whose sizes are those of a Llama, with no experts or latent attention."""
+        needed = all(map(self.number, OF_LLAMA[:5]))
+        return self.task == "CausalLM" and needed and not self.number(*EXPERTS, "kv_lora_rank")
+
+    @property
+    def stand_in(self) -> str:
+        """Return what is made in place of a type that transformers lacks; empty where it has it."""
+        from transformers import CONFIG_MAPPING
+
+        return (
+            ""
+            if self.kind in CONFIG_MAPPING
+            else f"its step is a Llama's of its sizes; transformers has no {self.kind}"
+        )
 
     @property
     def longest(self) -> int:
@@ -111,7 +131,9 @@ class Configuration:
         try:
             config = transformers.AutoConfig.for_model(self.kind, **fields)
         except (ValueError, KeyError, TypeError) as error:
-            raise StudyError(f"{PREFIX}{self.name}: this transformers has no model type {self.kind!r}") from error
+            if not self.is_like_llama:
+                raise StudyError(f"{PREFIX}{self.name}: this transformers has no model type {self.kind!r}") from error
+            config = transformers.LlamaConfig(**{name: fields[name] for name in OF_LLAMA if fields.get(name)})
         config.use_cache = False
         return self._made(transformers, config)
 
@@ -164,36 +186,16 @@ def configuration(name: str) -> Configuration:
     models = known_models()
     if (model := hub_model(name)) is not None:
         return models[model]
-    if (found := _from_hub(name)) is not None:
-        return _read(name, found)
     plain = {model.casefold(): model for model in models}
     plain |= {model.casefold().rpartition("/")[2]: model for model in models}
     near = get_close_matches(name.casefold(), plain, 1, 0.75)
-    hint = f"; did you mean {PREFIX}{plain[near[0]]}?" if near else ""
-    asked = "the hub has no such model, or is not in reach" if find_spec("huggingface_hub") else "nothing is downloaded"
+    hint = f"; did you mean {PREFIX}{plain[near[0]]}?" if near else "."
+    if HUB_NAME.fullmatch(name):
+        return _read(name, hub_config(name, hint))
     raise StudyError(
-        f"{PREFIX}{name}: its sizes are not in {HUB_TABLE.name}, and {asked}{hint or '.'} "
-        f"Or save its config.json and name the folder: {PREFIX}path/to/folder"
+        f"{PREFIX}{name}: its sizes are not in {HUB_TABLE.name}{hint} Name it ORG/NAME as on the hub, or a folder with "
+        f"its config.json: {PREFIX}path/to/folder"
     )
-
-
-def _from_hub(name: str) -> Path | None:
-    """The config.json of a model of the hub, where its client is installed and the hub is in reach; no weights."""
-    if name.count("/") != 1 or find_spec("huggingface_hub") is None:
-        return None
-    import huggingface_hub
-
-    known = huggingface_hub.try_to_load_from_cache(name, "config.json")
-    if isinstance(known, str):
-        return Path(known)
-    if huggingface_hub.constants.HF_HUB_OFFLINE:
-        return None
-    try:  # the client itself tries again and again where there is no network
-        host = urlsplit(huggingface_hub.constants.ENDPOINT)
-        socket.create_connection((host.hostname or "", host.port or 443), HUB_SECONDS).close()
-        return Path(huggingface_hub.hf_hub_download(name, "config.json"))
-    except (OSError, ValueError):  # not in reach, no such model, or one that asks for a login
-        return None
 
 
 def _read(name: str, path: Path) -> Configuration:
@@ -204,13 +206,14 @@ def _read(name: str, path: Path) -> Configuration:
     if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
         raise StudyError(f"{path}: names no model_type; it must be the config.json of a model of Hugging Face")
     quantized, text = fields.get("quantization_config"), fields.get("text_config")
-    kept = str(quantized.get("quant_method", "")) if isinstance(quantized, dict) else ""
+    quantized = quantized if isinstance(quantized, dict) else {}
     if isinstance(text, dict) and isinstance(text.get("model_type"), str):
         fields = text  # of a model of images and words, the part of words
     unwanted = ("model_type", "torch_dtype", "dtype", "quantization_config", "auto_map")
     dtype = fields.get("dtype") or fields.get("torch_dtype")
     plain = {name: value for name, value in fields.items() if name not in unwanted}
-    return Configuration(name, fields["model_type"], plain, dtype=dtype, weights=kept)
+    kept, bits = str(quantized.get("quant_method", "")), quantized.get("bits", 4)
+    return Configuration(name, fields["model_type"], plain, dtype=dtype, weights=kept, bits=bits if bits == 8 else 4)
 
 
 def hub_adapter(address: Address) -> Adapter:
@@ -274,7 +277,8 @@ class HubModel(TorchFile):
         """How it is trained, by its options."""
         from whichdevice.models.tuning import Tuning
 
-        return Tuning.of(self._stated(), self.address.text)
+        usual = {"gradient_accumulation": 1} if self.objective is not None and self.objective.in_one_pass else {}
+        return Tuning.of(usual | self._stated(), self.address.text)
 
     @property
     def compiled(self) -> bool:
@@ -289,6 +293,12 @@ class HubModel(TorchFile):
     def only_on_gpu(self) -> str | None:
         """Why nobody measures it here."""
         return super().only_on_gpu or (self.objective.unmeasured if self.objective else None)
+
+    @property
+    def notes(self) -> list[str]:  # type: ignore[override]
+        """Return what it is trained for where its name chose that, and what stands for a type that is not known."""
+        note = "" if self.objective is None else self.objective.note
+        return [*filter(None, [note, self.configuration.stand_in])]
 
     @property
     def rollout(self) -> Rollout | None:

@@ -26,7 +26,7 @@ from whichdevice.workloads.base import Arrays
 MODES = {  # arguments by which a module of Flax linen knows whether it trains; True: that it does not
     "training": False, "train": False, "is_training": False, "deterministic": True, "use_running_average": True,
 }  # fmt: skip
-NEEDED = "a pair (parameters, apply), a module of Flax or Equinox, or hk.transform(...)"
+EXPECTED = "a pair (parameters, apply), a module of Flax or Equinox, or hk.transform(...)"
 HAIKU = ("params", "state", "rng")  # first arguments of the functions that it makes
 RATE = 1e-3  # of an optimiser that is given by its name
 
@@ -254,7 +254,7 @@ class JaxFile(NativeFile):
         except ImportError:
             is_module = False
         if not is_module:
-            raise self._wrong_model(built, NEEDED)
+            raise self._wrong_model(built, EXPECTED)
         graph, trained, *rest = nnx.split(built, nnx.Param, ...)
         others = rest[0]
 

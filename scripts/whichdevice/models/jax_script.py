@@ -30,7 +30,7 @@ from whichdevice.models.script_size import Stack, is_whole, sizes
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
 OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
-LARGE = 1000  # numbers of an array that is no constant of the step's program
+MAX_CONSTANT = 1000  # numbers of an array that is no constant of the step's program
 GRADIENTS = ("grad", "value_and_grad", "vjp")
 LOOPS = ("scan", "fori_loop", "while_loop")
 WRITE = "or write a model file (docs/start/your-model.md)"
@@ -372,7 +372,7 @@ def _step(found: Traced, where: str) -> tuple[JaxStep, dict[str, Any]]:
     batch = {f"input_{place}": (place, leaf) for place, _, leaf in rows if len(leaf) == size}
 
     taken = [place for place, _ in batch.values()]
-    held += [place for place, _, leaf in rows if place not in taken and leaf.size > LARGE]
+    held += [place for place, _, leaf in rows if place not in taken and leaf.size > MAX_CONSTANT]
 
     def one(new_trained: Any, new_held: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         values = list(leaves)

@@ -198,8 +198,8 @@ def kept_keras(file: Path, path: Path, arguments: Sequence[str]) -> SimpleNamesp
 
 
 RUNNING = {"fit", "evaluate", "predict", "load", "train_on_batch"}  # calls that no definition needs
-OWN = (ast.FunctionDef, ast.ClassDef)
-DEFINING = (*OWN, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+BLOCKS = (ast.FunctionDef, ast.ClassDef)
+DEFINING = (*BLOCKS, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
 
 
 def _own_objects(path: Path, wanted: set[tuple[str | None, str]]) -> dict[str, Any]:
@@ -215,13 +215,13 @@ def _own_objects(path: Path, wanted: set[tuple[str | None, str]]) -> dict[str, A
     named = {name for _, name in wanted} - {*imported}
     made = {id(node): _names_made(node) for node in body}
     known = {name for names in made.values() for name in names}
-    waiting = {name for node in body if isinstance(node, OWN) for name in made[id(node)] & named}
+    waiting = {name for node in body if isinstance(node, BLOCKS) for name in made[id(node)] & named}
     needed: set[str] = set()
     while waiting:
         needed |= waiting
         nodes = [node for node in body if made[id(node)] & waiting]
         called = {
-            getattr(call.func, "attr", "") for node in nodes if not isinstance(node, OWN) for call in calls_of(node)
+            getattr(call.func, "attr", "") for node in nodes if not isinstance(node, BLOCKS) for call in calls_of(node)
         }
         if called & RUNNING or not all(isinstance(node, DEFINING) for node in nodes):
             raise NameError(*waiting)
@@ -235,12 +235,12 @@ def _own_objects(path: Path, wanted: set[tuple[str | None, str]]) -> dict[str, A
 
 def _names_made(node: ast.stmt) -> set[str]:
     """Names that a statement at the top of a file defines."""
-    if isinstance(node, OWN):
+    if isinstance(node, BLOCKS):
         return {node.name}
     inside = list(ast.walk(node))
     names = {part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     imports = [alias for part in inside if isinstance(part, ast.Import | ast.ImportFrom) for alias in part.names]
-    defined = {part.name for part in inside if isinstance(part, OWN)}
+    defined = {part.name for part in inside if isinstance(part, BLOCKS)}
     return names | defined | {(alias.asname or alias.name).partition(".")[0] for alias in imports}
 
 

@@ -182,21 +182,21 @@ class ModelFile(TrainingWorkload):
         check_declared(self.declared, label)
         with self._explaining("model()"):
             built = self._called("model")
-            self._signature = found = signature_of(built, self._shapes[0], label)
+            self._signature = signature = signature_of(built, self._shapes[0], label)
         if (layer := next(filter(looks_up, getattr(built, "layers", ())), None)) is not None:
             raise StudyError(
                 f"{label}: layer {layer.name} looks up on the host: call it in data(), or ask about the script"
             )
         given, target = self._shapes
         if given is not None:
-            check_inputs(given, found, self.length, label)
-        self._by_keras = self._needs_own_step(built, found)
+            check_inputs(given, signature, self.length, label)
+        self._by_keras = self._needs_own_step(built, signature)
         if not built.compiled and self.declared.loss is None and not self._has("loss"):
             raise StudyError(f"{label}: it needs LOSS and OPTIMIZER, or a model that is compiled: model.compile(...)")
-        check_outputs(target, found, self.declared.loss, self.length, label)
+        check_outputs(target, signature, self.declared.loss, self.length, label)
         if self._by_keras:
             with self._explaining("model()"):
-                self._compile(built, found)
+                self._compile(built, signature)
         return built
 
     def model_like(self, example: Tree) -> Any:
@@ -209,11 +209,11 @@ class ModelFile(TrainingWorkload):
         """Return whether the model's own `train_step` trains it, as Keras' `compile` set it up."""
         return self._by_keras
 
-    def _needs_own_step(self, model: Any, found: Signature) -> bool:
-        several = found.outputs is None or len(leaves(found.outputs)) != 1 or self._shapes[1] is None
+    def _needs_own_step(self, model: Any, signature: Signature) -> bool:
+        several = signature.outputs is None or len(leaves(signature.outputs)) != 1 or self._shapes[1] is None
         return bool(model.compiled or several or self._weighted or overridden(model))
 
-    def _compile(self, model: Any, found: Signature) -> None:
+    def _compile(self, model: Any, signature: Signature) -> None:
         """Compile as the file's constants say, unless the model is compiled; then the file must not say otherwise."""
         label, declared = self.address.label, self.declared
         if model.compiled:
@@ -225,7 +225,7 @@ class ModelFile(TrainingWorkload):
             if self.metric is None and (name := _compiled_metric(model)) is not None:
                 self.metric, self.higher_is_better = name, not _is_error(name)
             return
-        outputs = len(leaves(found.outputs)) if found.outputs is not None else 1
+        outputs = len(leaves(signature.outputs)) if signature.outputs is not None else 1
         for name in ("loss", "metric"):
             if self._has(name) and outputs > 1:
                 raise StudyError(
@@ -288,16 +288,16 @@ class ModelFile(TrainingWorkload):
         label = self.address.label
         with self._explaining("model()"):
             built = self._called("model")
-            found = signature_of(built, self.declared.input, label)
+            signature = signature_of(built, self.declared.input, label)
         if not built.compiled and self.declared.loss is None:
             raise StudyError(f"{label}: it needs INPUT, TARGET, LOSS and OPTIMIZER, or a model that is compiled")
         below = _vocabulary(built)
-        inputs = mapped(lambda own: own if "float" in own.dtype else replace(own, below=below), found.inputs)
+        inputs = mapped(lambda own: own if "float" in own.dtype else replace(own, below=below), signature.inputs)
         inputs = mapped(lambda own: replace(own, dtype=_plain_type(own.dtype)), inputs)
         loss = self.declared.loss if self.declared.loss is not None else built.loss
         target = self.declared.target
-        if target is None and loss is not None and found.outputs is not None:
-            target = mapped(_target_of, found.outputs, _losses_like(loss, found.outputs))
+        if target is None and loss is not None and signature.outputs is not None:
+            target = mapped(_target_of, signature.outputs, _losses_like(loss, signature.outputs))
         return self.declared.input or inputs, target
 
     def doubts(self, model: Any) -> list[str]:
@@ -400,10 +400,10 @@ class ModelFile(TrainingWorkload):
 
     def _function(self, name: str) -> Callable[..., Any]:
         wanted = self.address.function if name == "model" and self.address.kind == "function" else name
-        found = getattr(self._source(), wanted, None)
-        if not callable(found):
+        function = getattr(self._source(), wanted, None)
+        if not callable(function):
             raise StudyError(f"{self.address.label}: {wanted} is no function")
-        return found
+        return function
 
     def _source(self) -> Any:
         return self.adapter.load()
@@ -519,10 +519,10 @@ def own_place(error: BaseException, address: Address) -> tuple[Path, int] | None
     frames: list[tuple[Path, int]] = []
     inner: BaseException | None = error
     while inner is not None and not frames:
-        found = [
+        called = [
             (Path(frame.filename).resolve(), frame.lineno or 0) for frame in traceback.extract_tb(inner.__traceback__)
         ]
-        frames = [frame for frame in found if frame[0] in files]
+        frames = [frame for frame in called if frame[0] in files]
         inner = inner.__cause__ or inner.__context__
     return frames[-1] if frames else None
 

@@ -128,6 +128,11 @@ class Stack:
         """The lines of all functions: the same where a loop comes back."""
         return tuple((part.code, part.line) for part in self.functions)
 
+    @property
+    def own_lines(self) -> tuple[tuple[CodeType, int], ...]:
+        """The lines of the script's functions: a library may take gradients of the same loss in two places."""
+        return tuple((part.code, part.line) for part in self._own) or self.lines
+
     @cached_property
     def scopes(self) -> list[Mapping[str, Any]]:
         """Variables of each function, and of its object, from the innermost to the script, then the script's own."""

@@ -9,6 +9,7 @@ written.
 import ast
 import hashlib
 import json
+import multiprocessing
 import os
 import platform
 import signal
@@ -227,6 +228,8 @@ def _look(address: Address) -> None:
         if not run.counts_gpus or gpus >= MAX_GPUS:
             raise
         os.environ[GPUS] = str(2 * gpus)  # a script for several GPUs may refuse to run on fewer
+        for child in multiprocessing.active_children():
+            child.kill()
         os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])  # nosec B606  # the interpreter that runs this
     training = script.found
     try:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import config_file, hub_model
+from whichdevice.models.hub import stored_weights
 from whichdevice.models.hugging_face import LAYERS, LENGTHS, PREFIX, Configuration, configuration
 
 Operations = Literal["16 bits", "8-bit floats", "8-bit integers", "4-bit floats"]
@@ -115,6 +116,7 @@ class ServedModel:
     state: int = 0
     state_layers: int = 0
     native: str = "bf16"  # the format of the published weights
+    stored: float = 0.0  # bytes of the files, in that format; 0: not known
 
     @property
     def embedding(self) -> float:
@@ -162,6 +164,8 @@ class ServedModel:
 
     def weights_bytes(self, kept: WeightFormat) -> float:
         """Return bytes of all weights in a format."""
+        if self.stored and kept.name == self.native:
+            return self.stored
         return self._bytes(kept, float(self.experts)) + self._table_bytes(kept)
 
     def read_bytes(self, kept: WeightFormat, tokens: float = 1) -> float:
@@ -210,11 +214,34 @@ def served_model(name: str) -> ServedModel:
     """Return a decoder by its name, its folder or its config.json; raises StudyError where it has no such sizes."""
     plain = name.removeprefix(PREFIX)
     base = without_format(plain)
-    found = replace(served(configuration(base)), name=plain)
+    known = configuration(base)
+    found = replace(served(known), name=plain)
     if base == plain or (ending := PUBLISHED.search(plain)) is None:
-        return found
+        return found if known.parameters else _as_stored(found, known)
     kept = ending[1].lower()
     return replace(found, native="q4_k_m" if kept == "gguf" else weight_format(kept).name)
+
+
+def _as_stored(model: ServedModel, known: Configuration) -> ServedModel:
+    """The model with the weights of its files, where their headers are in reach.
+
+    Raises StudyError where they hold fewer weights than its configuration: how it shares them is not known.
+    """
+    files = stored_weights(known.name, known.bits)
+    if files is None:
+        return model
+    model = replace(model, tied=files.tied)
+    if model.computed > MAX_COUNTED * files.count:
+        raise StudyError(
+            f"{PREFIX}{known.name}: its files hold {files.count / 1e9:.3g} billion weights, and its config.json makes "
+            f"{model.computed / 1e9:.3g} billion: {known.kind} is a kind of model that is not known here"
+        )
+    native = OF_METHODS.get(known.weights) or (known.weights if known.weights in WEIGHT_FORMATS else files.format)
+    return replace(model, parameters=float(files.count), native=native, stored=float(files.nbytes))
+
+
+MAX_COUNTED = 1.1  # weights by a configuration, of those in the files
+OF_METHODS = {"bitsandbytes": "awq"}  # 4 bits, written out in 16 before a product
 
 
 def without_format(name: str) -> str:
@@ -222,7 +249,8 @@ def without_format(name: str) -> str:
     if not PUBLISHED.search(name) or hub_model(name) or config_file(name):
         return name
     base = PUBLISHED.sub("", name)
-    return base if hub_model(base) or not hub_model(base.rpartition("/")[2]) else base.rpartition("/")[2]
+    known = next((text for text in (base, base.rpartition("/")[2]) if hub_model(text)), None)
+    return known or (base if name.lower().endswith("gguf") else name)  # whose own config.json says the format
 
 
 def served(found: Configuration) -> ServedModel:
@@ -230,7 +258,7 @@ def served(found: Configuration) -> ServedModel:
     number, fields = found.number, found.fields
     layers, hidden = number(*LAYERS), number("hidden_size", "n_embd", "d_model")
     heads = number("num_attention_heads", "n_head", "n_heads")
-    if found.task != "CausalLM" or not (layers and hidden and heads):
+    if found.task != "CausalLM" or not (layers and hidden and heads and found.number("vocab_size")):
         raise StudyError(f"{PREFIX}{found.name}: writes no text word by word; use --mode predict")
     one_head = bool(fields.get("multi_query")) and not fields.get("new_decoder_architecture")
     kv_heads = 1 if one_head else number("num_key_value_heads", "num_kv_heads") or heads

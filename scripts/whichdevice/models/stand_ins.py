@@ -105,7 +105,7 @@ def _folder() -> str:
 
 
 class StandIns(MetaPathFinder, Loader):
-    """Finds those packages among what a script's files import that are not installed."""
+    """Finds those packages among what a script's files import or name that are not installed."""
 
     def __init__(self, files: Iterable[Path], made: Callable[[str], Mapping[str, Any]]) -> None:
         names = {name for file in files if file.suffix == ".py" for name in _imported(file)}
@@ -138,8 +138,11 @@ class StandIns(MetaPathFinder, Loader):
 
 
 def _imported(file: Path) -> Iterator[str]:
+    """Return what a file imports, or names for a library to log with: `report_to="tensorboard"`."""
     for node in ast.walk(parsed(file.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.partition(".")[0]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in LOGGING:
+            yield node.value

@@ -31,7 +31,8 @@ READING = {  # methods that give what is no tensor
     "__format__", "__repr__", "__contains__",
 }  # fmt: skip
 COUNTING = ("max", "min", "amax", "amin", "sum", "any", "all", "unique", "bincount")  # of classes, of a batch's graphs
-MAX_EVALUATIONS = 8  # of the same shapes that run
+MAX_EVALUATIONS, EVALUATION_SECONDS = 8, 2.0  # of the same shapes that run; with values for as long at least
+SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
 
 
@@ -43,8 +44,9 @@ class Fakes:
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:
         """A fake tensor of this shape and type."""
-        with self.mode:
-            return torch.empty_like(tensor.detach())
+        tensor = tensor.detach()
+        with self.mode:  # not from the tensor itself, which would be converted first
+            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
 
     def call(self, function: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""
@@ -53,6 +55,12 @@ class Fakes:
             counts = name in COUNTING and args and torch.is_tensor(args[0]) and not args[0].is_floating_point()
             with unset_fake_temporarily() if counts or name in READING else nullcontext():
                 return function(*args, **kwargs)
+        if function == SET_DATA and not is_fake(args[0]) and args[0].shape == args[1].shape:
+            return None  # a weight with values would get none, of a device that has none
+        if name in SEQUENCES and is_fake(args[0]):
+            return SEQUENCES[name](*args)
+        if name in RECURRENT and isinstance(args[1], BatchSizes):
+            return recurred(*args)
         if name in NEVER:
             with unset_fake_temporarily():
                 return torch.zeros((), dtype=torch.bool).expand(args[0].shape)
@@ -68,18 +76,26 @@ class Fakes:
 
 
 class Evaluations:
-    """Evaluations of modules without values: after some of the same shapes the outcome of one stands for the others."""
+    """Evaluations of modules before a training: after some of the same shapes one outcome stands for the others."""
 
     def __init__(self) -> None:
-        self._counts = Counter[Any]()
+        self._counts, self._seconds = Counter[Any](), Counter[Any]()
+        self._repeated = set[Any]()
         self._forwards = ExitStack()
 
-    def add(self, module: torch.nn.Module, given: Any, output: Any) -> None:
-        """Count an evaluation of these arguments, as a module's hook has them, and note its outcome."""
+    def add(self, module: torch.nn.Module, given: Any, output: Any, seconds: float) -> None:
+        """Count an evaluation of these arguments, as a module's hook has them, and note its outcome.
+
+        One without values takes no time, and counts as long.
+        """
         wanted = _shapes(given)
-        self._counts[id(module), wanted] += 1
-        if self._counts[id(module), wanted] != MAX_EVALUATIONS:
+        key = id(module), wanted
+        self._counts[key] += 1
+        self._seconds[key] += seconds
+        short = self._counts[key] < MAX_EVALUATIONS or self._seconds[key] < EVALUATION_SECONDS
+        if short or key in self._repeated:
             return
+        self._repeated.add(key)
         forward = module.forward
 
         def repeated(*args: Any, **kwargs: Any) -> Any:
@@ -91,6 +107,41 @@ class Evaluations:
     def end(self) -> None:
         """Give the modules back: training starts."""
         self._forwards.close()
+
+
+class BatchSizes(torch.Tensor):
+    """How many sequences of a packed batch go on at each time step: all of them, as lengths have no values."""
+
+    def __getitem__(self, place: Any) -> Any:
+        """Return a number, which a layer makes its first state for."""
+        return int(self.tolist()[place])
+
+
+def packed(padded: torch.Tensor, _: Any, batch_first: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stand in for PyTorch's packing of sequences without values, each as long as the longest."""
+    by_time = padded.transpose(0, 1) if batch_first else padded
+    with unset_fake_temporarily():
+        sizes = torch.full((len(by_time),), by_time.shape[1]).as_subclass(BatchSizes)
+    return by_time.flatten(0, 1), sizes
+
+
+def unpacked(data: torch.Tensor, sizes: torch.Tensor, batch_first: bool, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stand in for the way back, with the lengths."""
+    padded = data.unflatten(0, (len(sizes), -1))
+    with unset_fake_temporarily():
+        lengths = torch.full((padded.shape[1],), len(padded))
+    return padded.transpose(0, 1) if batch_first else padded, lengths
+
+
+def recurred(data: torch.Tensor, _: Any, states: Any, *others: Any) -> tuple[torch.Tensor, ...]:
+    """Return the outputs of a recurrent layer for packed sequences: of its states' width, in one or both directions."""
+    states = states if isinstance(states, tuple | list) else (states,)
+    width = states[0].shape[-1] * (2 if others[-1] else 1)
+    return data[..., :1].expand(*data.shape[:-1], width).clone(), *states
+
+
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+SEQUENCES: Mapping[str, Callable[..., Any]] = {"_pack_padded_sequence": packed, "_pad_packed_sequence": unpacked}
 
 
 def _shapes(tree: Any) -> str:

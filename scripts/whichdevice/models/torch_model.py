@@ -6,7 +6,7 @@ The file's functions take what PyTorch's own take: `loss(output, target)`, `metr
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -127,6 +127,7 @@ class TorchFile(NativeFile):
     framework = TORCH
     weights_file = "model.pt"
     layers: int | None = None  # equal ones, of a model that can be made of fewer
+    notes: Sequence[str] = ()  # on what is traced
 
     @property
     def tunable(self) -> bool:

@@ -239,6 +239,7 @@ class Names:
             self._put(torch, "set_default_device", lambda device: default(*on_cpu((device,), {})[0]))
         for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
             self._put(torch.nn.Module, name, partialmethod(moved, getattr(torch.nn.Module, name)))
+        self._put(torch.nn.Module, "to_empty", emptied)
         self._put(torch, "compile", self._compile)
         self._put(torch.nn.Module, "compile", lambda module, *_, **__: self._compile(module) and None)
         self._put(torch.multiprocessing, "spawn", self._spawn)
@@ -432,6 +433,12 @@ def moved(module: torch.nn.Module, move: Callable[..., Any], *args: Any, **kwarg
         move(module, *args, **kwargs)
     elif types != [None]:
         replace_tensors(module, lambda tensor: tensor.to(types[0]) if tensor.is_floating_point() else tensor)
+    return module
+
+
+def emptied(module: torch.nn.Module, *_: Any, **__: Any) -> torch.nn.Module:
+    """Give weights of the device `meta` a place on the CPU, where they have values at all."""
+    replace_tensors(module, lambda tensor: torch.empty_like(tensor, device="cpu") if tensor.is_meta else tensor)
     return module
 
 

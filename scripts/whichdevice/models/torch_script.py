@@ -4,6 +4,7 @@ Everything runs for real until a module is called in training; from then on modu
 (`Tape`), so that a step of any size takes no memory here. Weights beyond MAX_REAL bytes have no values from the start.
 """
 
+import ast
 import inspect
 import itertools
 import math
@@ -22,6 +23,7 @@ import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.utils.data import DataLoader
 
+from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.environment import FRAMES, Environment, environment_in
@@ -47,6 +49,7 @@ MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES, MAX_COPIED = 4, 2**27  # of the script's first batch, as data, and of how many bytes
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+GPU_COUNT = re.compile("gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices")
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
 SIDE = 32  # pixels; a multiple of it stays one
@@ -56,6 +59,9 @@ SUMMED = "The optimiser steps after {passes} batches; the times count it for eac
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
 EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
+SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
+STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
+LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+(\d+)")  # as its own text has it
 
 
 @dataclass(frozen=True)
@@ -88,9 +94,11 @@ class Watching(Watcher):
         self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
-        self._loaders: dict[int | None, Any] = {}  # that gave batches, the last one of each size
+        self._loaders: list[Any] = []  # that gave batches
         self._environment: Environment | None = None  # that it collects frames of
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
+        self._launched = 1  # GPUs of its command as its text has it
+        self._shares = self._sums_less = False  # whether they share a batch, or the batches that are summed
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
 
     def _count(self) -> int:
@@ -110,7 +118,11 @@ class Watching(Watcher):
         if package.__name__ != TORCH:
             self._names.replace_trainers(package)
             return
-        source = "".join(file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files())
+        texts = [file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files()]
+        source = "".join(texts)
+        self._launched = max((int(count) for count in LAUNCHED.findall(source)), default=1)
+        self._shares = any(map(divides_by_gpus, texts))
+        self._sums_less = any(divides_by_gpus(text, "accum") for text in texts)
         joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
         self._by_torchrun = joins and not ASKS_RANK.search(source)
         if self._by_torchrun:
@@ -126,13 +138,18 @@ class Watching(Watcher):
         for hook in hooks:
             self.replacements.callback(hook.remove)
         begin = DataLoader.__iter__
-        self.replace(DataLoader, "__iter__", lambda loader: begin(self._noted(loader)))
+        self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
         self._tape.__enter__()
 
-    def _noted(self, loader: Any) -> Any:
-        """A loader that begins to give batches."""
-        self._loaders[loader.batch_size] = loader
-        return loader
+    def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
+        """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
+        self._loaders = [*(other for other in self._loaders if other is not loader), loader]
+        workers, seconds = loader.num_workers, loader.timeout
+        loader.num_workers = loader.timeout = 0
+        try:
+            return begin(loader)
+        finally:
+            loader.num_workers, loader.timeout = workers, seconds
 
     def detach(self) -> None:
         """Give everything back."""
@@ -154,8 +171,8 @@ class Watching(Watcher):
 
     def _weight(self, module: torch.nn.Module, name: str, weight: Any) -> torch.nn.Parameter | None:
         """A weight without values in place of one that makes them more than MAX_REAL bytes."""
-        if weight is None or is_fake(weight) or id(weight) in self._known or self.run.over:
-            return None
+        if weight is None or is_fake(weight) or weight.is_meta or id(weight) in self._known or self.run.over:
+            return None  # one of the device `meta` takes no memory until it is on another
         if self._real + weight.nbytes <= MAX_REAL:
             self._real += weight.nbytes
             self._known.add(id(weight))
@@ -225,7 +242,7 @@ class Watching(Watcher):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
         step.reads_values = self._tape.reads >= MANY_READS
         size = len(next(iter(batch.values())))
-        loader = _loader([*stack.scopes, {"loader": self._loaders.get(size)}], size)
+        loader = _loader(stack.scopes, size, self._loaders)
         batch, varied = self._at_mean(step, batch, loader)
         step.without_fakes()
         counts = self._sizes(stopped, step, batch, passes, loader)
@@ -241,11 +258,8 @@ class Watching(Watcher):
                 counts = {"examples": math.ceil(total / frames) * size, "epochs": 1, "unknown": None}
             if frames and rate:
                 asked.append(COLLECTS.format(frames=number(frames), rate=two(rate)))
-        if (gpus := self._names.gpus) > 1:
-            asked.append(SEVERAL.format(gpus=gpus, batch=size, total=gpus * size))
-        elif self._by_torchrun:
-            asked.append(EACH.format(batch=size, total=4 * size))
-        found = Found(
+        asked += self._of_gpus(size, stack.loops.steps and counts)
+        training = Found(
             framework=TORCH,
             batch_size=size,
             precision=_precision(step, self._tape.mixed or self._names.mixed),
@@ -257,7 +271,21 @@ class Watching(Watcher):
             between=between,
             **counts,
         )
-        return Script(found, _functions(step, batch, stopped.optimizers), loader)
+        return Script(training, _functions(step, batch, stopped.optimizers), loader)
+
+    def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
+        """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
+        gpus = self._names.gpus if self._names.gpus > 1 else self._launched
+        if gpus == 1 and not self._by_torchrun:
+            return []
+        if self._shares and self._names.gpus == 1:
+            return [SHARED.format(gpus=gpus if gpus > 1 else 4, batch=size)]
+        form, gpus = (SEVERAL, gpus) if gpus > 1 else (EACH, 4)
+        note = form.format(gpus=gpus, batch=size, total=gpus * size)
+        if not counts or not counts["examples"] or self._sums_less:
+            return [note]
+        steps = counts["examples"] * (counts["epochs"] or 1) // size
+        return [note.removesuffix(".") + STEPS.format(steps=steps)]
 
     def _at_mean(
         self, step: Step, batch: dict[str, torch.Tensor], loader: Any
@@ -285,8 +313,8 @@ class Watching(Watcher):
         except READS_VALUE:
             pass
         except Exception:  # of the script's own step, which has its first batch's size in it
-            own = " × ".join(map(str, old))
-            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {own}.",)
+            first = " × ".join(map(str, old))
+            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {first}.",)
         return changed, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the mean, {words[2]}.",)
 
     def _sizes(
@@ -360,6 +388,21 @@ class Watch:
         return optimizer is self._optimizer
 
 
+def divides_by_gpus(text: str, what: str = "batch") -> bool:
+    """Whether a script divides its batch, or what else has this in its name, by the number of its GPUs or processes."""
+    nodes = list(ast.walk(parsed(text.encode())))
+    named = [(node.targets[0], node.value) for node in nodes if isinstance(node, ast.Assign)]
+    divisions = [(target, value.right) for target, value in named if isinstance(value, ast.BinOp) and _divides(value)]
+    divisions += [(node.left, node.right) for node in nodes if isinstance(node, ast.BinOp) and _divides(node)]
+    divisions += [(node.target, node.value) for node in nodes if isinstance(node, ast.AugAssign) and _divides(node)]
+    words = ((ast.unparse(whole).lower(), ast.unparse(count).lower()) for whole, count in divisions)
+    return any(what in whole and "batch" not in count and GPU_COUNT.search(count) for whole, count in words)
+
+
+def _divides(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "op", None), ast.Div | ast.FloorDiv)
+
+
 def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
     """Let a teacher's weights have neither gradients nor an optimiser's state."""
     free, others = (
@@ -424,12 +467,17 @@ def _precision(step: Step, mixed: bool) -> str:
     return "single" if convolves or torch.get_float32_matmul_precision() != "highest" else "float32"
 
 
-def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:
-    """The loader with this batch size, or the one of the most examples."""
+def _loader(scopes: Sequence[Mapping[str, Any]], size: int, used: Sequence[Any]) -> Any:
+    """The loader of the training: one that gave batches, of this size or of a sampler's own, with the most examples."""
     values = [value for scope in scopes for value in scope.values()]
     values += [getattr(scope.get(name), "train_dataloader", None) for scope in scopes for name in HOLDERS]
-    known = [value for value in values if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
-    return min(known, key=lambda loader: (loader.batch_size != size, -len(loader.dataset)), default=None)
+    known = [value for value in (*values, *used) if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
+
+    def order(loader: Any) -> tuple[Any, ...]:
+        unused = all(loader is not other for other in used)
+        return unused, loader.batch_size not in (size, None), -len(loader.dataset)
+
+    return min(known, key=order, default=None)
 
 
 def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:

@@ -8,7 +8,9 @@ everything else is kept as it was. Where layers take the time steps first, the b
 
 import copy
 import inspect
+import math
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -80,6 +82,7 @@ class Tape(TorchFunctionMode):
         self._depth = 0  # of modules
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
+        self._entered = 0.0  # when it was called
         self.evaluations = Evaluations()
         self._trained = set[int]()  # weights of optimisers that were there when a module was evaluated
         self._free_bytes = 0
@@ -116,7 +119,8 @@ class Tape(TorchFunctionMode):
     def _take(self, loss: torch.Tensor) -> None:
         """Note a loss, whose gradients have no values."""
         stack = Stack(self.path or Path())
-        self.losses.append(Loss(loss, stack.lines, stack.loops if self.path else None))
+        place = stack.own_lines if self.path else stack.lines
+        self.losses.append(Loss(loss, place, stack.loops if self.path else None))
         if len(self.losses) > MAX_GRADIENTS:
             raise StudyError(
                 f"{self.name}: {MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
@@ -151,6 +155,8 @@ class Tape(TorchFunctionMode):
             if self._training or (not module.training and self._is_trained(weight)):
                 self._faking = True
                 self.fakes.mode.__enter__()
+        if self._depth == 0:
+            self._entered = time.monotonic()
         self._depth += 1
 
     def _is_trained(self, weight: torch.nn.Parameter) -> bool:
@@ -162,11 +168,13 @@ class Tape(TorchFunctionMode):
     def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output, or raised."""
         self._depth -= 1
-        if self._depth == 0 and self._faking and self.fakes is not None:
-            self._faking = False
-            self.fakes.mode.__exit__(None, None, None)
-            if not self._training:
-                self.evaluations.add(module, (args, kwargs), output)
+        if self._depth == 0 and self.fakes is not None:
+            seconds = math.inf if self._faking else time.monotonic() - self._entered
+            if self._faking:
+                self._faking = False
+                self.fakes.mode.__exit__(None, None, None)
+            if not (self._training or module.training):
+                self.evaluations.add(module, (args, kwargs), output, seconds)
         self._record(module, args, kwargs, output)
 
     def hooks(self, step: Callable[..., None]) -> list[Any]:
@@ -425,8 +433,8 @@ class Inputs:
         maker = self._makers.of(leaf, before)
         if maker is not None and maker.source in self.order:
             return maker._replace(source=self.order[int(maker.source)])
-        if not torch.is_tensor(leaf) or id(leaf) in self._weights:
-            return leaf
+        if not torch.is_tensor(leaf) or id(leaf) in self._weights or leaf.layout != torch.strided:
+            return leaf  # a sparse matrix is of the whole graph
         kind = self._kind(leaf)
         leading = self._leading if not self._graphs else (self._graphs,)
         if kind is None and tuple(leaf.shape[: len(leading)]) != tuple(leading):

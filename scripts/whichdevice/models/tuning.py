@@ -112,6 +112,10 @@ def adapt(module: nn.Module, tuning: Tuning, label: str) -> None:
         if name in wanted:
             held = Adapted(held, *sizes_of(layer), tuning, layer.weight.dtype)
         setattr(module.get_submodule(owner), last, held)
+    if tuning.method == "qlora":
+        for name, experts in fused_experts(module):
+            owner, _, last = name.rpartition(".")
+            setattr(module.get_submodule(owner), last, Experts4bit(experts))
     if tuning.gradient_checkpointing and hasattr(module, "enable_input_require_grads"):
         module.enable_input_require_grads()
 
@@ -122,6 +126,16 @@ def linear_layers(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
         linear = isinstance(layer, nn.Linear) or type(layer).__name__ == "Conv1D"  # GPT-2's, of transformers
         if linear and (name.rpartition(".")[2] not in HEADS or REPEATED.search(name)):
             yield name, layer
+
+
+def fused_experts(module: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Return modules by name that hold all experts of a layer in one tensor, as transformers 5 does."""
+    return [
+        (name, part)
+        for name, part in module.named_modules()
+        if all(isinstance(getattr(part, weights, None), nn.Parameter) for weights in ("gate_up_proj", "down_proj"))
+        and part.gate_up_proj.ndim == 3  # type: ignore[union-attr, operator]
+    ]
 
 
 def sizes_of(layer: nn.Module) -> tuple[int, int]:
@@ -168,7 +182,9 @@ def without_adapters(module: nn.Module) -> Iterator[None]:
 class Linear4bit(nn.Module):
     """A frozen linear layer with 4-bit NormalFloat weights, doubly quantised (Dettmers et al., 2023).
 
-    It multiplies in its input's number format, for which a kernel writes the weights out, forward and backward.
+    It multiplies in its input's number format, for which a kernel writes the weights out, forward and backward: so does
+    MatMul4Bit of bitsandbytes (bitsandbytes/autograd/_functions.py, backends/cuda/ops.py; read at commit 95f9af30), but
+    for forward products of at most 1,536 rows, which may unpack as they multiply. Both copies die with their product.
     """
 
     def __init__(self, layer: nn.Module) -> None:
@@ -187,12 +203,40 @@ class Linear4bit(nn.Module):
         return product if self.bias is None else product + self.bias
 
 
+class Experts4bit(nn.Module):
+    """Frozen experts of a layer in 4 bits, one after the other, each with an even share of the words.
+
+    So bitsandbytes holds them: its kernels write out one expert at a time.
+    """
+
+    def __init__(self, experts: Any) -> None:
+        super().__init__()
+        self.count, self.activation = len(experts.gate_up_proj), getattr(experts, "act_fn", nn.functional.silu)
+        for name in ("gate_up_proj", "down_proj"):
+            size = getattr(experts, name)[0].numel()
+            self.register_buffer(name, torch.zeros(self.count, size // 2, dtype=torch.uint8))
+            self.register_buffer(f"scales_of_{name}", torch.zeros(self.count, -(-size // BLOCK), dtype=torch.uint8))
+
+    def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
+        """[words, hidden] to [words, hidden], of each word its experts' sum."""
+        words, width = hidden_states.shape
+        places = torch.arange(-(-top_k_index.numel() // self.count), device=hidden_states.device) % words
+        total = torch.zeros_like(hidden_states)
+        inner = 2 * self.gate_up_proj.shape[1] // width  # of gate and other half together
+        for expert in range(self.count):
+            both = _FourBits.apply(hidden_states[places], self.gate_up_proj[expert], inner)
+            gate, other = both.chunk(2, dim=-1)
+            product = _FourBits.apply(self.activation(gate) * other, self.down_proj[expert], width)
+            total = total.index_add(0, places, product * top_k_weights[places, :1].to(product.dtype))
+        return total
+
+
 class _FourBits(torch.autograd.Function):
     """x · Wᵀ with W written out from 4 bits for the product alone."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, packed: Tensor, outputs: int) -> Tensor:
-        """Keep the packed weights alone, as bitsandbytes does since 0.44."""
+        """Keep the packed weights alone, as bitsandbytes does since 0.44: before, the input too."""
         ctx.save_for_backward(packed)
         ctx.outputs = outputs
         return x @ _written_out(packed, outputs, x.dtype).T

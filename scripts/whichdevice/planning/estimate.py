@@ -30,7 +30,7 @@ from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.timing import WARM_UP_SHARE, warm_up_steps
-from whichdevice.models.counting import model_costs
+from whichdevice.models.counting import model_costs, without_values
 from whichdevice.models.loading import Model
 from whichdevice.processes import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
@@ -49,6 +49,8 @@ EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
 SHEET_SHARE = 0.2  # of the sheet's peak that a training step is taken to reach on a GPU or TPU
 FORWARD_SHARE = 3  # of a training step, the forward pass is one part in so many
 FLOAT32_PASSES = 6  # bfloat16 products that a TPU makes a float32 one of
+# What differs between repeats of a cell, and changes no step.
+OF_ONE_REPEAT = {"repeat": 0, "seed": 0, "learn": False, "learn_seconds": None, "epochs": 0, "breakdown": False}
 OWN_MODEL = "a model of your own: a plan runs none of its code; `whichdevice ask FILE --here` tries it"
 
 
@@ -82,8 +84,7 @@ def estimate_run(study: Study, run: Run) -> Need:
     if model_of(study, run.cell.workload).address.runs_code:
         shape = _recorded_shape(earlier, request.batch_size)
     else:
-        same = request.model_copy(update={"repeat": 0, "seed": 0, "learn": False, "epochs": 0})
-        shape = _shape(same.model_dump_json())
+        shape = _shape(request.model_copy(update=OF_ONE_REPEAT).model_dump_json())
     speed = step_flops(study, run.cell.device, run.cell.precision)
     computed = (shape.flops_per_step or 0.0) / (speed or math.inf)
     step = _measured_step(earlier) or (computed and computed + shape.eager_seconds)
@@ -163,16 +164,16 @@ def _shape(request_json: str) -> _Shape:
         with quick_imports(), without_native_messages():
             import keras
 
-            if keras.backend.backend() == "jax":
+            if counts_shapes := keras.backend.backend() == "jax":
                 import jax
 
                 jax.config.update("jax_platforms", "cpu")  # a plan takes no accelerator
         with without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
-            model = workload.model()
+            model = without_values(workload.model) if counts_shapes else workload.model()
+            costs = model_costs(model, example=workload.example(model), workload=workload)
         predicts = request.mode != "train"
         steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
-        costs = model_costs(model, example=workload.example(model), workload=workload)
     except StudyError as error:  # no end of the plan: the run's record will say it too
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
     data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())

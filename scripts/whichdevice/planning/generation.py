@@ -8,6 +8,7 @@ Nothing is measured: each GPU is forecast, one image after the other.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from whichdevice.answer.decide import DRAWS
 from whichdevice.answer.serving import Load, Server, Serving, decide
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.forecast.serving.batches import capacity
@@ -15,7 +16,6 @@ from whichdevice.forecast.serving.generators import Generating
 from whichdevice.models.generators import Generator
 from whichdevice.planning.serving import most_servers, price_of, rows_named
 
-DRAWS = 400
 ENGINE = "diffusers"
 
 

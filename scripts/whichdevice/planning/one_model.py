@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast.study import compile_study, compiled_path, program_requests
 from whichdevice.forecast.targets import Target, software_of
 from whichdevice.forecast.xla.compile import provisional
+from whichdevice.models.address import known_on_hub
 from whichdevice.models.loading import Model
+from whichdevice.models.objectives import DEFAULT, usual_objective
 from whichdevice.numbers import counted, duration
 from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.records.schema import Record
@@ -62,6 +64,15 @@ class Question:
     script_arguments: tuple[str, ...] = ()
 
 
+def with_objective(question: Question) -> Question:
+    """Return the question with what a model of Hugging Face is trained for, where its name alone says it."""
+    address = question.model.address
+    if question.mode != "train" or address.kind != "hub" or "objective" in question.options:
+        return question
+    usual = usual_objective(known_on_hub(address.function) or address.function)
+    return question if usual == DEFAULT else replace(question, options={"objective": usual, **question.options})
+
+
 @dataclass
 class OneModel:
     """The question about one model on these devices; raises StudyError on a wrong file, batch, option or mode."""
@@ -75,6 +86,7 @@ class OneModel:
     study: Study = field(init=False)
 
     def __post_init__(self) -> None:
+        self.question = with_objective(self.question)
         self.model = self.question.model
         self.study = self._study()
 
@@ -132,7 +144,8 @@ class OneModel:
         On a terminal `show` gets the paths of a first answer, and of the next ones as programs are known: where a GPU's
         is not, that of another GPU stands for it.
         """
-        requests = program_requests(self.study)
+        targets = {(target.device, target.devices) for target in self.targets}  # a study has all devices in all numbers
+        requests = [one for one in program_requests(self.study) if (one.device, one.devices) in targets]
         paths = [compiled_path(self.study, request) for request in requests]
         self.left.forecasts = Countdown(len(paths), PROGRAM_SECONDS)
         devices = counted(len(self.targets), "device")

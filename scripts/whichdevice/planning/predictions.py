@@ -17,8 +17,7 @@ from whichdevice.forecast.serving.batches import capacity
 from whichdevice.planning.serving import most_servers
 from whichdevice.trying.exported import ENGINE
 
-BATCHES = (1, 64)  # that are forecast and measured; a step of a batch between them is between theirs
-DRAWS = 400
+TIMED_BATCHES = (1, 64)  # that are forecast and measured; a step of a batch between them is between theirs
 
 
 def serve_predictions(
@@ -59,7 +58,7 @@ def _server(rows: Mapping[int, Row], device: HardwareRow | None, load: Load, exp
     if not steps:
         return known
     last = max((one for one in rows.values() if one.step_time), key=lambda one: one.step_time or 0.0)
-    slow = draws([last], DRAWS)[0] / (last.step_time or 1.0)
+    slow = draws([last])[0] / (last.step_time or 1.0)
     most = capacity(steps, load.ttft, np.asarray(slow))
     return replace(
         known, fits=True, max_requests=max(steps), capacity=tuple(map(float, most)), first_token=steps[min(steps)]

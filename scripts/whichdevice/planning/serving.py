@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whichdevice.answer.serving import CHEAPER, MAX_SERVERS, Load, Log, Price, Server, Serving, decide
+from whichdevice.answer.serving import CHEAPER, MAX_SERVERS, Files, Load, Log, Price, Server, Serving, decide
 from whichdevice.answer.serving_words import say
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.prices import USD_PER_KWH
@@ -107,12 +107,14 @@ def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Ser
     """Return the answer; raises StudyError where the question is at fault."""
     known = known or machines(question)
     native = question.weights or WEIGHT_FORMATS[question.model.native]
+    stored = question.model.stored
+    files = Files(question.model.parameters, stored, question.model.native) if stored else None
     log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
     answer = partial(
         decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest,
         question.api, log=log, without=known.without,
     )  # fmt: skip
-    found = answer()
+    found = replace(answer(), files=files)
     smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
     most = math.inf if found.pick is None or found.pick.usd_per_hour is None else CHEAPER * found.pick.usd_per_hour
     rented = [row for row in rows_named(question.devices) if row.kind != "unified"]
@@ -121,7 +123,7 @@ def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Ser
         for kept in smaller
         if kept.bits < native.bits
     ]
-    return answer(others=others) if others else found
+    return replace(answer(others=others), files=files) if others else found
 
 
 def _check(question: ServingQuestion) -> None:

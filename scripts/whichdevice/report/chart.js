@@ -27,14 +27,19 @@ const chart = (() => {
   const overlap = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
 
   // The name next to its dot, or null where it has no room; `taken` are boxes: left, top, right, bottom.
-  function nameOf(text, { x, y, box: dot }, kind, taken, { letter, anchors, places, left, wide, high, below }) {
-    const size = letter * text.length;
+  function nameOf(text, { x, y }, kind, taken, { letter, anchors, places, left, wide, high, below, name, ...sizes }) {
+    const isPick = kind.split(" ").includes("pick"), more = isPick ? sizes.pick_dot - sizes.dot : 0;
+    const size = (isPick ? sizes.pick_letter : letter) * text.length;
     for (const [across, down, anchor] of places) {
-      const start = x + across - size * anchors[anchor], box = [start, y + down - 9, start + size, y + down + 2];
+      const line = y + down + (across ? 0 : Math.sign(down) * more), half = size / 2 + name.gap + 1;
+      let right = x + across + Math.sign(across) * more;
+      if (anchor === "middle") right = Math.min(Math.max(right, left + half), wide - half); // inside the picture
+      const start = right - size * anchors[anchor];
+      const box = [start - name.gap, line - name.above, start + size + name.gap, line + name.below];
       const inside = left < box[0] && box[2] < wide && 0 < box[1] && box[3] < high - below + 4;
-      if (!inside || taken.some((other) => other !== dot && overlap(box, other))) continue;
+      if (!inside || taken.some((other) => overlap(box, other))) continue;
       taken.push(box);
-      return label(x + across, y + down, text, anchor, kind);
+      return label(right, line, text, anchor, kind);
     }
     return null;
   }
@@ -64,14 +69,15 @@ const chart = (() => {
     const across = scaleOf(times, left, wide - right), up = scaleOf(costs, high - below, margin);
     const points = shown.map((option) => {
       const x = across(option.seconds), y = up(atLeast(option.usd));
-      return { option, x, y, box: [x - dot, y - dot, x + dot, y + dot] };
+      const half = option === answer.pick ? sizes.pick_dot : dot;
+      return { option, x, y, box: [x - half, y - half, x + half, y + half] };
     });
     const parts = axes(sizes, times, costs, across, up), taken = points.map((point) => point.box);
     for (const point of points) {
       const { option, x, y } = point, isPick = option === answer.pick;
       const kind = `${isPick ? "pick " : ""}${option.row.is_here ? "measured" : "forecast"}`;
       parts.push(line(`bar ${kind}`, across(option.seconds_low), up(atLeast(option.usd_low)), across(option.seconds_high), up(atLeast(option.usd_high))));
-      const circle = element("circle", { class: kind, cx: x, cy: y, r: isPick ? 6 : 4 });
+      const circle = element("circle", { class: kind, cx: x, cy: y, r: isPick ? sizes.pick_dot : dot });
       circle.append(element("title", {}, option.row.device));
       parts.push(circle);
       if (option.on_front || isPick || points.length <= sizes.max_names) parts.push(nameOf(option.row.device, point, kind, taken, sizes));

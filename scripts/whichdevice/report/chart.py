@@ -18,10 +18,12 @@ AXIS_TIMES = (  # seconds that an axis may name, as far as there is room
 COSTS = (MIN_USD, *(one * 10.0**power for power in range(-2, 7) for one in (2, 5, 10)))  # USD
 MAX_NAMES = 15  # of more choices, only those have names that no other one beats in both time and cost
 APART = (60, 24)  # names of an axis, at least
-DOT, LETTER = 4, 7.0  # half a dot, and a letter's width
+DOT, LETTER = 4, 7.8  # half a dot, and a letter's width ...
+PICK_DOT, PICK_LETTER = 6, 8.6  # ... of the pick, whose name is bold
+NAME_ABOVE, NAME_BELOW, NAME_GAP = 11, 4, 4  # a name's box from its base line, and room next to it
 ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
 PLACES = (  # of a name from its dot, the best first
-    (9, 4, "start"), (-9, 4, "end"), (9, -6, "start"), (9, 14, "start"), (-9, -6, "end"), (-9, 14, "end"),
+    (10, 4, "start"), (-10, 4, "end"), (10, -6, "start"), (10, 14, "start"), (-10, -6, "end"), (-10, 14, "end"),
     (0, -9, "middle"), (0, 17, "middle"),
 )  # fmt: skip
 
@@ -51,6 +53,9 @@ SIZES = {  # for report/chart.js, which draws the same picture anew
     "max_names": MAX_NAMES,
     "dot": DOT,
     "letter": LETTER,
+    "pick_dot": PICK_DOT,
+    "pick_letter": PICK_LETTER,
+    "name": {"above": NAME_ABOVE, "below": NAME_BELOW, "gap": NAME_GAP},
     "anchors": ANCHORS,
     "places": PLACES,
     "narrow": {"wide": 360, "high": 340, "left": 44, "right": 40},  # on a phone
@@ -74,10 +79,11 @@ def chart(answer: Answer) -> str:
         parts.append(line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
         parts.append(text(LEFT - 6, up(usd) + 4, "free" if usd <= MIN_USD else f"{usd:,.10g}", "end"))
     parts.append(text(LEFT - 6, MARGIN - 2, "USD", "end"))
-    parts.append(text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}", "end"))
+    parts.append(text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}, with its start", "end"))
     ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
     places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, MIN_USD))) for one in ordered]
-    taken = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in places]
+    halves = [PICK_DOT if one is answer.pick else DOT for one in ordered]
+    taken = [(x - half, y - half, x + half, y + half) for half, (x, y) in zip(halves, places, strict=True)]
     for one, (x, y) in zip(ordered, places, strict=True):
         parts += _point(one, one is answer.pick, x, y, across, up)
         if one.on_front or one is answer.pick or len(shown) <= MAX_NAMES:
@@ -104,7 +110,7 @@ def _point(option: Option, pick: bool, x: float, y: float, across: "Scale", up: 
     kind = _kind(option, pick)
     ends = [up(max(end or 0.0, MIN_USD)) for end in (option.usd_low, option.usd_high)]
     bar = line(across(option.seconds_low or 1.0), ends[0], across(option.seconds_high or 1.0), ends[1], f"bar {kind}")
-    dot = f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if pick else 4}">'
+    dot = f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{PICK_DOT if pick else DOT}">'
     return [bar, f"{dot}<title>{escape(option.device)}</title></circle>"]
 
 
@@ -112,14 +118,20 @@ def name_beside(
     name: str, x: float, y: float, kind: str, taken: list[tuple[float, float, float, float]], frame: Frame = USUAL
 ) -> list[str]:
     """The name beside its dot, or none where it has no room; `taken` are boxes: left, top, right, bottom."""
-    wide = LETTER * len(name)
+    bold = "pick" in kind.split()
+    wide, more = (PICK_LETTER if bold else LETTER) * len(name), bold * (PICK_DOT - DOT)
     for across, down, anchor in PLACES:
-        left = x + across - wide * ANCHORS[anchor]
-        box = (left, y + down - 9, left + wide, y + down + 2)
+        right, below = (math.copysign(more, across), 0.0) if across else (0.0, math.copysign(more, down))
+        right, below = x + across + right, y + down + below
+        if anchor == "middle":  # above or below its dot, and inside the picture
+            half = wide / 2 + NAME_GAP + 1
+            right = min(max(right, frame.left + half), frame.wide - half)
+        left = right - wide * ANCHORS[anchor]
+        box = (left - NAME_GAP, below - NAME_ABOVE, left + wide + NAME_GAP, below + NAME_BELOW)
         inside = box[0] > frame.left and box[2] < frame.wide and box[1] > 0 and box[3] < frame.high - BELOW + 4
-        if inside and not any(_overlap(box, other) for other in taken if other != (x - DOT, y - DOT, x + DOT, y + DOT)):
+        if inside and not any(_overlap(box, other) for other in taken):
             taken.append(box)
-            return [text(x + across, y + down, name, anchor, kind)]
+            return [text(right, below, name, anchor, kind)]
     return []
 
 

@@ -32,9 +32,12 @@ const decision = (() => {
     return rows.map((row) => {
       if (!row.step_time) return null;
       const shared = normal(normals, "shared", row.software), chip = normal(normals, "own", row.software, row.chip);
+      const form = row.card === row.chip ? null : normal(normals, "form", row.software, row.card);
+      const sdOfForm = form ? Math.min(limits.form_sd, limits.max_form * row.log_sd_own) : 0;
+      const sdOfChip = Math.sqrt(row.log_sd_own ** 2 - sdOfForm ** 2);
       const host = row.host_time ? normal(normals, "host", row.software) : null;
       return shared.map((z, n) => {
-        let log = Math.log(row.device_time) + (row.log_sd_shared * z + row.log_sd_own * chip[n]);
+        let log = Math.log(row.device_time) + (row.log_sd_shared * z + sdOfChip * chip[n] + (form ? sdOfForm * form[n] : 0));
         if (host) log = Math.max(log, Math.log(row.host_time) + row.host_log_sd * host[n]);
         if (floor) log = Math.max(log, Math.log(floor));
         return Math.exp(Math.round(log * limits.digits) / limits.digits);
@@ -69,9 +72,10 @@ const decision = (() => {
     });
   }
 
-  // Seconds of the whole work in each draw: until it begins, its steps, the prompts of what is generated.
-  function whole(row, steps, count) {
-    return steps.map((step) => row.start_time + count * step * (1 + row.prompts));
+  // Seconds until the work begins, in each draw: all starts are slow together.
+  function startDraws(row, normals, limits) {
+    const log = (z) => Math.round(row.start_log_sd * z * limits.digits) / limits.digits;
+    return normal(normals, "start").map((z) => row.start_time * Math.exp(log(z)));
   }
 
   // Seconds of work between two checkpoints of a machine that is taken away; see answer/interruptions.py.
@@ -90,25 +94,25 @@ const decision = (() => {
     return [expected, Math.sqrt(Math.log1p((rate * lostSquares) / expected))];
   }
 
-  function sessions(working, row, limits) {
+  function sessions(working, start, row, limits) {
     const all = (row.session_hours ?? Infinity) * HOUR;
     const useful = Math.max(all - loadTime(row) - saveTime(row, limits), HOUR / 60);
-    return working > all ? Math.ceil((working - row.start_time) / useful) : 1;
+    return working > all ? Math.ceil((working - start) / useful) : 1;
   }
 
   // Seconds that are billed, and until all is done, with what is lost to machines that go and to ends of sessions. A free
   // machine that gives some hours in a week is waited for where the work takes more.
-  function withEnds(working, row, normals, limits) {
+  function withEnds(working, starts, row, normals, limits) {
     let running = working, waiting = working.map(() => 0);
     if (row.session_hours) {
       const again = saveTime(row, limits) + loadTime(row);
-      running = running.map((time, n) => time + (sessions(working[n], row, limits) - 1) * again);
+      running = running.map((time, n) => time + (sessions(working[n], starts[n], row, limits) - 1) * again);
     }
     if (row.taken_rate) {
       const luck = normal(normals, "taken"), each = savingInterval(row, limits);
       running = working.map((time, n) => {
-        const [expected, sd] = billed(time - row.start_time, row, each, limits);
-        return row.start_time + expected * Math.exp(sd * luck[n] - sd ** 2 / 2);
+        const [expected, sd] = billed(time - starts[n], row, each, limits);
+        return starts[n] + expected * Math.exp(sd * luck[n] - sd ** 2 / 2);
       });
       waiting = running.map((time) => (time * row.taken_rate) / HOUR * limits.back_time);
     }
@@ -130,7 +134,9 @@ const decision = (() => {
     const half = exact ? 1 : Math.exp(limits.z80 * Math.hypot(row.usd_log_sd_shared, row.usd_log_sd_own));
     const hour = { price, price_low: price / half, price_high: price * half };
     if (!steps) return { row, ...hour, ruled_out: null };
-    const working = whole(row, steps, count), [running, times] = withEnds(working, row, normals, limits);
+    const starts = startDraws(row, normals, limits);
+    const working = steps.map((step, n) => starts[n] + count * step * (1 + row.prompts)); // and the prompts of what is generated
+    const [running, times] = withEnds(working, starts, row, normals, limits);
     const result = { row, ...hour, running, times, costs: null, cost: NaN, time: mean(times), ruled_out: null };
     const session = wants.only_free ? Infinity : (row.session_hours ?? Infinity) * HOUR; // beyond it is as bad as late
     result.late = times.map((time, n) => time > wants.deadline || working[n] > session);
@@ -140,13 +146,14 @@ const decision = (() => {
     [result.kwhs, result.co2s] = energyDraws(row, running, normals);
     if (result.kwhs) { ends("kwh", result.kwhs); ends("co2", result.co2s); }
     const middle = quantile(working, 0.5);
-    result.times_taken = row.session_hours ? sessions(middle, row, limits) - 1 : 0;
+    result.times_taken = row.session_hours ? sessions(middle, row.start_time, row, limits) - 1 : 0;
     if (row.taken_rate) result.unsaved = billed(middle - row.start_time, row, Infinity, limits)[0];
-    [result.seconds_low, result.seconds, result.seconds_high] = limits.quantiles.map((share) => quantile(times, share));
+    ends("seconds", times);
+    ends("begun", times.map((time, n) => time - starts[n]));
     if (price === null) return result;
     result.costs = running.map((time, n) => (prices[n] * time) / HOUR);
     result.cost = mean(result.costs);
-    [result.usd_low, result.usd, result.usd_high] = limits.quantiles.map((share) => quantile(result.costs, share));
+    ends("usd", result.costs);
     return result;
   }
 

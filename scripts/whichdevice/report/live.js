@@ -74,7 +74,7 @@ const live = (() => {
     const title = part("[data-title]") ?? section.closest("details").querySelector("summary");
     title.textContent = sentences.say(data.title, { amount: wants.words });
     const shown = answer.options.filter(({ row }) => wants.spot || !row.spot);
-    part("tbody").replaceChildren(...shown.map((option) => row(sentences.cells(option, data), data.head, option === answer.pick)));
+    part("tbody").replaceChildren(...shown.map((option) => row(sentences.cells(option, data, answer), data.head, option === answer.pick)));
     const svg = part("svg.chart");
     if (svg) chart.draw(svg, data.chart, answer, narrow.matches);
   }

@@ -34,7 +34,7 @@ from whichdevice.answer.decide import (
 )
 from whichdevice.answer.interruptions import BACK_TIME, HOPELESS, MAX_POWER, SAVE_TIME, state_time
 from whichdevice.answer.rows import DOES_NOT_FIT, Z80, Row
-from whichdevice.forecast.joint import normal_order, normal_values
+from whichdevice.forecast.joint import FORM_SD, MAX_FORM, normal_order, normal_values
 from whichdevice.report import chart
 
 REPORT_FOLDER = Path(__file__).parent
@@ -63,6 +63,8 @@ LIMITS = {
     "z80": Z80,
     "quantiles": QUANTILES,
     "digits": DIGITS,
+    "form_sd": FORM_SD,
+    "max_form": MAX_FORM,
 }
 
 
@@ -72,7 +74,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
     options = in_order(answer)
     here = next((number for number, option in enumerate(options) if option is answer.here), None)
     return {
-        "workload": work.workload,
+        "workload": work.name,
         "operation": work.mode == "operation",
         "unit": work.unit,
         "units_per_step": work.units_per_step,
@@ -94,7 +96,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
         "sentences": _sentences(answer),
-        "chart": chart.SIZES | {"axis": "time for the whole work"},
+        "chart": chart.SIZES | {"axis": "time for the whole work, with its start"},
         "normals": normals((option.row for option in options), work.lived is not None),
         "rows": [_row(option, answer) for option in options],
     }
@@ -121,13 +123,14 @@ def in_order(answer: Answer) -> list[Option]:
 
 def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     """Return the normal numbers that times and prices of these rows are drawn from, and their order for each part."""
-    shared: list[tuple[str, ...]] = [("market",), *[("lived",)] * lived]
+    shared: list[tuple[str, ...]] = [("market",), ("start",), *[("lived",)] * lived]
     parts = dict.fromkeys(shared)
     for row in rows:
         if row.step_time:
             software = _software(row)
             named: list[tuple[str, ...]] = [("shared", software), ("own", software, row.chip), ("price", row.market)]
-            parts |= dict.fromkeys(named + [("taken",)] * row.spot)
+            named += [("form", software, row.card)] * (row.card != row.chip) + [("taken",)] * row.spot
+            parts |= dict.fromkeys(named)
             parts |= {("host", software): None} if row.host_time else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
@@ -165,7 +168,7 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
 
 ROW_FACTS = (
     "device", "card", "chip", "market", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
-    "host_log_sd", "fits", "memory_needed", "memory_available", "memory_tight", "usd_per_hour",
+    "host_log_sd", "fits", "memory_taken", "memory", "memory_tight", "usd_per_hour",
     "usd_log_sd_shared", "usd_log_sd_own", "provider", "kind", "spot", "port", "session_hours", "week_hours",
-    "start_time", "reason",
+    "start_time", "start_log_sd", "reason",
 )  # fmt: skip

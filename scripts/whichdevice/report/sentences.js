@@ -25,9 +25,20 @@ const sentences = (() => {
     const [number] = first.split(" "), [other, ...units] = last.split(" "), unit = units.join(" ");
     return ` [${number}–${other}${unit ? ` ${unit}` : ""}]`;
   }
-  function timeOf({ row, seconds, seconds_low, seconds_high }, interval = true) {
-    const ends = interval && !row.rough ? between(seconds_low, seconds_high, (end) => timeWords(end, false, seconds)) : "";
-    return timeWords(seconds, row.rough) + ends;
+  // Where a part of the time is to start the machine, apart: `16 s [14–19 s] + 7 min`.
+  function timeOf(option, { limits, sentences: words }, interval = true) {
+    const start = startMatters(option, limits) ? say(words.plus_start, { time: timeWords(option.row.start_time) }) : "";
+    return begunOf(option, interval) + start;
+  }
+  function begunOf({ row, begun, begun_low, begun_high }, interval = true) {
+    const ends = interval && !row.rough ? between(begun_low, begun_high, (end) => timeWords(end, false, begun)) : "";
+    return timeWords(begun, row.rough) + ends;
+  }
+  const startMatters = ({ row, begun }, limits) => row.start_time > limits.near * begun;
+  function startOf(option, { limits, sentences: words }) {
+    const { start_time: time, start_log_sd } = option.row, half = Math.exp(limits.z80 * start_log_sd);
+    const written = (end) => timeWords(end, false, time);
+    return startMatters(option, limits) ? say(words.to_start, { time: timeWords(time) + between(time / half, time * half, written) }) : "";
   }
   function usdOf({ row, usd, usd_low, usd_high }, interval = true) {
     if (usd === undefined) return "–";
@@ -47,23 +58,25 @@ const sentences = (() => {
 
   // The cells of a row, as answer/table.py has them.
   function fitsWords(row, words) {
-    if (row.memory_needed === null) return row.fits === false ? words.fits_not : "";
+    if (row.memory_taken === null) return row.fits === false ? words.fits_not : "";
     const memory = memoryOf(row, words);
     return row.memory_tight ? say(words.fits_tight, { memory }) : row.fits === false ? say(words.fits_no, { memory }) : memory;
   }
-  function memoryOf({ memory_needed, memory_available }, words) {
-    const [needed, available] = [memory_needed, memory_available].map((nbytes) => digits((nbytes ?? 0) / 1e9, 2));
-    return say(memory_available ? words.fits : words.fits_unknown, { needed, available });
+  function memoryOf({ memory_taken, memory }, words) {
+    const [size, available] = [(memory_taken ?? 0) / 1e9, digits((memory ?? 0) / 1e9, 2)];
+    const needed = size > 0 && size < 0.01 ? "<0.01" : digits(size, 2);
+    return say(memory ? words.fits : words.fits_unknown, { needed, available });
   }
   function whyWords({ ruled_out }, words) {
     const { why, detail } = ruled_out;
     return (why === "time" && detail) || say(why === "left_out" ? words.left_out : words[`no_${why}`], ruled_out);
   }
-  function cells(option, data) {
-    const { row, seconds } = option;
+  function cells(option, data, { here, pick }) {
+    const { row, seconds } = option, one = here?.row.step_time || pick?.row.step_time;
+    const speed = one && row.step_time ? digits(one / row.step_time, 2) : "–";
     const step = row.step_time ? timeWords(row.step_time, row.rough) : "–";
     const known = option.ruled_out ? whyWords(option, data.sentences) : row.known;
-    return [row.device, fitsWords(row, data.sentences), step, seconds === undefined ? "–" : timeOf(option), usdOf(option), energyCell(option, data.sentences), known];
+    return [row.device, fitsWords(row, data.sentences), step, speed, seconds === undefined ? "–" : timeOf(option, data), usdOf(option), energyCell(option, data.sentences), known];
   }
 
   // The lines above the table; the first is the decision.
@@ -88,13 +101,13 @@ const sentences = (() => {
     const { row } = pick, words = data.sentences, cost = pick.usd === undefined ? words.no_cost : say(words.cost, { usd: usdOf(pick) });
     if (data.operation) {
       const hourly = pick.price === null ? "" : say(words.hourly, { usd: usdWords(pick.price) });
-      return say(words.operation, { use: row.use, rate: row.rate, hourly, amount: wants.words, time: timeOf(pick), usd: cost });
+      return say(words.operation, { use: row.use, rate: row.rate, hourly, amount: wants.words, time: timeOf(pick, data), usd: cost });
     }
     let instead = "";
     if (!row.is_here && here)
-      instead = here.seconds === undefined ? data.no_here : say(words.instead, { time: timeOf(here, false), where: data.where });
+      instead = here.seconds === undefined ? data.no_here : say(words.instead, { time: timeOf(here, data, false), where: data.where });
     const power = row.price_kind === "electricity" ? words.electricity : "";
-    return say(words.decision, { use: row.use, time: timeOf(pick), instead, usd: cost + power + energyOf(pick, wants.by, words) });
+    return say(words.decision, { use: row.use, time: begunOf(pick), start: startOf(pick, data), instead, usd: cost + power + energyOf(pick, wants.by, words) });
   }
 
   // Why this one, and how sure that is.
@@ -138,10 +151,10 @@ const sentences = (() => {
 
   // The other choice where the pick is not sure, and what tells them apart.
   function either(data, wants, { pick, rival, matters }) {
-    if (!rival || !matters) return "";
+    if (!rival || !matters || rival.row.device === pick.row.card) return ""; // of a free one the paid one has its line
     const words = data.sentences, apart = [];
-    const [mine, other] = [pick.row.memory_available, rival.row.memory_available];
-    if (Math.abs(Math.log(rival.seconds / pick.seconds)) > data.limits.near) apart.push(say(words.takes, { time: timeOf(rival, false) }));
+    const [mine, other] = [pick.row.memory, rival.row.memory];
+    if (Math.abs(Math.log(rival.seconds / pick.seconds)) > data.limits.near) apart.push(say(words.takes, { time: timeOf(rival, data, false) }));
     if (rival.usd !== undefined && pick.usd !== undefined && usdWords(rival.usd) !== usdWords(pick.usd))
       apart.push(say(words.costs, { usd: usdOf(rival, false) }));
     if (mine && other && Math.abs(Math.log(mine / other)) > 0.2)
@@ -153,13 +166,14 @@ const sentences = (() => {
     const { near, near_seconds } = data.limits, words = data.sentences;
     if (fastest === pick || pick.seconds < Math.max(fastest.seconds * (1 + near), fastest.seconds + near_seconds)) return "";
     const more = turningWords(turning, fastest, words);
-    return say(words.fastest, { device: fastest.row.device, time: timeOf(fastest), usd: usdOf(fastest, false), more });
+    return say(words.fastest, { device: fastest.row.device, time: timeOf(fastest, data), usd: usdOf(fastest, false), more });
   }
   // From which price of an hour of waiting on the fastest is the pick, and others on the way to it.
   function turningWords(turning, fastest, words) {
     const points = turning.map(({ hour_usd, device }) => ({ usd: hourWords(hour_usd), device })), last = points.at(-1);
     if (last?.device !== fastest.row.device) return "";
-    return say(words.more, last) + points.slice(0, -1).map((point) => say(words.turning, point)).join("");
+    if (points.length === 1) return say(words.more, last);
+    return points.map((point, place) => say(place ? words.turning_on : words.turning, point)).join("");
   }
   const hourWords = (usd) =>
     usd < 10 ? (Math.ceil(usd * 100 - 1e-6) / 100).toFixed(2) : Math.ceil(usd).toLocaleString("en-US");
@@ -169,7 +183,7 @@ const sentences = (() => {
     if (!cheapest || cheapest === pick || wants.by !== "cost" || cheapest.in_time >= data.limits.in_time) return "";
     const days = Math.ceil(cheapest.seconds_high / DAY);
     if (days > 365 || (pick.usd ?? 0) - cheapest.usd < data.limits.near_usd) return "";
-    return say(data.sentences.more_time, { device: cheapest.row.device, time: timeOf(cheapest, false), usd: usdOf(cheapest, false), days });
+    return say(data.sentences.more_time, { device: cheapest.row.device, time: timeOf(cheapest, data, false), usd: usdOf(cheapest, false), days });
   }
 
   const waiting = (data, wants, { pick }) => pick.row.waits;
@@ -180,7 +194,7 @@ const sentences = (() => {
     const others = options.filter((option) => option.ruled_out === null && !option.row.memory_tight);
     const timely = others.filter((option) => option.in_time >= data.limits.in_time);
     const other = least(timely.length ? timely : others, (option) => [option.usd ?? Infinity]);
-    const room = other ? say(data.sentences.room, { device: other.row.device, time: timeOf(other, false), usd: usdOf(other, false) }) : "";
+    const room = other ? say(data.sentences.room, { device: other.row.device, time: timeOf(other, data, false), usd: usdOf(other, false) }) : "";
     return say(data.sentences.tight, { memory: memoryOf(pick.row, data.sentences), room });
   }
 

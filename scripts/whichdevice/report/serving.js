@@ -303,14 +303,14 @@ const serving = (() => {
     const parts = axes(frame, [speeds, across], [costs, up], ofUp, "tokens a second for one user");
     const kind = (option) => (option === answer.pick ? "pick" : front.includes(option) ? "front" : "other"), kinds = ["pick", "front", "other"];
     const points = [...shown].sort((one, other) => kinds.indexOf(kind(one)) - kinds.indexOf(kind(other))).map((option) => {
-      const x = across(speed(option)), y = up(option.usd_million);
-      return { option, x, y, box: [x - dot, y - dot, x + dot, y + dot] };
+      const x = across(speed(option)), y = up(option.usd_million), half = option === answer.pick ? frame.pick_dot : dot;
+      return { option, x, y, box: [x - half, y - half, x + half, y + half] };
     });
     const places = front.map((option) => `${across(speed(option)).toFixed(1)},${up(option.usd_million).toFixed(1)}`).join(" ");
     parts.push(element("polyline", { class: "front", points: places }));
     const taken = points.map(({ box }) => box);
     for (const point of points) {
-      const { option, x, y } = point, circle = element("circle", { class: kind(option), cx: x, cy: y, r: kind(option) === "pick" ? 6 : 4 });
+      const { option, x, y } = point, circle = element("circle", { class: kind(option), cx: x, cy: y, r: kind(option) === "pick" ? frame.pick_dot : dot });
       circle.append(element("title", {}, option.name));
       parts.push(circle);
       if (kind(option) !== "other" || shown.length <= frame.max_names) parts.push(nameOf(option.name, point, `name ${kind(option)}`, taken, frame));

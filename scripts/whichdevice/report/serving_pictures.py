@@ -17,6 +17,7 @@ from whichdevice.report.chart import (
     DOT,
     MARGIN,
     MAX_NAMES,
+    PICK_DOT,
     Frame,
     Scale,
     line,
@@ -101,11 +102,12 @@ def against_speed(answer: Serving, name: str, frame: Frame) -> str:
 
     parts.append(f'<polyline class="front" points="{" ".join("{:.1f},{:.1f}".format(*place(one)) for one in front)}"/>')
     ordered = sorted(shown, key=lambda one: (one is not answer.pick, one not in front))
-    taken = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in map(place, ordered)]
+    halves = [PICK_DOT if one is answer.pick else DOT for one in ordered]
+    taken = [(x - half, y - half, x + half, y + half) for half, (x, y) in zip(halves, map(place, ordered), strict=True)]
     for option in ordered:
         kind = "pick" if option is answer.pick else "front" if option in front else "other"
         x, y = place(option)
-        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if kind == "pick" else 4}">')
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{PICK_DOT if kind == "pick" else DOT}">')
         parts.append(f"<title>{escape(option.name)}</title></circle>")
         if kind != "other" or len(shown) <= MAX_NAMES:
             parts += name_beside(option.name, x, y, f"name {kind}", taken, frame)

@@ -22,7 +22,7 @@ from math import isqrt, sqrt
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import special
 
 from whichdevice.tables.base import Column
 
@@ -60,7 +60,7 @@ NOISE_SUMMARY_COLUMNS: dict[str, Column] = {
 @cache
 def t_quantile(n: int) -> float:
     """Student's t that a two-sided 95 % interval over n values uses; NaN below two values."""
-    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1)) if n > 1 else float("nan")
+    return float(special.stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) if n > 1 else float("nan")
 
 
 def geometric(values: pd.Series, groups: pd.Series) -> pd.DataFrame:

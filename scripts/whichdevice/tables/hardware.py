@@ -18,7 +18,7 @@ from whichdevice.tables.base import Sources
 Sheet = Mapping[str, HardwareRow]
 SECONDS_AN_HOUR = 3600.0
 # The half_type that a format needs for the 16-bit peak.
-HALF = {"bfloat16": ("bf16",), "float16": ("fp16", "bf16")}  # tensor cores with bfloat16 do float16 as fast
+HALF_TYPES = {"bfloat16": ("bf16",), "float16": ("fp16", "bf16")}  # tensor cores with bfloat16 do float16 as fast
 
 
 def sheet_row(device: str, device_name: str | None, study: Study, sheet: Sheet) -> str | None:
@@ -122,7 +122,7 @@ def sheet_peak(row_name: str | None, product: str, replicas: int, cores: int | N
     if row_name is None:
         return SheetPeak()
     row = sheet[row_name]
-    has_half = row.half_type.startswith(HALF.get(product, ("unknown",)))
+    has_half = row.half_type.startswith(HALF_TYPES.get(product, ("unknown",)))
     peak = {"float32": row.fp32_tflops, "tf32": row.tf32_tflops}.get(
         product, row.half_dense_tflops if has_half else None
     )

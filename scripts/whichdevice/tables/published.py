@@ -14,7 +14,7 @@ from whichdevice.tables.measured import OPERATIONS, enough_repeats
 
 PRECISION, LOOP = "float32", "fit"  # what a publication is taken to have used where it does not say
 VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
-STEPS = ("step_time", "sample_time", "first_epoch_time", "learned_epoch_time")  # times of training alone
+TRAINING_TIMES = ("step_time", "sample_time", "first_epoch_time", "learned_epoch_time")  # times of training alone
 DISPUTED = "disputed"
 PUBLISHED_COLUMNS: dict[str, Column] = {
     "source": Column("text", "who published it"),
@@ -109,7 +109,7 @@ def _validation_remarks(entry: Mapping[str, str], matching: Matching, cell: pd.S
     theirs, ours = entry.get(VALIDATION, ""), pd.notna(cell["validation_time"])
     if matching.column == "learned_epoch_time" and pd.notna(cell[matching.column]) and theirs == YES and ours:
         return  # it was added
-    if matching.column in STEPS or (matching.column == "learning_time" and not ours):
+    if matching.column in TRAINING_TIMES or (matching.column == "learning_time" and not ours):
         if theirs != NO and cell["unit"] not in OPERATIONS:
             yield f"without validation, which the published time {'holds' if theirs == YES else 'may hold'}"
     elif matching.column == "learning_time" and theirs != YES:

@@ -7,7 +7,6 @@ PyTorch one by torch.onnx. Weights are the initial ones: how long a prediction t
 """
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +30,7 @@ from whichdevice.models.framework import KERAS, TORCH
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Tree, leaves, mapped
 from whichdevice.models.torch_model import TorchFile
-from whichdevice.processes import end_with_supervisor
+from whichdevice.processes import supervised_job
 from whichdevice.records.schema import Request
 from whichdevice.trying.process import STANDIN_SEED
 from whichdevice.trying.trial import LOGS, request_for
@@ -78,9 +77,8 @@ def exported_steps(
 
 def main() -> int:
     """Export the model of the job, and time it at every batch."""
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    emit = Emitter(os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8"))
-    end_with_supervisor()
+    job, stream = supervised_job()
+    emit = Emitter(stream)
     request = Request.model_validate(job["request"])
     model = Model.read(request.module)
     backend = backend_class(request.backend, model.framework)(request, job["threads"])

@@ -4,12 +4,9 @@ The job file holds the requests, the batch size that each study would take, thre
 sent by request: parts named by its place in the job, each with a status and a reason at the end.
 """
 
-import json
-import os
 import sys
 from functools import partial
 from math import isfinite
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -26,7 +23,7 @@ from whichdevice.models.consistency import shown
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import overridden
 from whichdevice.models.shapes import Tree, named
-from whichdevice.processes import end_with_supervisor
+from whichdevice.processes import supervised_job
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options, TrainingWorkload
 
@@ -53,9 +50,7 @@ class OfRequest(Emitter):
 
 def main() -> int:
     """Try every request of the job, whatever becomes of the ones before."""
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    stream = os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8")
-    end_with_supervisor()
+    job, stream = supervised_job()
     requests = [Request.model_validate(request) for request in job["requests"]]
     models = [Model.read(request.module) for request in requests]
     backend = backend_class(requests[0].backend, models[0].framework)(requests[0], job["threads"])

@@ -3,8 +3,10 @@
     one = Generating(generator("hf:black-forest-labs/FLUX.1-dev"), hardware_rows()["L40S"])
     one.seconds(), one.memory(), one.fits
 
-As diffusers runs them, in 16 bits, without a compiler. The time is the sum over kinds of work of the seconds at the
-sheet's peaks, each times a factor that is fitted to published times (fit/generators.py).
+As diffusers runs them, in 16 bits, without a compiler: kernels as they are traced (models/generators.json), timed as
+those of every PyTorch model (time_model.py). Attention has a time of its own, as over thousands of tokens it decides:
+FlashAttention-2, which PyTorch runs, multiplies on every chip since Ampere at Ampere's rate in a clock. A few factors
+are fitted to published times (fit/generators.py).
 """
 
 import json
@@ -19,17 +21,16 @@ import numpy as np
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.forecast.joint import normal
 from whichdevice.forecast.serving.server import CONTEXT_BYTES, memory_of
-from whichdevice.forecast.time_model import Peaks
-from whichdevice.models.generators import Generator
+from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, typical_host
+from whichdevice.forecast.work import Item, Work
+from whichdevice.models.generators import Generator, Kernels
 
 CONSTANTS = Path(__file__).with_name("generators.json")
 USABLE = 0.95  # of the memory
-# Bytes of values that are alive at once, by pixels of an image or by tokens of a pass, each with its width.
-DECODED, ALIVE = 1200.0, 24.0
-MAX_DECODED = 1024**2 * 4  # pixels that are decoded at once: of a video some frames
 MIN_CAPABILITY = 7.0  # of which products of 16 bits are fast
+MULTIPLIED = 2048  # operations of a multiprocessor in a clock by the instructions of Ampere: its white paper
 EXPONENTIALS = 16  # of a multiprocessor in a clock, of Volta to Blackwell: CUDA's programming guide
-HEAD = 256  # operations of attention for each exponential: 4 for each of 64 values
+SHARP = 4  # how sharply the longer of the device's and the host's time decides
 TESTED, LIKE_OTHERS = "published images on this chip", "published images on other chips"
 
 
@@ -49,35 +50,34 @@ class Generating:
         capability = self.row.compute_capability or ""
         return self.row.kind == "gpu" and not capability.startswith("gfx") and float(capability or 0) >= MIN_CAPABILITY
 
-    def at_peaks(self) -> dict[str, float]:
-        """Return seconds of one image at the sheet's peaks by kind of work; `steps` counts layers of all passes."""
-        work, peaks = self.model.work(self.steps, self.height, self.width), Peaks.of(self.row)
-        layers = sum(one.layers for one in self.model.attention)
-        half = peaks.operations["half"]
-        special = (self.row.sms or 1) * (self.row.clock_ghz or 1.0) * 1e9 * EXPONENTIALS
-        return {
-            "products": work.products / half,
-            "attention": work.attention / half,
-            "exponentials": work.attention / HEAD / special,
-            "values": 2 * work.values / peaks.bandwidth,
-            "weights": 2 * self.model.parameters["denoiser"] * work.passes / peaks.bandwidth,
-            "decode": work.decode / half,
-            "steps": layers * work.passes,
+    def parts(self, images: int = 1) -> dict[str, float]:
+        """Return seconds of so many images together, before the factors: of the device by kind, of host and decoder."""
+        made, peaks = self.model.work(self.steps, self.height, self.width, images), Peaks.of(self.row)
+        call, decode = work_of(made.call), work_of(made.decode)
+        attention = sum(one.operations * one.count for one in call.items if one.kind == "attention")
+        clocks = (self.row.sms or 1) * (self.row.clock_ghz or 1.0) * 1e9
+        seconds = {
+            "attention": attention / min(peaks.operations["half"], MULTIPLIED * clocks),
+            "exponentials": attention / (4 * self.model.head) / (EXPONENTIALS * clocks),
+            "others": _without_attention(call, peaks),
+            "host": typical_host(call, read_constants()["eager"])[0],
+        }
+        return {name: made.calls * time for name, time in seconds.items()} | {
+            "decode": _without_attention(decode, peaks)
         }
 
     def seconds(self) -> float:
         """Return the seconds of one image or video."""
-        factors = read_constants()["factors"]
-        return sum(seconds * factors[name] for name, seconds in self.at_peaks().items())
+        return whole(self.parts(), read_generators()["factors"])
 
     @property
     def tested(self) -> bool:
         """Whether published times are of this chip."""
-        return self.row.device in read_constants()["chips"]
+        return self.row.device in read_generators()["chips"]
 
     def slowness(self, draws: int, seed: int = 0) -> np.ndarray:
         """Return draws of how many times longer than forecast it takes: by its model, and by its chip."""
-        spread = read_constants()["sd"]
+        spread = read_generators()["sd"]
         logs = spread["model"] * normal(draws, seed, "shared", "generators", self.model.name)
         chip = 0.0 if self.tested else spread["chip"]
         return np.asarray(np.exp(logs + chip * normal(draws, seed, "own", "generators", self.row.device)))
@@ -89,11 +89,8 @@ class Generating:
 
     def memory(self) -> dict[str, float]:
         """Return bytes by part: weights of the denoiser, of what reads the words, of the decoder, and values."""
-        model, height, width = self.model, self.height or self.model.height, self.width or self.model.width
-        pixels = min(height * width * model.frames, max(height * width, MAX_DECODED))
-        widest = max(one.width / one.merged for one in model.attention)
-        seen = (model.tokens(height, width) + model.words) * model.passes
-        values = max(DECODED * pixels, ALIVE * seen * widest)
+        model = self.model
+        values = model.values_bytes(self.height or model.height, self.width or model.width)
         weights = {name: 2.0 * count for name, count in model.parameters.items()}
         return weights | {"values": values + CONTEXT_BYTES}
 
@@ -103,7 +100,29 @@ class Generating:
         return sum(self.memory().values()) <= self.available
 
 
+def work_of(kernels: Mapping[str, Kernels]) -> Work:
+    """Return kernels by kind and number format as work that PyTorch sends off one by one."""
+    items = []
+    for name, (operations, nbytes, count) in kernels.items():
+        kind, _, precision = name.rpartition(" ")
+        items.append(Item(kind, precision, operations / count, nbytes / count, count))  # type: ignore[arg-type]
+    return Work("gpu", tuple(items), software="eager")
+
+
+def _without_attention(work: Work, peaks: Peaks) -> float:
+    """Seconds of a device for all kernels but attention's products."""
+    parts = seconds_by_class(work, peaks, read_constants()["eager"]["factors"])
+    return sum(seconds for name, seconds in parts.items() if not name.startswith("attention"))
+
+
+def whole(parts: Mapping[str, float], factors: Mapping[str, float]) -> float:
+    """Return seconds from those of the parts: of the device or of the host, whichever is longer, and of the decoder."""
+    times = {name: seconds * factors[name] for name, seconds in parts.items()}
+    device = times["attention"] + times["exponentials"] + times["others"]
+    return float((device**SHARP + times["host"] ** SHARP) ** (1 / SHARP) + times["decode"])
+
+
 @cache
-def read_constants() -> Mapping[str, Any]:
+def read_generators() -> Mapping[str, Any]:
     """Return the constants that fit/generators.py writes."""
     return dict(json.loads(CONSTANTS.read_text(encoding="utf-8")))

@@ -11,7 +11,7 @@ from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import RESERVE, SPREAD, at_peak, is_tight, need
-from whichdevice.forecast.torch.several import Way, way_that_fits
+from whichdevice.forecast.torch.several import FROZEN, Way, way_that_fits
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError
 from whichdevice.records.products import Collective, CompileFacts, CompileStatus
@@ -85,7 +85,7 @@ def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileF
         memory_available=available,
         memory_needed=needed,
         memory_missing=needed - available if needed > available else None,
-        memory_tight=_is_tight(needed, target, work),
+        memory_tight=_is_tight(needed, target, work, trace.memory.get(FROZEN, 0.0)),
         memory_parts=at_peak(trace.memory),
         operations=work.operations,
         nbytes=work.bytes,
@@ -95,10 +95,23 @@ def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileF
     )
 
 
-def _is_tight(needed: float, target: Target, work: Work) -> bool:
+def _is_tight(needed: float, target: Target, work: Work, by_library: float) -> bool:
     if target.kind == "tpu":
         return tpu.is_tight(needed, target)
-    return is_tight(needed, target.available(RESERVE), target.devices, work.software == "torch.compile")
+    compiled = work.software == "torch.compile"
+    return is_tight(needed, target.available(RESERVE), target.devices, compiled, by_library)
+
+
+def frozen_note(target: Target, trace: Trace) -> str | None:
+    """Return what FSDP needs besides where frozen weights share a parameter with trained ones, if that may not fit."""
+    more, available = trace.memory.get(FROZEN, 0.0), target.available(RESERVE)
+    tight = [is_tight(need(trace), available, target.devices, by_library=nbytes) for nbytes in (0.0, more)]
+    if tight != [False, True]:
+        return None
+    return (
+        f"FSDP that makes one parameter of a layer and its adapters needs {more / 1e9:.0f} GB more on each GPU, for "
+        "gradients of frozen weights; fully_shard (FSDP2) does not, nor does peft's fsdp_auto_wrap_policy"
+    )
 
 
 def outcome(facts: CompileFacts) -> tuple[CompileStatus, str | None]:

@@ -41,11 +41,16 @@ def need(trace: Trace) -> float:
     return lasting + (trace.memory["peak"] - lasting) * FRAGMENTATION
 
 
-def is_tight(needed: float, available: float, devices: int = 1, compiled: bool = False) -> bool:
-    """Whether it may fit or not; what does not fit and is not tight does not in 9 of 10 cases or more."""
+def is_tight(
+    needed: float, available: float, devices: int = 1, compiled: bool = False, by_library: float = 0.0
+) -> bool:
+    """Whether it may fit or not; what does not fit and is not tight does not in 9 of 10 cases or more.
+
+    `by_library` are bytes that a step needs besides with some libraries.
+    """
     spread = SPREAD if devices == 1 else SHARDED_SPREAD
     most = available * (1 + spread) / (1 - COMPILED_SAVES * compiled)
-    return available * (1 - spread) < needed <= most
+    return available * (1 - spread) < needed + by_library and needed <= most
 
 
 def at_peak(memory: Mapping[str, float]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from whichdevice.errors import StudyError
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.facts import facts_on, in_float8, layout_note, outcome, way_on, work_of
+from whichdevice.forecast.torch.facts import facts_on, frozen_note, in_float8, layout_note, outcome, way_on, work_of
 from whichdevice.forecast.torch.memory import LIGHT, RESERVE, SPREAD, Plan, need
 from whichdevice.forecast.torch.rollout import Beside, served_beside, with_server
 from whichdevice.forecast.torch.running import Running
@@ -144,8 +144,9 @@ class Traced:
             raise StudyError(reason)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
         work = self._work(target, trace, request)
-        layout = layout_note(target, trace, work, request.mode)
-        notes = [*filter(None, [self.note, layout]), *trace.notes, *COMPILED * self._compiled]
+        about = (layout_note(target, trace, work, request.mode), frozen_note(target, trace))
+        named = filter(None, (self.note, *self._workload.notes, *about))
+        notes = [*named, *trace.notes, *COMPILED * self._compiled]
         facts = facts_on(
             target,
             trace,

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 Put = Callable[..., None]  # dtype, operations, inputs and outputs of a kernel; time steps, if it runs once for each
 
 

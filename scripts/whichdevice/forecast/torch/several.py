@@ -5,6 +5,10 @@
 `ddp` keeps everything on every GPU and adds gradients up. `fsdp` (ZeRO-3) shares weights, gradients and the optimiser's
 state out; a rank gathers the weights of a layer for its forward and again for its backward pass, and keeps its part of
 the sum of gradients. `zero2` gathers them once. The trace is of one rank's batch.
+
+Where some weights are frozen, FSDP may need more than that: a layer that is one flat parameter has one gradient, also
+of what is frozen (PyTorch's documentation of FullyShardedDataParallel: "higher than expected gradient memory usage").
+`fully_shard` has none, nor have adapters that are wrapped apart from their layer. FROZEN is what that takes.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ NAMES = {"ddp": "DDP", "fsdp": "FSDP"}
 BATCHES = (4, 1)  # of one pass of a rank, that are tried
 GATHERED_LAYERS = 2  # whose weights a rank holds whole: the one at work and the next
 LASTING = ("weights", "gradients", "optimizer")  # parts of the memory that stay from pass to pass
+FROZEN = "frozen"  # part of the memory: gradients of frozen weights that share a parameter with trained ones
 MASTER = 2  # times the bytes of a weight of 16 bits, in float32
 
 
@@ -146,6 +151,8 @@ def _sharded(trace: Trace, devices: int, sharing: Sharing, master: bool, accumul
         memory[part] /= devices
     outside = whole - memory.get("layers", 0.0) * layer  # embeddings and the head stay whole
     held = min(whole, outside + GATHERED_LAYERS * layer) if sharing == "fsdp" else whole
+    if 0 < sums < whole:
+        memory[FROZEN] = memory["weights"] * (1 - sums / whole)
     memory["working"] += held + (layer if sums else 0.0)
     memory["passes"] = sum(memory[part] for part in (*LASTING, "working"))
     memory["peak"] = peak(memory)

@@ -33,7 +33,7 @@ from whichdevice.forecast.xla.recurrent import fused_work
 from whichdevice.forecast.xla.schedule import Portable, schedule_step
 from whichdevice.measuring.events import Emitter
 from whichdevice.models.loading import Model
-from whichdevice.processes import end_with_supervisor
+from whichdevice.processes import supervised_job
 from whichdevice.records.products import Collective, CompileFacts, ProgramRequest
 from whichdevice.records.schema import GENERATED_UNIT
 from whichdevice.workloads.base import OperationWorkload, Options
@@ -41,9 +41,8 @@ from whichdevice.workloads.base import OperationWorkload, Options
 
 def main() -> int:
     """Compile what the job file lists: {"requests": [[number, request], ...], "claims": folder, "drafts": false}."""
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    emit = Emitter(os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8"))
-    end_with_supervisor()
+    job, stream = supervised_job()
+    emit = Emitter(stream)
     compiler = _Compiling(emit, job["drafts"])
     for number, request in job["requests"]:
         if _claim(Path(job["claims"]) / str(number)):

@@ -6,6 +6,7 @@ An objective says what an example is made of and wraps the model: its `forward` 
 Everything else follows: kernels, memory by part, several GPUs, LoRA, checkpointing, what to change.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ class Objective(ABC):
     unit: ClassVar[str] = "sequence"
     tasks: ClassVar[tuple[str, ...]] = ("CausalLM",)  # of transformers' classes
     options: ClassVar[tuple[str, ...]] = ()
+    in_one_pass: ClassVar[bool] = False  # whether the examples of a step see each other
+    note: ClassVar[str] = ""  # on what an example is, where the name of a model chooses the objective
     unmeasured: ClassVar[str | None] = None  # why a CPU cannot take its steps
 
     def __init__(self, given: Mapping[str, Any], label: str) -> None:
@@ -61,6 +64,15 @@ class Objective(ABC):
         return float(value)
 
 
+# Of models that turn a text into a vector; one that orders texts by a question is a classifier.
+EMBEDDING = re.compile(r"^sentence-transformers/|(^|[/-])(bge|e5|gte|sbert|\w*embed\w*)(?=[-_]|$)", re.IGNORECASE)
+
+
+def usual_objective(name: str) -> str:
+    """Return what people train a model of this name for."""
+    return "contrastive" if EMBEDDING.search(name) and "rerank" not in name.casefold() else DEFAULT
+
+
 def names() -> list[str]:
     """Return all objectives, the usual one first."""
     return [DEFAULT, *sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))]
@@ -72,5 +84,5 @@ def find_objective(name: str) -> type[Objective] | None:
         return None
     if name not in names():
         raise StudyError(f"objective {name!r}: there are {', '.join(names())}")
-    found: type[Objective] = getattr(import_module(f"{__name__}.{name}"), name.capitalize())
-    return found
+    objective: type[Objective] = getattr(import_module(f"{__name__}.{name}"), name.capitalize())
+    return objective

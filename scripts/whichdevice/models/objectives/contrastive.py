@@ -23,6 +23,8 @@ class Contrastive(Objective):
 
     unit = "pair"
     tasks = ("SequenceClassification", "CausalLM")
+    in_one_pass = True
+    note = "an example is a pair of texts, the batch's other texts are negatives; for a classifier: --objective sft"
 
     def shapes(self, vocabulary: int) -> tuple[Tree, Tree]:
         """Return a text and the one that belongs to it."""

@@ -84,9 +84,9 @@ class Preferred(Wrapped):
 
 def of_answers(scores: Tensor, words: Tensor, prompts: Tensor) -> Tensor:
     """Log probability of each answer, the sum over its words behind the prompt."""
-    found = log_probabilities(scores[:, :-1], words[:, 1:])
-    behind = torch.arange(found.shape[1], device=found.device) >= prompts[:, None]
-    return (found * behind).sum(-1)
+    logs = log_probabilities(scores[:, :-1], words[:, 1:])
+    behind = torch.arange(logs.shape[1], device=logs.device) >= prompts[:, None]
+    return (logs * behind).sum(-1)
 
 
 def log_probabilities(scores: Tensor, words: Tensor) -> Tensor:

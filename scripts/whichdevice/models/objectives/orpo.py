@@ -28,6 +28,6 @@ class Odds(Wrapped):
         answers = of_answers(scores, words, prompts) / words.shape[1]
         better, worse = (answers - torch.log1p(-answers.exp())).chunk(2)
         known, wanted = scores[: len(chosen), :-1].float(), chosen[:, 1:]
-        own = nn.functional.cross_entropy(known.flatten(0, 1), wanted.flatten())
-        loss = own - 0.1 * nn.functional.logsigmoid(better - worse).mean()
+        likelihood = nn.functional.cross_entropy(known.flatten(0, 1), wanted.flatten())
+        loss = likelihood - 0.1 * nn.functional.logsigmoid(better - worse).mean()
         return CausalLMOutput(loss=loss, logits=scores)

@@ -1,0 +1,209 @@
+"""A model of the hub that the table lacks: its sizes are those of its config.json and of its files' headers."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from needs import require
+
+require("hub client")
+import httpx
+import huggingface_hub
+from huggingface_hub import errors
+
+from whichdevice.__main__ import main
+from whichdevice.errors import StudyError
+from whichdevice.models import hub
+from whichdevice.models.hub import stored_weights
+from whichdevice.models.served import WEIGHT_FORMATS, served_model
+
+HIDDEN, FFN, LAYERS, HEADS, KV_HEADS, WORDS = 128, 256, 2, 4, 2, 640
+BYTES = {"BF16": 2, "F16": 2, "F32": 4, "F8_E4M3": 1, "I32": 4, "U8": 1, "I8": 1}
+CONFIG = {
+    "model_type": "brand_new", "architectures": ["BrandNewForCausalLM"], "vocab_size": WORDS, "hidden_size": HIDDEN,
+    "intermediate_size": FFN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
+    "num_key_value_heads": KV_HEADS, "max_position_embeddings": 4096, "torch_dtype": "bfloat16",
+}  # fmt: skip
+SHAPES = {
+    "self_attn.q_proj": (HIDDEN, HIDDEN), "self_attn.k_proj": (HIDDEN // 2, HIDDEN),
+    "self_attn.v_proj": (HIDDEN // 2, HIDDEN), "self_attn.o_proj": (HIDDEN, HIDDEN), "mlp.gate_proj": (FFN, HIDDEN),
+    "mlp.up_proj": (FFN, HIDDEN), "mlp.down_proj": (HIDDEN, FFN),
+}  # fmt: skip
+LINEAR = LAYERS * sum(math.prod(shape) for shape in SHAPES.values())
+WEIGHTS = LINEAR + 2 * WORDS * HIDDEN
+
+
+def write_model(folder: Path, linear, config=(), shards: int = 1, tied: bool = False) -> None:
+    """A model's folder: `linear` gives the tensors of a linear layer from its name and shape. No weights are in it."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG | dict(config)))
+    tensors = {"model.embed_tokens.weight": ("BF16", (WORDS, HIDDEN))}
+    if not tied:
+        tensors["lm_head.weight"] = ("BF16", (WORDS, HIDDEN))
+    for layer in range(LAYERS):
+        for name, shape in SHAPES.items():
+            tensors |= {f"model.layers.{layer}.{name}.{key}": tensor for key, tensor in linear(shape).items()}
+    names = [f"model-{shard}.safetensors" for shard in range(shards)] if shards > 1 else ["model.safetensors"]
+    parts = {file: list(tensors)[place::shards] for place, file in enumerate(names)}
+    for file, keys in parts.items():
+        header, end = {}, 0
+        for key in keys:
+            dtype, shape = tensors[key]
+            begin, end = end, end + math.prod(shape) * BYTES[dtype]
+            header[key] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+        text = json.dumps(header).encode()
+        (folder / file).write_bytes(len(text).to_bytes(8, "little") + text)
+    if shards > 1:
+        index = {"metadata": {}, "weight_map": {key: file for file, keys in parts.items() for key in keys}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def bf16(shape):
+    return {"weight": ("BF16", shape)}
+
+
+def fp8(shape):
+    return {"weight": ("F8_E4M3", shape), "weight_scale_inv": ("F32", (shape[0] // 64, shape[1] // 64))}
+
+
+def four_bits(shape):
+    rows, columns = shape
+    return {
+        "qweight": ("I32", (columns // 8, rows)), "qzeros": ("I32", (columns // 128, rows // 8)),
+        "scales": ("F16", (columns // 128, rows)), "g_idx": ("I32", (columns,)),
+    }  # fmt: skip
+
+
+def eight_bits(shape):
+    return {"qweight": ("I32", (shape[1] // 4, shape[0])), "scales": ("F16", (shape[1] // 128, shape[0]))}
+
+
+def nvfp4(shape):
+    return {
+        "weight": ("U8", (shape[0], shape[1] // 2)), "weight_scale": ("F8_E4M3", (shape[0], shape[1] // 16)),
+        "weight_scale_2": ("F32", ()),
+    }  # fmt: skip
+
+
+@pytest.fixture
+def hub_folder(tmp_path, monkeypatch):
+    """A hub whose models are folders: ORG/NAME."""
+
+    def path(name, file):
+        if not (tmp_path / name).is_dir():
+            answer = httpx.Response(404, request=httpx.Request("GET", "https://hub"))
+            raise (
+                errors.GatedRepoError("login", response=answer)
+                if "gated" in name
+                else (errors.RepositoryNotFoundError("none", response=answer))
+            )
+        if not (tmp_path / name / file).is_file():
+            raise errors.EntryNotFoundError(file)
+        return str(tmp_path / name / file)
+
+    def headers(name):
+        return huggingface_hub.get_local_safetensors_metadata(tmp_path / name)
+
+    monkeypatch.setattr(hub, "in_reach", lambda: True)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", path)
+    monkeypatch.setattr(huggingface_hub, "get_safetensors_metadata", headers)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("linear", "config", "native", "bits"),
+    [
+        (bf16, {}, "bf16", 16),
+        (fp8, {"quantization_config": {"quant_method": "fp8"}}, "fp8", 8),
+        (fp8, {"quantization_config": {"quant_method": "compressed-tensors"}}, "fp8", 8),
+        (four_bits, {"quantization_config": {"quant_method": "awq", "bits": 4}}, "awq", 4),
+        (four_bits, {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "gptq", 4),
+        (eight_bits, {"quantization_config": {"quant_method": "gptq", "bits": 8}}, "gptq", 8),
+        (nvfp4, {"quantization_config": {"quant_method": "modelopt"}}, "nvfp4", 4),
+    ],
+)
+@pytest.mark.parametrize("shards", [1, 3])
+def test_headers_say_how_many_weights_there_are_and_in_which_bytes(hub_folder, linear, config, native, bits, shards):
+    write_model(hub_folder / "somebody" / "new-model", linear, config, shards)
+    model = served_model("hf:somebody/new-model")
+    assert (model.parameters, model.native, model.layers, model.longest) == (WEIGHTS, native, LAYERS, 4096)
+    stored = model.weights_bytes(WEIGHT_FORMATS[native])
+    tables = 2 * 2 * WORDS * HIDDEN
+    assert stored - tables == pytest.approx(LINEAR * bits / 8, rel=0.15)  # scales and zeros take some
+    assert model.weights_bytes(WEIGHT_FORMATS["int8"]) == pytest.approx(tables + LINEAR, rel=0.01)
+
+
+def test_a_table_of_words_that_is_the_outputs_too_is_counted_once(hub_folder):
+    write_model(hub_folder / "somebody" / "tied", bf16, tied=True)
+    model = served_model("somebody/tied")
+    assert model.tied and model.parameters == model.computed == LINEAR + WORDS * HIDDEN
+
+
+def test_more_weights_than_the_words_part_has_are_in_memory(hub_folder):
+    """A model of images and words has a part that config.json's sizes of words do not make."""
+
+    def seeing(shape):
+        return bf16(shape) | {"vision": ("BF16", (100, 100))}
+
+    write_model(hub_folder / "somebody" / "sees", seeing)
+    model, more = served_model("somebody/sees"), LAYERS * len(SHAPES) * 100 * 100
+    assert model.parameters == WEIGHTS + more
+    assert model.weights_bytes(WEIGHT_FORMATS["int8"]) == pytest.approx(LINEAR + 2 * (2 * WORDS * HIDDEN + more))
+
+
+def test_fewer_weights_than_config_json_makes_are_refused(hub_folder):
+    write_model(hub_folder / "somebody" / "shares", bf16, {"num_hidden_layers": 12})
+    with pytest.raises(StudyError, match=r"its files hold 0.*brand_new is a kind of model that is not known here"):
+        served_model("somebody/shares")
+
+
+def test_a_folders_files_are_read_too_and_config_json_alone_is_enough(tmp_path):
+    write_model(tmp_path / "mine", fp8)
+    assert stored_weights(str(tmp_path / "mine")).count == WEIGHTS
+    assert served_model(f"hf:{tmp_path / 'mine'}").native == "fp8"
+    (tmp_path / "mine" / "model.safetensors").unlink()
+    alone = served_model(f"hf:{tmp_path / 'mine'}")
+    assert (alone.parameters, alone.native, alone.stored) == (alone.computed, "bf16", 0)
+
+
+def test_a_name_with_a_format_that_nobody_knows_is_the_hubs_own(hub_folder):
+    write_model(hub_folder / "somebody" / "model-FP8", fp8)
+    write_model(hub_folder / "somebody" / "other", bf16)
+    assert served_model("somebody/model-FP8").stored
+    gguf = served_model("somebody/other-GGUF")
+    assert (gguf.native, gguf.parameters) == ("q4_k_m", WEIGHTS)
+
+
+def test_the_answer_says_what_the_files_hold(hub_folder, capsys):
+    write_model(hub_folder / "somebody" / "new-model", fp8, {"quantization_config": {"quant_method": "fp8"}})
+    command = ["ask", "hf:somebody/new-model", "--mode", "serve", "--no-measuring", "--devices", "L40S"]
+    assert main(command) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "By the headers of its files it has 0.000459 billion weights, 0.000623 GB in fp8." in said
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"]["weights"] == WEIGHTS
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("somebody/none", r"hf:somebody/none: the hub has no such model\. If it is private, log in: hf auth login"),
+        ("meta-llama/Llama-3.9-8B", r"no such model; did you mean hf:meta-llama/Llama-3"),
+        ("somebody/gated", r"accept its terms on huggingface.co/somebody/gated, then log in: hf auth login"),
+        ("somebody/empty", r"has no config\.json on the hub, so it is no model of transformers"),
+    ],
+)
+def test_what_the_hub_lacks_is_one_line_with_the_fix(hub_folder, name, message):
+    (hub_folder / "somebody" / "empty").mkdir(parents=True)
+    with pytest.raises(StudyError, match=message) as raised:
+        served_model(name)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_hub_out_of_reach_is_one_line_with_the_fix(monkeypatch):
+    monkeypatch.setattr(hub, "in_reach", lambda: False)
+    with pytest.raises(StudyError, match=r"the hub is not in reach\. Save its config\.json .* hf:path/to/folder$"):
+        served_model("somebody/new-model")
+    with pytest.raises(StudyError, match=r"hf:new-model: its sizes are not in llm_models.csv\. Name it ORG/NAME"):
+        served_model("hf:new-model")
