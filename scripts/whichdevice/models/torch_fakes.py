@@ -8,7 +8,7 @@
 Only this file and forecast/torch/trace.py use what PyTorch calls its own.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
 from typing import Any
@@ -79,7 +79,7 @@ class Evaluations:
     """Evaluations of modules before a training: after some of the same shapes one outcome stands for the others."""
 
     def __init__(self) -> None:
-        self._counts, self._seconds = Counter[Any](), Counter[Any]()
+        self._counts, self._seconds = Counter[Any](), defaultdict[Any, float](float)
         self._repeated = set[Any]()
         self._forwards = ExitStack()
 
