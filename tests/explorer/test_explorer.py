@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -202,11 +203,11 @@ def test_tpus_are_among_the_devices(models: dict[str, KnownModel]) -> None:
 
 def test_a_device_without_a_row_is_named_with_why(models: dict[str, KnownModel]) -> None:
     some = [find_target(name) for name in ("TPU v5e", "T4", "P40", "A100 SXM 80GB", "MI300X")]
-    for name, model in models.items():
-        for training in model.steps:
-            for target in some:
-                record = record_for(model, training, model.batches[0], target)
-                assert (record is None) == bool(without(model, training, target)), (name, training, target.device)
+    for name in (LLAMA, GPT2, "dla60", "mnist_official"):
+        model = models[name]
+        for training, target in product(model.steps, some):
+            record = record_for(model, training, model.batches[0], target)
+            assert (record is None) == bool(without(model, training, target)), (name, training, target.device)
     on_tpu = find_target("TPU v5e")
     assert without(models[GPT2], "QLoRA (4-bit weights)", on_tpu) == tpu.NO_4_BITS
     assert without(models["mnist_official"], MIXED, on_tpu) is without(models[GPT2], MIXED, on_tpu) is None
