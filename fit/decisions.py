@@ -141,13 +141,7 @@ def _case(found: Forecasts, name: str, places: tuple[int, ...], speeds: Sequence
         "speed": np.array([known.get(row.device, math.nan) for row in rows]),
     }
     devices = tuple(row.device for row in rows)
-    return Case(name, author_of(rows[0]), devices, rows[0].mode, true, joint.draws(parts, DRAWS), rates, places)
-
-
-def author_of(row: Row) -> str:
-    """Who published it: `dle_tf2_bert` and `dle_tf1_rn50` are of one author; shared files are each of their own."""
-    author, _, rest = row.source_group.partition("_")
-    return rest if author == "commons" else author
+    return Case(name, rows[0].author, devices, rows[0].mode, true, joint.draws(parts, DRAWS), rates, places)
 
 
 def fitted_speeds(found: Forecasts) -> list[Prices]:
@@ -309,7 +303,7 @@ def decisions(found: Mapping[str, Forecasts], test_set: Forecasts | None = None)
 def strangers(published: Published, whole: Fitted) -> Forecasts:
     """Forecasts of rows without any row of the same model, chip or author in the fit."""
     group = folds(published.rows, FEWER_FOLDS)
-    return left_out(published, lambda row: (group(row), row.chip, author_of(row)), whole)
+    return left_out(published, lambda row: (group(row), row.chip, row.author), whole)
 
 
 def scored(found: Forecasts, test_set: Forecasts | None = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from fit.residuals import TURNS, Columns, fit
+from fit.residuals import TURNS, Columns, author_of, fit
 from fit.robust import Point, robust_logs
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
@@ -34,12 +34,12 @@ from whichdevice.forecast.time_model import (
     at_peaks,
     family_of,
     like,
+    limits,
     log_density,
     pace_of,
     pace_sd,
     read_constants,
     software_of,
-    unseen_pace,
 )
 from whichdevice.forecast.work import LAST, Item, Software, Work
 from whichdevice.records.commons import read_cards
@@ -184,7 +184,7 @@ class Row:
     @property
     def author(self) -> str:
         """Who measured it: several sources may be one's."""
-        return self.source_group.partition("_")[0]
+        return author_of(self.source_group)
 
     @cached_property
     def at_peaks(self) -> Mapping[str, float]:
@@ -372,7 +372,7 @@ def fit_factors(
     known = class_clocks(design, np.exp(logs), timed)
     for place in map(int, np.flatnonzero((design.classes != "") & ~timed & ~np.isin(names, list(clocks)))):
         of_class, power, density = classes[place], float(design.power[place]), DENSE * math.exp(design.density[place])
-        logs[place] = math.log(unseen_pace(names[place], of_class, power, density, known))
+        logs[place] = math.log(known.get(of_class, 1.0) * limits(names[place], of_class, power, density, known))
     return np.asarray(np.exp(logs))
 
 
@@ -534,6 +534,7 @@ def constants_of(published: Published, fitted: Fitted, widths: Mapping[str, Mapp
     }
     host = host_times(published, published.logs(fitted.factors), np.ones(len(published.rows), dtype=bool))
     clocks: dict[str, float] = {}  # of the first software that has the chip
+    first: dict[str, Design] = {}  # its rows
     for software, design in published.designs.items():
         if platform_of(software) == "gpu":
             factors = {name: value for name, value in zip(design.names, fitted.factors[software], strict=True)}
@@ -541,7 +542,9 @@ def constants_of(published: Published, fitted: Fitted, widths: Mapping[str, Mapp
             factors |= class_clocks(design, fitted.factors[software], every)
             for name, value in factors.items():
                 if name.partition(" of ")[0] in ("clock", "matrix clock", "bandwidth"):
-                    clocks.setdefault(name, float(f"{value:.4g}"))
+                    clocks.setdefault(name, value)
+                    first.setdefault(name, design)
+    bare = {name: without_limits(first[name], name, value, clocks) for name, value in clocks.items()}
     for software, design in published.designs.items():
         values = fitted.factors[software]
         parts = design.seconds(values)
@@ -552,14 +555,26 @@ def constants_of(published: Published, fitted: Fitted, widths: Mapping[str, Mapp
         residuals = dict(fitted.residuals[software])
         residuals["chips"] = {chip: part for chip, part in residuals["chips"].items() if chip in chips}
         constants[software] = {
-            "factors": {name: value for name, value in clocks.items() if platform_of(software) == "gpu"}
-            | {name: float(f"{value:.4g}") for name, value in zip(design.names, values, strict=True)},
+            "factors": {name: value for name, value in bare.items() if platform_of(software) == "gpu"}
+            | {
+                name: without_limits(design, name, value, clocks)
+                for name, value in zip(design.names, values, strict=True)
+            },
             "fitted": [name for name, share in zip(design.names, shares, strict=True) if share > FITTED_FROM],
             "host": host[software],
             "timed": sorted({row.chip for row in published.rows if row.software == software}),
             **_rounded(residuals | {"widths": widths[software]}),
         }
     return constants
+
+
+def without_limits(design: Design, name: str, value: float, factors: Mapping[str, float]) -> float:
+    """Return a factor for the constants: that of a chip's clock without the limits of the form that was timed."""
+    place = design.names.index(name) if name in design.names else 0
+    of_class, density = str(design.classes[place]), DENSE * math.exp(float(design.density[place]))
+    if of_class and not of_class.endswith(MEASURED):
+        value /= limits(name, of_class, float(design.power[place]), density, factors)
+    return float(f"{value:.4g}")
 
 
 def platform_of(software: str) -> str:

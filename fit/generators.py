@@ -16,7 +16,7 @@ import numpy as np
 from fit.robust import Point, robust_logs
 from fit.serving import score, spread_of, write_json
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.forecast.serving.generators import CONSTANTS, SHARP, Generating, whole
+from whichdevice.forecast.serving.generators import CONSTANTS, SHARP, Generating, whole, work_of
 from whichdevice.forecast.time_model import Peaks
 from whichdevice.models.generators import generator
 
@@ -143,7 +143,7 @@ def _naive(row: Row) -> float:
     """All operations at the sheet's peak."""
     made = row.one.model.work(row.one.steps, row.one.height, row.one.width)
     peak = Peaks.of(row.one.row, measured=False).operations["half"]
-    return (made.call.operations * made.calls + made.decode.operations) / peak
+    return (work_of(made.call).operations * made.calls + work_of(made.decode).operations) / peak
 
 
 INTRODUCTION = """# Forecasts of images and videos against published times

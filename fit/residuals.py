@@ -11,13 +11,20 @@ import numpy as np
 from scipy.sparse import csr_array
 
 # Standard deviations (log) that a fit starts from. PRIOR_LEVELS levels of this spread count beside a part's own levels.
-START = {"family": 0.1, "question": 0.12, "source": 0.1, "class": 0.15, "chip": 0.1, "chip of software": 0.06,
-         "machine": 0.06, "rest": 0.1}  # fmt: skip
+START = {"family": 0.1, "question": 0.12, "author": 0.1, "source": 0.05, "class": 0.15, "chip": 0.1,
+         "chip of software": 0.06, "machine": 0.06, "rest": 0.1}  # fmt: skip
 PRIOR_LEVELS = 3.0
-OF_SOFTWARE = ("family", "question", "source", "rest")  # have a variance for each software; the others one for all
+# Parts that have a variance for each software; the others have one for all.
+OF_SOFTWARE = ("family", "question", "author", "source", "rest")
 CENTRE = 0.3  # spread of a software's mean, which its factors leave near zero
 OUTLIER = 2.5  # spreads of a software's logs from their median; what is beyond counts as that far
 TURNS = 60  # of EM
+
+
+def author_of(source: str) -> str:
+    """Who measured a source: `dle_tf2_bert` and `dle_tf1_rn50` are one author's; what people shared is each's own."""
+    author, _, rest = source.partition("_")
+    return rest if author == "commons" else author
 
 
 class Columns:
@@ -38,6 +45,7 @@ class Columns:
             [
                 ("centre", of),
                 ("family", its_family, of),
+                ("author", author_of(its_source), of),
                 ("source", its_source, of),
                 ("class", its_class),
                 ("chip", its_chip),
@@ -163,7 +171,8 @@ def _of_software(
     for chip_class in sorted({name[1] for name in names if name[0] == "class"}):
         classes[chip_class] = combined(("class", chip_class), also=variances["chip"] + variances["chip of software"])
     return {
-        "variances": {part: variance(part) for part in ("question", "source", "machine", "rest")},
+        "variances": {part: variance(part) for part in ("question", "machine", "rest")}
+        | {"source": variance("author") + variance("source")},  # nobody has seen the author of a new one
         "widths": {"other": 1.0},  # of variances alone; validation.py finds those of models that were left out
         "families": {family: combined(centre, ("family", family, software)) for family in families},
         "family": combined(centre, also=variance("family")),

@@ -23,11 +23,11 @@ from scipy.optimize import least_squares
 from fit.robust import Point, robust_logs
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.serving.queue import FIRST, Engines, Requests, simulate
-from whichdevice.forecast.serving.server import CONSTANTS, Server, model_shape, paces
+from whichdevice.forecast.serving.server import CONSTANTS, EACH_LAYER, Server, model_shape, paces
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
 
 DATA = Path(__file__).parent / "data"
-PUBLISHED, DECODE = DATA / "serving_published.csv", DATA / "serving_decode.csv"
+PUBLISHED, DECODE, TPUS = (DATA / f"serving_{name}.csv" for name in ("published", "decode", "tpu"))
 # Where the fit starts, and how far (log) it is held there.
 PRIOR: Mapping[str, tuple[float, float]] = {
     "weights": (1.2, 0.3),
@@ -57,9 +57,10 @@ PRIOR: Mapping[str, tuple[float, float]] = {
 }
 PACE_SD = 0.15  # log spread of what a chip, an engine and a format have beside a class of work
 NEW_PACE_SD = 0.6  # of those that only single users' rows are of
-PULL, ROBUST = 0.3, 0.1
+PULL, ROBUST = 0.4, 0.1
 HELD, Z80 = 0.8, 1.2816
-OLD_VLLM = ("0.11", "0.12")
+OLD_VLLM, OLD_SGLANG, OLD_TPU = "old vLLM", "old SGLang", "old vLLM on TPU"  # before 2026; before a rewrite for TPUs
+OLD_VERSIONS = {"vllm": ("0.11", "0.12"), "sglang": ("0.5.6",)}
 SHRINK = 1.0  # kinds of servers that a model's or a chip's mean is held to 0 by
 RANGE = 0.9  # InferenceX draws lengths from 0.8 to 1 of the nominal ones
 # Tokens of a prompt, which ML.ENERGY does not state.
@@ -80,8 +81,11 @@ class Row:
     seconds: float  # of an output token; of a prompt, where kind is prefill
     first: float | None  # seconds to the first token
     rate: float | None  # tokens a second of all answers
-    old: bool  # vLLM before version 0.13
+    era: str  # of an engine's older versions, their name; "" for those of 2026
     watts: float | None = None  # of one GPU
+    streamed: float = 1  # tokens that are sent together
+    waits: float = 0  # iterations after which the engine looks for new requests, or has waited for more of them
+    warm: bool = True  # whether requests went before those that are timed
 
     @property
     def model(self) -> str:
@@ -97,7 +101,7 @@ class Row:
     def kind_of_server(self) -> tuple[object, ...]:
         """Return all that rows share but for the load and its lengths."""
         server = self.server
-        how = (server.whole_attention, server.split_experts, self.old)
+        how = (server.whole_attention, server.split_experts, self.era)
         return (self.source, self.model, self.system, server.count, server.weights.name, server.engine, *how)
 
     @property
@@ -138,7 +142,7 @@ class Row:
             mixed = server.work(0.0 if alone else self.batch, 0.0 if alone else held, chunk, chunk * self.prompt / 2)
             base = dict.fromkeys(decode, 0.0) if alone else decode
             decode = {name: decode[name] + share * (mixed[name] - base[name]) for name in decode}
-        if self.old and not self.dense:
+        if self.era == OLD_VLLM and not self.dense:
             layers = float(server.model.expert_layers)
             decode = {**decode, "old expert layers": layers}
             decode |= {"old expert layers in fp8": layers} if server.weights.name == "fp8" else {}
@@ -170,17 +174,39 @@ def published_rows() -> list[Row]:
             continue
         scale = RANGE if line["source"] == "InferenceX" else 1.0
         prompt, answer = (float(line[name] or 0) * scale for name in ("prompt", "answer"))
-        old = line["source"] == "ML.ENERGY" or (line["engine"] == "vllm" and line["version"].startswith(OLD_VLLM))
         rows.append(
             Row(
                 line["source"], line["kind"], server, line["published_as"], float(line["requests"] or 0),
                 prompt or PROMPTS[line["task"]], answer, float(line["tpot_ms"] or 0) / 1e3,
                 float(line["ttft_ms"]) / 1e3 if line["ttft_ms"] else None,
-                float(line["tokens_s"]) if line["tokens_s"] else None, old,
-                float(line["watts"]) if line["watts"] else None,
+                float(line["tokens_s"]) if line["tokens_s"] else None, era_of(line),
+                float(line["watts"]) if line["watts"] else None, float(line["streamed"]), float(line["waits"]),
+                line["warm"] == "1",
             )
         )  # fmt: skip
     return rows
+
+
+def era_of(line: Mapping[str, str]) -> str:
+    """Return the name of an engine's older versions, which were slower; "" for those of 2026."""
+    old = line["version"].startswith(OLD_VERSIONS.get(line["engine"], "none")) or "" < line["measured"] < "2026"
+    if line["source"] == "ML.ENERGY" or (line["engine"] == "vllm" and old):
+        return OLD_VLLM
+    return OLD_SGLANG if line["engine"] == "sglang" and old else ""
+
+
+def paces_of(name: str, row: Row) -> tuple[str, ...]:
+    """Return the names of the factors that a class of work of a row has beside its own: of its server and its era."""
+    known = paces(name, row.server)
+    if not row.era:
+        return known
+    if row.era == OLD_TPU:
+        return (*known, OLD_TPU)
+    if name in EACH_LAYER:
+        return (*known, f"{row.era}, layers")
+    if name in ("experts", "slices", "expert products"):
+        return (*known, f"{row.era}, experts")
+    return (*known, f"{row.era}, collectives") if name.startswith("collective") else known
 
 
 def waits_for_host(rows: Sequence[Row]) -> np.ndarray:
@@ -229,9 +255,29 @@ def decode_rows() -> list[Row]:
                 seconds,
                 None,
                 None,
-                False,
+                "",
             )
         )
+    return rows
+
+
+def tpu_rows() -> list[Row]:
+    """Return servers of serving_tpu.csv: of those that say their tokens a second, the requests that were in flight."""
+    sheet, rows = hardware_rows(), []
+    for line in _lines(TPUS):
+        server = Server(
+            served_model(line["model"]), sheet[line["device"]], int(line["gpus"]), WEIGHT_FORMATS[line["weights"]],
+            int(line["cache_bits"]), line["engine"], line["whole_attention"] == "1", line["split_experts"] == "1",
+        )  # fmt: skip
+        seconds, rate = float(line["tpot_ms"]) / 1e3, float(line["tokens_s"] or 0)
+        requests = rate * seconds if line["kind"] == "server" else float(line["requests"])
+        old = OLD_TPU if line["engine"] == "vllm" and "" < line["measured"] < "2025-10" else ""  # before its rewrite
+        rows.append(
+            Row(
+                line["source"], line["kind"], server, line["published_as"], requests, float(line["prompt"]),
+                float(line["answer"]), seconds, None, rate or None, old,
+            )
+        )  # fmt: skip
     return rows
 
 
@@ -261,15 +307,16 @@ class Design:
     powers: np.ndarray  # [kinds of work, names]: which factors multiply it
     measured: np.ndarray  # [rows]: log seconds
     weight: np.ndarray  # [rows]
+    centre: np.ndarray  # [names]: log of where each factor starts
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> "Design":
-        """Return that of these rows."""
+    def of(cls, rows: Sequence[Row], start: Mapping[str, float] | None = None) -> "Design":
+        """Return that of these rows; factors start where `start` says, else where PRIOR does."""
         kinds: dict[tuple[str, ...], int] = {}
         entries = []
         for place, row in enumerate(rows):
             for name, seconds in row.parts.items():
-                kind = (name, *paces(name, row.server))
+                kind = (name, *paces_of(name, row))
                 entries.append((place, kinds.setdefault(kind, len(kinds)), seconds))
         names = [*PRIOR, *sorted({pace for kind in kinds for pace in kind[1:]})]
         at_peaks = np.zeros((len(rows), len(kinds)))
@@ -281,7 +328,9 @@ class Design:
                 powers[column, names.index(name)] = 1.0
         number = Counter(row.kind_of_server for row in rows)
         weight = np.array([number[row.kind_of_server] ** -0.5 for row in rows])
-        return cls(tuple(names), at_peaks, powers, np.log([row.seconds for row in rows]), weight)
+        usual = {name: factor for name, (factor, _) in PRIOR.items()} | dict(start or {})
+        centre = np.log([usual.get(name, 1.0) for name in names])
+        return cls(tuple(names), at_peaks, powers, np.log([row.seconds for row in rows]), weight, centre)
 
     def parts(self, logs: np.ndarray) -> np.ndarray:
         """Return seconds by kind of work [rows, kinds]."""
@@ -293,7 +342,7 @@ class Design:
 
     def fit(self, chosen: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
         """Return logs of the factors from the chosen rows: robust least squares of log residuals, held to a prior."""
-        centre = np.array([math.log(PRIOR[name][0]) if name in PRIOR else 0.0 for name in self.names])
+        centre = self.centre
         spread = np.array([PRIOR[name][1] if name in PRIOR else _pace_sd(name) for name in self.names])
         its = replace(self, at_peaks=self.at_peaks[chosen], measured=self.measured[chosen])
         weight, hold = 4 * self.weight[chosen], PULL / spread**2
@@ -311,7 +360,20 @@ def _pace_sd(name: str) -> float:
     return NEW_PACE_SD if name.endswith(("of llama.cpp", *FEW_ROWS)) else PACE_SD
 
 
-FEW_ROWS = ("Ada", "Ampere", "Ampere RTX", "Turing", "Pascal", "Apple", "CPU", "RDNA", "Blackwell RTX", "other")
+FEW_ROWS = (
+    "TPU",
+    "jetstream",
+    "Ada",
+    "Ampere",
+    "Ampere RTX",
+    "Turing",
+    "Pascal",
+    "Apple",
+    "CPU",
+    "RDNA",
+    "Blackwell RTX",
+    "other",
+)
 
 
 @dataclass(frozen=True)
@@ -376,9 +438,14 @@ class Fitted:
     missed: Mapping[str, np.ndarray]
 
     @classmethod
-    def of(cls, rows: Sequence[Row], groups: Mapping[str, Callable[[Row], object]]) -> "Fitted":
+    def of(
+        cls,
+        rows: Sequence[Row],
+        groups: Mapping[str, Callable[[Row], object]],
+        start: Mapping[str, float] | None = None,
+    ) -> "Fitted":
         """Return the fit, with each group left out in turn."""
-        design, every = Design.of(rows), np.ones(len(rows), dtype=bool)
+        design, every = Design.of(rows, start), np.ones(len(rows), dtype=bool)
         logs = design.fit(every)
         known = offsets(rows, design.measured - design.forecast(logs))
         missed = {name: each_left_out(rows, design, logs, group, every) for name, group in groups.items()}
@@ -473,6 +540,7 @@ class FirstTokens:
     simulated: np.ndarray  # seconds from arrival to the first token, on average
     reading: np.ndarray  # seconds of the prompt alone
     token: np.ndarray  # seconds from token to token
+    more: np.ndarray  # [rows, 3] tokens that are sent together, iterations of waiting, and whether it is cold
 
     @classmethod
     def of(cls, rows: Sequence[Row], constants: Mapping[str, Any]) -> "FirstTokens":
@@ -482,7 +550,7 @@ class FirstTokens:
         for row in some:
             alike[row.prompt, row.answer, math.ceil(math.log2(row.requests + 1))].append(row)
         kept: list[Row] = []
-        columns: list[tuple[float, float, float]] = []
+        columns: list[tuple[float, ...]] = []
         for (prompt, answer, doublings), its in alike.items():
             number = min(MOST_SIMULATED, 10 * 2**doublings)
             spread = np.random.default_rng(0).uniform(0.8 / RANGE, 1 / RANGE, (2, number))
@@ -496,9 +564,10 @@ class FirstTokens:
                 if rate <= LOW * full[place]:
                     kept.append(row)
                     alone = float(server.seconds(0.0, 0.0, prompt, prompt**2 / 2))
-                    columns.append((times.mean_ttft[place], alone, float(times.tpot["p50"][place])))
-        simulated, reading, token = np.array(columns).T
-        return cls(kept, simulated, reading, token)
+                    more = (row.streamed, row.waits, float(not row.warm))
+                    columns.append((times.mean_ttft[place], alone, float(times.tpot["p50"][place]), *more))
+        table = np.array(columns)
+        return cls(kept, *table[:, :3].T, table[:, 3:])
 
     @property
     def measured(self) -> np.ndarray:
@@ -506,18 +575,24 @@ class FirstTokens:
         return np.array([row.first or math.nan for row in self.rows])
 
     def fit(self, chosen: np.ndarray) -> np.ndarray:
-        """Return logs of seconds, times its reading and tokens after it, from the chosen rows."""
-        start = np.log([0.02, 1.0, 1.0])
+        """Return logs of seconds, times its reading and tokens after it, from the chosen rows.
+
+        Then of shares of the tokens that are sent together and of the iterations of waiting, and the seconds of a cold
+        start.
+        """
+        start = np.log([0.05, 1.3, 2.0, 0.1, 0.6, 0.02])
 
         def misses(logs: np.ndarray) -> np.ndarray:
-            return np.concatenate([(self.forecast(logs) - np.log(self.measured))[chosen], 0.1 * (logs - start)])
+            return np.concatenate([(self.forecast(logs) - np.log(self.measured))[chosen], logs - start])
 
         return np.asarray(least_squares(misses, start, loss="soft_l1", f_scale=0.2).x)
 
     def forecast(self, logs: np.ndarray) -> np.ndarray:
         """Return log seconds to the first token [rows]."""
-        seconds, reading, tokens = np.exp(logs)
-        return np.asarray(np.log(seconds + reading * self.simulated + tokens * self.token))
+        seconds, reading, tokens, streamed, waits, cold = np.exp(logs)
+        together, iterations, is_cold = self.more.T
+        after = tokens + streamed * together + waits * iterations
+        return np.asarray(np.log(seconds + reading * self.simulated + after * self.token + cold * is_cold))
 
     @property
     def kinds(self) -> np.ndarray:
@@ -525,12 +600,13 @@ class FirstTokens:
         return np.array([f"{row.server.engine}, {row.source}" for row in self.rows])
 
     def constants(self) -> dict[str, dict[str, float]]:
-        """Return what a first token takes, by engine and source."""
-        kinds = self.kinds
-        return {
-            kind: dict(zip(FIRST, map(float, np.exp(self.fit(kinds == kind))), strict=True))
-            for kind in sorted(set(kinds))
-        }
+        """Return what a first token takes, by engine and source, of a server that sends each token as it is written."""
+        kinds, found = self.kinds, {}
+        for kind in sorted(set(kinds)):
+            seconds, reading, tokens, streamed, waits, _ = map(float, np.exp(self.fit(kinds == kind)))
+            looks = float(kind.startswith("sglang"))  # after each iteration, by its default
+            found[kind] = dict(zip(FIRST, (seconds, reading, tokens + streamed + looks * waits), strict=True))
+        return found
 
     def left_out(self, group: Callable[[Row], object]) -> np.ndarray:
         """Return log of measured over forecast seconds, each group left out of what a first token takes."""
@@ -544,8 +620,7 @@ class FirstTokens:
 
 
 LOW, MOST_REQUESTS, MOST_SIMULATED = 0.75, 512, 1000
-# Whose stream has each token as it is written; InferenceX has some engines send several tokens together.
-STREAMS = {"vllm": "vllm, InferenceX", "sglang": "sglang, NVIDIA", "trtllm": "trtllm, NVIDIA"}
+FIRST_TOKENS = {"vllm": "vllm, InferenceX", "sglang": "sglang, InferenceX", "trtllm": "trtllm, InferenceX"}
 
 
 def main() -> None:
@@ -566,11 +641,14 @@ def main() -> None:
     factors |= {name: times * factors[f"{name.rpartition(' of ')[0]} of Hopper"] for name, times in KERNELS.items()}
     first = FirstTokens.of(rows, constants)
     found = first.constants()
-    by_engine = {engine: found[kind] for engine, kind in STREAMS.items()} | {"other": found[STREAMS["vllm"]]}
+    by_engine = {engine: found[kind] for engine, kind in FIRST_TOKENS.items()}
+    by_engine["other"] = by_engine["vllm"]
     constants["servers"]["first token"] = by_engine
     constants["llama.cpp"] = single.constants({"other": nothing})
+    tpus = Fitted.of(tpu_rows(), GROUPS, servers.factors)
+    constants["tpu"] = tpus.constants(by_engine)
     write_json(constants, CONSTANTS)
-    write_page(servers, single, first, every, {name: int(its.sum()) for name, its in left_out.items()})
+    write_page(servers, single, tpus, first, every, {name: int(its.sum()) for name, its in left_out.items()})
 
 
 # Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator,

@@ -24,15 +24,26 @@ PRICE_DRAWS = 200
 
 
 def write_page(
-    servers: Fitted, single: Fitted, first: FirstTokens, every: Sequence[Row], left_out: Mapping[str, int]
+    servers: Fitted,
+    single: Fitted,
+    tpus: Fitted,
+    first: FirstTokens,
+    every: Sequence[Row],
+    left_out: Mapping[str, int],
 ) -> None:
     """Write the page, and nothing else; `left_out` has how many rows have no score, by reason."""
-    lines = [INTRODUCTION.format(rows=len(every) + len(single.rows)), *_first_table(servers, single, first), ""]
+    left_out_first = {name: first.left_out(GROUPS[name]) for name in ("model", "server")}
+    lines = [
+        INTRODUCTION.format(rows=len(every) + len(single.rows) + len(tpus.rows)),
+        *_first_table(servers, single, first, left_out_first),
+        "",
+    ]
     lines += [*_decided(servers), ""]
     lines += [*_left_out(servers, "Time of an output token on data-centre GPUs"), ""]
     lines += [*_left_out(single, "One user of llama.cpp on desktop cards, Macs and CPUs"), ""]
+    lines += [*_left_out(tpus, "TPUs"), "", *ABOUT_TPUS.splitlines(), ""]
     lines += [
-        *_first(first),
+        *_first(first, left_out_first),
         "",
         *_full(every),
         "",
@@ -49,17 +60,19 @@ InferenceX, NVIDIA, ML.ENERGY and TensorRT-LLM's overview, llama.cpp's and Ollam
 of the fit. A time is off by 10 % when it is 1.1 times or 1 / 1.1 of the published one. The naive rule is all bytes of
 the weights and the cache that a token reads, over the memory's rate by the data sheet.
 
-What limits it, of mixtures of experts: which experts a source's prompts ask for, and kernels that differ by version.
-Uneven routing, and products that pass while weights are read, were tried, and helped nothing that was left out.
+What limits it, of mixtures of experts: which experts a source's prompts ask for, and kernels of one model alone (those
+of Llama 4 Scout, GLM-5's index of what it attends to). Uneven routing, products that pass while weights are read, and
+collectives that take longer among more GPUs were tried, and helped nothing that was left out. vLLM and SGLang of 2025
+have factors of their own, which no answer uses.
 """
 
 
 ABOUT_FIRST = """## Time to the first token
 
-Sources state means of requests that all begin together; the queue is simulated so. InferenceX has SGLang and
-TensorRT-LLM send several tokens at a time, so constants for each engine and source are fitted, too. What limits it:
-some of its SGLang servers on Blackwell wait for seconds from 32 requests on, whatever the lengths, and others of the
-same step time do not. No queue explains that.
+Sources state means of requests that all begin together; the queue is simulated so. InferenceX starts SGLang so that it
+looks for new requests after 10 or 30 iterations and sends up to 50 tokens together, and TensorRT-LLM so that it waits
+up to 60 iterations for more requests: its recipes of those dates say so, and both count. Until 21 January 2026 no
+requests warmed its servers up; SGLang then compiled kernels while the first ones waited, for which no queue is a model.
 """
 ABOUT_DECISIONS = """## Decisions
 
@@ -68,7 +81,12 @@ by the price sheet, that holds a target of time a token, each with as many reque
 (interpolated). The price is of the tokens that were written in a second, the wait for the first one included. Right:
 the pick's own measured price is at most 5 % above the best. What limits it: many choices are as near to each other as
 the forecast is to them, so that 8 of 10 picks cost little more than the best. Most of the others are of Qwen3-235B on 4
-or 8 H100 with an early TensorRT-LLM, which gained less from the second four than others do.
+or 8 H100 with an early TensorRT-LLM, which gained less from the second four than others do. Picks of the largest chance
+or the least expected loss, in place of the lowest median price, are right as often.
+"""
+ABOUT_TPUS = """Of v5e, v6e and TPU7x, published by SGLang-JAX, vLLM, JetStream and Google's recipes; factors start from
+those of GPUs. The others (v4, v5p) are forecast as a device that was left out. vLLM was rewritten for TPUs in October
+2025; what it took before has a factor of its own.
 """
 ABOUT_REST = """## Rows that no score is of
 
@@ -98,7 +116,9 @@ def _line(
     )
 
 
-def _first_table(servers: Fitted, single: Fitted, first: FirstTokens) -> Iterator[str]:
+def _first_table(
+    servers: Fitted, single: Fitted, first: FirstTokens, missed: Mapping[str, np.ndarray]
+) -> Iterator[str]:
     rows, every = servers.rows, np.ones(len(servers.rows), dtype=bool)
     dense, one = servers.chosen(lambda row: row.dense), servers.chosen(lambda row: row.server.count == 1)
     decode = single.chosen(lambda row: row.kind == "decode")
@@ -112,10 +132,10 @@ def _first_table(servers: Fitted, single: Fitted, first: FirstTokens) -> Iterato
     yield _line("… one GPU, a server", rows, servers.missed["server"], one, GROUPS["server"])
     for name, words in (("system", "one user of llama.cpp, a device"), ("model", "one user of llama.cpp, a model")):
         yield _line(words, single.rows, single.missed[name], decode, GROUPS[name])
-    for name in ("model", "server"):
+    for name, logs in missed.items():
         for engine in ("", "vllm"):
             chosen = np.array([row.server.engine.startswith(engine) for row in first.rows])
-            its = score(first.left_out(GROUPS[name])[chosen])
+            its = score(logs[chosen])
             groups = len({str(GROUPS[name](row)) for row, is_one in zip(first.rows, chosen, strict=True) if is_one})
             yield (
                 f"| time to the first token below {LOW:g} of full load{', vLLM' if engine else ''}, a {name} | "
@@ -130,21 +150,22 @@ def _left_out(fitted: Fitted, title: str) -> Iterator[str]:
     yield "|---|--:|--:|--:|--:|--:|--:|"
     chosen = fitted.chosen(lambda row: row.kind != "prefill")
     for name, words in NAMES.items():
-        yield _line(words, fitted.rows, fitted.missed[name], chosen, GROUPS[name])
+        if len({str(GROUPS[name](row)) for row in fitted.rows}) > 1:
+            yield _line(words, fitted.rows, fitted.missed[name], chosen, GROUPS[name])
     prefill = fitted.chosen(lambda row: row.kind == "prefill")
     if prefill.any():
         its = score(fitted.missed["system"][prefill])
         yield (
-            f"| a device; reading a prompt of 1,024 tokens | {its['rows']:.0f} | | {_percent(its['median_error'])} | "
+            f"| a device; reading a prompt alone | {its['rows']:.0f} | | {_percent(its['median_error'])} | "
             f"× / ÷ {its['within']:.2f} | | |"
         )
 
 
-def _first(first: FirstTokens) -> Iterator[str]:
+def _first(first: FirstTokens, missed: Mapping[str, np.ndarray]) -> Iterator[str]:
     yield ABOUT_FIRST
     yield "| engine, source | rows | median error, a model left out | a server left out | 80 % were within |"
     yield "|---|--:|--:|--:|--:|"
-    model, server = (first.left_out(GROUPS[name]) for name in ("model", "server"))
+    model, server = missed["model"], missed["server"]
     for kind in sorted(set(first.kinds)):
         its = score(server[first.kinds == kind])
         yield (
@@ -207,8 +228,8 @@ def _decided(servers: Fitted) -> Iterator[str]:
     yield ABOUT_DECISIONS
     yield "| left out | comparisons | right | naive rule | 8 of 10 picks cost at most | sure picks | of these right |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
-    for name in ("model", "system"):
-        card = decisions(servers, name)
+    cards = {name: decisions(servers, name) for name in ("model", "system")}
+    for name, card in cards.items():
         yield (
             f"| {NAMES[name]} | {card['comparisons']:.0f} | {_percent(card['right'])} | "
             f"{_percent(card['naive_right'])} | {_percent(card['more'])} more than the best | "
@@ -217,7 +238,7 @@ def _decided(servers: Fitted) -> Iterator[str]:
     yield ""
     yield "| a model, left out | comparisons | right |"
     yield "|---|--:|--:|"
-    for model, (number, right) in sorted(decisions(servers, "model")["of models"].items()):
+    for model, (number, right) in sorted(cards["model"]["of models"].items()):
         yield f"| {model} | {number} | {_percent(right)} |"
 
 

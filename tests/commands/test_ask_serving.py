@@ -93,8 +93,18 @@ def test_this_machine_is_a_row_in_4_bits_from_its_measured_memory_rate(capsys, m
     found = plain(capsys, "--devices", "L40S", "--gpus", "1", "--tpot", "2s", "--ttft", "60s")
     [here] = [row for row in found["options"] if row["here"]]
     assert here["weights"] == "q4_k_m" and here["engine"] == "llama.cpp" and here["fits"]
+    assert here["memory"]["weights"] == pytest.approx(4.92e9, rel=0.05)  # its published file
     assert 3 < here["one_user"][1] < 40e9 / 4.4e9
     assert found["pick"]["here"] and found["lines"][0].startswith("Use this machine: ")
+
+
+def test_tpus_are_tried_as_the_machines_that_are_rented(capsys):
+    rows = plain(capsys, "--rps", "5", "--no-measuring", "--devices", "tpu", "--weights", "bf16")["options"]
+    counts = {(row["device"], row["count"]) for row in rows}
+    assert {("TPU v6e", 1), ("TPU v6e", 4), ("TPU v6e", 8), ("TPU v5p", 4)} <= counts and ("TPU v5p", 1) not in counts
+    assert {row["device"] for row in rows if row["tested"]} == {"TPU v5e", "TPU v6e", "TPU7x"}
+    dollars = {row["device"]: row["usd_per_hour"] / row["devices"] for row in rows if row["price"]}
+    assert dollars["TPU v6e"] == pytest.approx(2.7) and dollars["TPU v5e"] == pytest.approx(1.2)
 
 
 def test_a_computer_with_shared_memory_is_forecast_with_llama_cpp(capsys):

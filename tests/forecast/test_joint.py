@@ -79,3 +79,17 @@ def test_a_fit_finds_the_variances_and_offsets_that_made_the_logs():
     known, unknown = (joint.residual(fitted, "family 0", chip, "data centre") for chip in ("chip 0", "chip 99"))
     assert known.sd_own < unknown.sd_own
     assert known.sd_shared == unknown.sd_shared
+
+
+def test_the_level_of_a_new_author_is_the_mean_of_authors_however_many_sources_one_has():
+    random = np.random.default_rng(2)
+    levels = {**{f"many_{n}": 0.3 for n in range(6)}, "b": -0.1, "c": -0.1, "d": -0.1}
+    rows = [
+        (level + random.normal(0, 0.15), "xla", f"family {n % 8}", f"{source} {n}", source, f"chip {n % 5}", "desktop")
+        for source, level in levels.items()
+        for n in range(60)
+    ]
+    logs, *labels = zip(*rows, strict=True)
+    found = fit(np.array(logs), Columns(*labels), np.ones(len(logs), dtype=bool))["xla"]
+    assert abs(found["family"][0]) < 0.06  # the mean of sources is 0.17
+    assert math.sqrt(found["variances"]["source"]) > 0.15

@@ -50,6 +50,15 @@ def test_a_form_with_less_power_reaches_less_of_its_matrix_peak_than_the_measure
         assert rate.watts == SHEET[rate.device].power_w, rate.device
 
 
+def test_a_form_with_more_power_for_its_peak_holds_more_of_its_clock_than_the_one_that_was_timed() -> None:
+    """An A10 has 125 TFLOP/s at 150 W, an A10G 70 at 300 W; A10 alone has published times."""
+    share = {}
+    for name in ("A10", "A10G"):
+        rate = PRODUCTS.operations / forecast_step(PRODUCTS, SHEET[name]).device_time
+        share[name] = rate / 1e12 / (SHEET[name].half_dense_tflops or 1.0)
+    assert share["A10G"] > 1.25 * share["A10"]
+
+
 def test_power_counts_by_degrees() -> None:
     power = {name: Peaks.of(SHEET[name]).low_power for name in ("T4", "A10", "A30", "H100 SXM")}
     assert power["T4"] == 1.0 > power["A10"] > power["A30"] > power["H100 SXM"] == 0.0
@@ -66,7 +75,7 @@ def test_no_forecast_of_products_is_above_three_quarters_of_a_peak_that_no_measu
 
 
 def test_a_card_that_is_stronger_in_all_that_a_sheet_says_is_seldom_slower() -> None:
-    """MI300X is published slower than H100 and H200; A10 and V100 have times, and what is beside them has none."""
+    """MI300X is published slower than H100 and H200; V100 has times, and the two others beside it have none."""
     columns = ("fp32_tflops", "tf32_tflops", "half_dense_tflops", "mem_bw_gbs", "power_w")
     slower = []
     for one, other in permutations(GPUS, 2):
@@ -74,4 +83,4 @@ def test_a_card_that_is_stronger_in_all_that_a_sheet_says_is_seldom_slower() -> 
         stronger = all(a >= b for a, b in zip(*values, strict=True)) and chip_of(one.device) != chip_of(other.device)
         if stronger and forecast_step(NETWORK, one).seconds > 1.02 * forecast_step(NETWORK, other).seconds:
             slower.append((one.device, other.device))
-    assert len(slower) <= 5, slower
+    assert len(slower) <= 4, slower

@@ -13,8 +13,8 @@ from whichdevice.machine.gpu_rates import of_pytorch
 
 HERE = Forecast(
     device="RTX 4090", chip="RTX 4090", devices=1, software="eager", workload="net", mode="train", precision="float32",
-    step_time=0.1, step_time_low=0.08, step_time_high=0.125, device_time=0.1, log_sd_shared=0.15, log_sd_own=0.1,
-    host_time=0.001, host_log_sd=0.3, throughput=640.0,
+    family="convolutions", step_time=0.1, step_time_low=0.08, step_time_high=0.125, device_time=0.1,
+    log_sd_shared=0.15, log_sd_own=0.1, host_time=0.001, host_log_sd=0.3, throughput=640.0,
 )  # fmt: skip
 MEASURED = replace(HERE, own_step_time=0.13, residual=1.3)
 FOUR = replace(HERE, devices=4, step_time=0.03, device_time=0.03)
@@ -36,6 +36,11 @@ def test_another_model_on_the_chip_is_moved_by_the_chips_part_alone():
     [same], [model] = moves(FOUR), moves(OTHER_MODEL)
     assert 1.0 < model < same
     assert moves(replace(OTHER_MODEL, device="T4", chip="T4"), replace(FOUR, software="xla")) == [None, None]
+
+
+def test_a_model_of_another_family_is_moved_less():
+    [same], [other] = moves(OTHER_MODEL), moves(replace(OTHER_MODEL, family="products"))
+    assert 1.0 < other < same
 
 
 def test_intervals_become_narrower_and_throughput_follows():
@@ -61,7 +66,7 @@ def test_nothing_measured_changes_nothing():
 
 
 def test_four_steps_say_more_than_one():
-    one = Error("eager", "RTX 4090", ("a",), 0.15, 0.1)
+    one = Error("eager", "RTX 4090", ("a",), "convolutions", 0.15, 0.1)
     asked = replace(one, question=("new",))
     measured = [(replace(one, question=(name,)), 0.2) for name in "abcd"]
     few, more = given(measured[:1], asked), given(measured, asked)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -185,7 +186,8 @@ def command(folder: Path, *start: str) -> subprocess.Popen:
     arguments = [sys.executable, "-m", "whichdevice", "ask", TINY, "--no-measuring", "--devices", "T4,V100"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "WHICHDEVICE_LOCK_FOLDER": str(folder)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([*start, *arguments], cwd=folder, env=environment, text=True, **pipes)
+    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what a shell runs in the background does not
+    return subprocess.Popen([*start, *arguments], cwd=folder, env=environment, text=True, preexec_fn=listens, **pipes)
 
 
 def command_line(process: psutil.Process) -> list[str]:

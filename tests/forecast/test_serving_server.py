@@ -34,6 +34,31 @@ def test_70_billion_in_4_bits_fit_on_48_gb() -> None:
     assert not server("L40S", weights="bf16", model="meta-llama/Llama-3.1-70B").fits
 
 
+@pytest.mark.parametrize(
+    ("model", "weights", "published"),
+    [
+        ("meta-llama/Llama-3.1-8B", "q4_k_m", 4.92e9),  # files of llama.cpp on the hub
+        ("meta-llama/Llama-3.1-8B", "q8_0", 8.54e9),
+        ("meta-llama/Llama-3.1-70B", "q4_k_m", 42.5e9),
+        ("meta-llama/Llama-3.1-70B", "awq", 39.8e9),
+        ("openai/gpt-oss-120b", "mxfp4", 60.8 * 2**30),  # its model card
+        ("openai/gpt-oss-20b", "mxfp4", 12.8 * 2**30),
+    ],
+)
+def test_weights_take_what_their_published_files_do(model: str, weights: str, published: float) -> None:
+    """All weights of a format, within 5 %."""
+    assert served_model(model).weights_bytes(WEIGHT_FORMATS[weights]) == pytest.approx(published, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("model", "published"),
+    [("deepseek-ai/DeepSeek-V3", 70.272e3), ("Qwen/Qwen2.5-72B", 327.68e3), ("meta-llama/Llama-3.1-405B", 516.096e3)],
+)
+def test_a_token_takes_the_cache_that_is_published(model: str, published: float) -> None:
+    """In 16 bits, by the table of DeepSeek's paper on its hardware."""
+    assert served_model(model).cache_bytes_per_token() == pytest.approx(published, rel=0.01)
+
+
 def test_deepseek_fits_on_eight_h200() -> None:
     """671 billion weights in FP8 take 84 GB of each; its latent cache is the same on all eight."""
     found = server("H200 SXM", 8, "fp8", "deepseek-ai/DeepSeek-V3")
@@ -111,6 +136,14 @@ def test_every_class_of_work_has_a_factor() -> None:
             factors = Server(LLAMA, ROWS[device], engine=engine).factors
             assert set(factors) == set(CLASSES)
             assert all(factor > 0 for factor in factors.values())
+
+
+def test_tpus_have_factors_of_their_own() -> None:
+    """They are fitted to servers of TPUs; a machine of eight is faster than one chip."""
+    one, eight = (Server(LLAMA, ROWS["TPU v6e"], count, WEIGHT_FORMATS["bf16"]) for count in (1, 8))
+    assert one.fitted is not server("H100 SXM").fitted
+    assert 0.005 < float(one.seconds(1, 1000)) < 0.03
+    assert eight.seconds(1, 1000) < one.seconds(1, 1000)
 
 
 def test_generations_and_shapes() -> None:

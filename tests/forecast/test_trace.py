@@ -307,3 +307,18 @@ def test_a_step_that_is_refused_is_not_built_again_with_values():
     with pytest.raises(StudyError):
         trace_step(Step(build, lambda size: torch.zeros(size, 4), lambda module, batch: module(batch).sum()), 2)
     assert len(built) == 1
+
+
+def test_a_sparse_matrix_has_the_work_of_its_entries():
+    nodes, entries, width = 1000, 5000, 8
+    place = torch.arange(entries)
+    edges = torch.stack([place % nodes, place // nodes])
+    adjacency = torch.sparse_coo_tensor(edges, torch.ones(entries), (nodes, nodes)).coalesce()
+    step = Step(
+        lambda: nn.Linear(width, width),
+        lambda size: torch.zeros(size, width),
+        lambda module, x: torch.sparse.mm(adjacency, module(x)).sum(),
+        lambda module: torch.optim.SGD(module.parameters(), 0.1),
+    )
+    found = [item for item in trace_step(step, nodes).work.items if item.kind == "gather and scatter"]
+    assert sum(item.operations * item.count for item in found) == 2 * 2 * entries * width  # forward and backward

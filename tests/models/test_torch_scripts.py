@@ -20,7 +20,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import known, probe
-from whichdevice.models.torch_script import SHARED, divides_batch
+from whichdevice.models.torch_script import SHARED, divides_by_gpus
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -200,6 +200,29 @@ def fit(net, batches, optimizer):
             net(x).mean().backward()
             optimizer.step()
 """
+BUCKETS = """
+import torch
+from torch.utils.data import DataLoader
+net, sampler = torch.nn.Linear(4, 2), [range(start, start + 64) for start in range(0, 6400, 64)]
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+train_loader = DataLoader(torch.zeros(6400, 4), batch_sampler=sampler)
+val_loader = DataLoader(torch.zeros(640, 4), batch_size=64)
+for epoch in range(3):
+    for x in train_loader:
+        net(x).mean().backward()
+        optimizer.step()
+    print(sum(net(x).mean().item() for x in val_loader))
+"""
+STEPPED = """
+'torchrun --nproc_per_node=8 train.py'
+import torch
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+accumulation = 4 {divided}
+for step in range(100 * accumulation):
+    net(torch.zeros(16, 4)).mean().backward()
+    optimizer.step()
+"""
 WORKERS = """
 import os
 import torch
@@ -287,7 +310,7 @@ def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs
     ],
 )
 def test_a_script_shows_whether_its_gpus_share_a_batch(line, divides):
-    assert divides_batch(line) is divides
+    assert divides_by_gpus(line) is divides
 
 
 @pytest.mark.slow
@@ -304,11 +327,30 @@ def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
+def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
+    """Not where more GPUs make fewer of them."""
+    (tmp_path / "train.py").write_text(STEPPED.format(divided=divided), encoding="utf-8")
+    note = SEVERAL.format(8, 16, 8, 128).removesuffix(".") + f"{steps}."
+    assert probe(read_address(str(tmp_path / "train.py"))).notes == (note,)
+
+
+@pytest.mark.slow
 def test_frames_of_an_environment_are_counted_and_timed():
     """Its 64 frames serve four steps, of 6400 frames 400."""
     found = probe(read_address(f"{SCRIPTS}/torch_environment.py"))
     assert (found.batch_size, found.examples, found.epochs) == (32, 400 * 32, 1)
     assert 0 < found.between < 16 / 1000 and found.notes[0].startswith("Between two steps it collects 16 frames;")
+
+
+@pytest.mark.slow
+def test_an_environment_of_the_scripts_own_is_timed_as_it_is_stepped(tmp_path):
+    """Two at once, without a space of actions to draw from."""
+    text = (SCRIPTS / "torch_environment.py").read_text(encoding="utf-8")
+    text = text.replace("    action_space = SimpleNamespace(sample=lambda: 0)\n", "")
+    (tmp_path / "train.py").write_text(text.replace("1.0, False", "np.ones(2), False"), encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert found.between > 0 and found.notes[0].startswith("Between two steps it collects 32 frames;")
 
 
 @pytest.mark.slow
@@ -417,6 +459,13 @@ def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
     (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
+
+
+@pytest.mark.slow
+def test_the_loader_of_a_training_may_have_a_sampler_of_batches(tmp_path):
+    (tmp_path / "train.py").write_text(BUCKETS, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (64, 6400, 3)
 
 
 @pytest.mark.slow

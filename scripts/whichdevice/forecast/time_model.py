@@ -405,13 +405,15 @@ def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
 def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> dict[str, float]:
     """Seconds by class: time at the peaks × factor, × the chip's clock for operations, or its bandwidth for bytes.
 
-    A class without a factor has that of one like it.
+    A class without a factor has that of one like it. A chip's own clock is that of a form without limits.
     """
     parts = {}
     for name, seconds in at_peaks(work, peaks).items():
         pace = pace_of(peaks.chip, name)
         of_class = pace_of(peaks.class_of(pace), name)
-        known = factors.get(pace) or unseen_pace(pace, of_class, peaks.low_power, peaks.density, factors)
+        known = factors.get(pace) or factors.get(of_class, 1.0)
+        if pace not in factors or not of_class.endswith(MEASURED):  # a measured chip's forms differ in its rates
+            known *= limits(pace, of_class, peaks.low_power, peaks.density, factors)
         factor = known * factors[like(name, factors)]
         if name.endswith(PRECISIONS) and pace not in factors and of_class.endswith(peaks.chip_class):
             factor = max(factor, 1 / MAX_OF_PEAK)
@@ -427,16 +429,15 @@ def log_density(density: float) -> float:
     return math.log(max(density, DENSE) / DENSE)
 
 
-def unseen_pace(pace: str, of_class: str, low_power: float, density: float, factors: Mapping[str, float]) -> float:
-    """The factor of a chip without published times: that of its class, and what low power and dense units take.
+def limits(pace: str, of_class: str, low_power: float, density: float, factors: Mapping[str, float]) -> float:
+    """How much longer a form of a chip takes for its low power and its dense units.
 
     Low power counts in part between LEAST_POWER and FULL_POWER, and not where the rate was measured.
     """
     kind = pace.partition(" of ")[0]
     weak = 0.0 if of_class.endswith(MEASURED) else low_power
-    return (
-        factors.get(of_class, 1.0)
-        * factors.get(f"{kind} of {LOW_POWER}", 1.0) ** weak
+    return float(
+        factors.get(f"{kind} of {LOW_POWER}", 1.0) ** weak
         * factors.get(f"{kind} of {DENSITY}", 1.0) ** log_density(density)
     )
 

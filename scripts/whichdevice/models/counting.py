@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
@@ -21,6 +22,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from whichdevice.errors import StudyError
 from whichdevice.files import package_first, write_atomically
 from whichdevice.models.address import built_in_names
 from whichdevice.models.costs import Costs, by_jax, by_torch
@@ -43,6 +45,22 @@ ENVIRONMENT = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEV
 def counts_folder(model: Model) -> Path:
     """The folder of a model's counts, relative to the working directory; other code is another."""
     return COUNTS / model.hash("whichdevice.models.counting")
+
+
+def without_values(make: Callable[[], Any]) -> Any:
+    """The model that `make` makes on JAX, whose weights have no values, which would take longest.
+
+    One that comes compiled has them: no optimiser is made otherwise.
+    """
+    import keras
+
+    try:
+        with keras.StatelessScope(initialize_variables=False):
+            return make()
+    except (StudyError, ValueError) as error:
+        if "stateless scope" not in str(error):
+            raise
+    return make()
 
 
 def model_costs(
@@ -213,7 +231,7 @@ def main() -> None:
     if not isinstance(workload, TrainingWorkload):
         raise TypeError(f"{job['module']} trains no model")
     example = from_json(job["example"])
-    model = workload.model_like(example)
+    model = without_values(lambda: workload.model_like(example))
     costs = model_costs(model, example=example)
     print(json.dumps(asdict(costs)))
 

@@ -22,13 +22,18 @@ class Environment:
 
     def __init__(self, environment: Any) -> None:
         self._environment, self._step = environment, environment.step
-        self._steps, self._frames = 1, 0
+        self._steps, self._frames, self._seconds = 1, 0, 0.0
         self.count = int(getattr(environment, "num_envs", 1))
         environment.step = self._counted
 
     def _counted(self, *args: Any, **kwargs: Any) -> Any:
+        began = time.perf_counter()
+        result = self._step(*args, **kwargs)
+        self._seconds += time.perf_counter() - began
+        if not hasattr(self._environment, "num_envs") and isinstance(result, tuple) and len(result) > 1:
+            self.count = np.size(result[1])  # a reward for each
         self._frames += self.count
-        return self._step(*args, **kwargs)
+        return result
 
     def stepped(self) -> bool:
         """The optimiser steps again: return whether frames were collected since it did first."""
@@ -43,8 +48,13 @@ class Environment:
         return self._frames / self._steps if self._frames else None
 
     def frames_per_second(self) -> float | None:
-        """Return how many frames it gives on this machine with actions at random; None where it does not run so."""
-        space = self._environment.action_space
+        """Return how many frames it gives on this machine; None where it does not show.
+
+        With actions at random where it has a space of them, else as the script stepped it.
+        """
+        space = getattr(self._environment, "action_space", None)
+        if space is None:
+            return self._frames / self._seconds if self._seconds else None
         several = hasattr(self._environment, "step_wait")  # of Stable-Baselines: one action for each, reset by itself
 
         def action() -> Any:
@@ -70,6 +80,9 @@ def environment_in(scopes: Iterable[Mapping[str, Any]]) -> Environment | None:
 
 
 def is_environment(value: Any) -> bool:
-    """Whether a value is an environment as Gym and Gymnasium have them."""
-    names = ("step", "reset", "action_space")
-    return not isinstance(value, type) and all(inspect.getattr_static(value, name, None) is not None for name in names)
+    """Whether a value is an environment as Gym and Gymnasium have them, or one like it whose steps take an action."""
+    step, reset, space = (inspect.getattr_static(value, name, None) for name in ("step", "reset", "action_space"))
+    if isinstance(value, type) or step is None or reset is None:
+        return False
+    parameters = list(inspect.signature(step).parameters.values())[1:] if inspect.isfunction(step) else []
+    return space is not None or any(parameter.default is parameter.empty for parameter in parameters[:1])

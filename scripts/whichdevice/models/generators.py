@@ -15,7 +15,6 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from whichdevice.forecast.work import Item, Work
 from whichdevice.models.diffusion import (
     CLIP_L,
     DIFFUSION,
@@ -31,12 +30,23 @@ from whichdevice.models.hugging_face import PREFIX
 WORKS = Path(__file__).with_name("generators.json")  # traced
 
 
-class Made(NamedTuple):
-    """The work of a batch of images or videos: a call of the denoiser, how many, and the decoder's."""
+class Kernels(NamedTuple):
+    """Kernels of a kind: operations and bytes of all, and how many."""
 
-    call: Work
+    operations: float
+    nbytes: float
+    count: float
+
+
+class Made(NamedTuple):
+    """The work of a batch of images or videos: a call of the denoiser, how many, and the decoder's.
+
+    Kernels are by kind and number format, as forecast/work.py names them.
+    """
+
+    call: Mapping[str, Kernels]
     calls: float
-    decode: Work
+    decode: Mapping[str, Kernels]
 
 
 @dataclass(frozen=True)
@@ -101,9 +111,9 @@ class Generator:
         size, traced = self.size(height, width), self._traced
         frames = images * self.frames / traced["frames"]
         return Made(
-            Work("gpu", tuple(_items(traced["call"], size, images, 2.0 * self.denoiser.parameters)), software="eager"),
+            dict(_grown(traced["call"], size, images, 2.0 * self.denoiser.parameters)),
             self.calls * (steps or self.steps),
-            Work("gpu", tuple(_items(traced["decode"], size, frames)), software="eager"),
+            dict(_grown(traced["decode"], size, frames)),
         )
 
     def values_bytes(self, height: int, width: int) -> float:
@@ -112,17 +122,18 @@ class Generator:
         return max(fixed + grows * size for fixed, grows in self._traced["values"])
 
 
-def _items(kinds: Mapping[str, Sequence[Any]], size: float, times: float, shared: float = 0.0) -> Iterator[Item]:
+def _grown(
+    kinds: Mapping[str, Sequence[Any]], size: float, times: float, shared: float = 0.0
+) -> Iterator[tuple[str, Kernels]]:
     """Kernels by kind: operations and bytes are a constant, and parts that grow with the size and with its square.
 
     Images of a batch share so many bytes of weights, which products read.
     """
     for name, (*amounts, count) in kinds.items():
-        kind, _, precision = name.rpartition(" ")
         operations, nbytes = (times * (fixed + grows * size + square * size**2) for fixed, grows, square in amounts)
-        if kind == "product":
+        if name.startswith("product"):
             nbytes = max(nbytes - (times - 1) * shared, nbytes / times)
-        yield Item(kind, precision, operations / count, nbytes / count, count)  # type: ignore[arg-type]
+        yield name, Kernels(operations, nbytes, count)
 
 
 @cache

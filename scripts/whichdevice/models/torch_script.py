@@ -60,6 +60,7 @@ SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus}
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
 EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
+STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+(\d+)")  # as its own text has it
 
 
@@ -93,10 +94,11 @@ class Watching(Watcher):
         self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
-        self._loaders: dict[int | None, Any] = {}  # that gave batches, the last one of each size
+        self._loaders: list[Any] = []  # that gave batches
         self._environment: Environment | None = None  # that it collects frames of
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
-        self._launched, self._shares = 1, False  # GPUs of its command as its text has it; whether they share a batch
+        self._launched = 1  # GPUs of its command as its text has it
+        self._shares = self._sums_less = False  # whether they share a batch, or the batches that are summed
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
 
     def _count(self) -> int:
@@ -119,7 +121,8 @@ class Watching(Watcher):
         texts = [file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files()]
         source = "".join(texts)
         self._launched = max((int(count) for count in LAUNCHED.findall(source)), default=1)
-        self._shares = any(map(divides_batch, texts))
+        self._shares = any(map(divides_by_gpus, texts))
+        self._sums_less = any(divides_by_gpus(text, "accum") for text in texts)
         joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
         self._by_torchrun = joins and not ASKS_RANK.search(source)
         if self._by_torchrun:
@@ -140,7 +143,7 @@ class Watching(Watcher):
 
     def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
         """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
-        self._loaders[loader.batch_size] = loader
+        self._loaders = [*(other for other in self._loaders if other is not loader), loader]
         workers, seconds = loader.num_workers, loader.timeout
         loader.num_workers = loader.timeout = 0
         try:
@@ -239,7 +242,7 @@ class Watching(Watcher):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
         step.reads_values = self._tape.reads >= MANY_READS
         size = len(next(iter(batch.values())))
-        loader = _loader([*stack.scopes, {"loader": self._loaders.get(size)}], size)
+        loader = _loader(stack.scopes, size, self._loaders)
         batch, varied = self._at_mean(step, batch, loader)
         step.without_fakes()
         counts = self._sizes(stopped, step, batch, passes, loader)
@@ -255,13 +258,7 @@ class Watching(Watcher):
                 counts = {"examples": math.ceil(total / frames) * size, "epochs": 1, "unknown": None}
             if frames and rate:
                 asked.append(COLLECTS.format(frames=number(frames), rate=two(rate)))
-        gpus = self._names.gpus if self._names.gpus > 1 else self._launched
-        if self._shares and self._names.gpus == 1 and (gpus > 1 or self._by_torchrun):
-            asked.append(SHARED.format(gpus=gpus if gpus > 1 else 4, batch=size))
-        elif gpus > 1:
-            asked.append(SEVERAL.format(gpus=gpus, batch=size, total=gpus * size))
-        elif self._by_torchrun:
-            asked.append(EACH.format(batch=size, total=4 * size))
+        asked += self._of_gpus(size, stack.loops.steps and counts)
         training = Found(
             framework=TORCH,
             batch_size=size,
@@ -275,6 +272,20 @@ class Watching(Watcher):
             **counts,
         )
         return Script(training, _functions(step, batch, stopped.optimizers), loader)
+
+    def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
+        """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
+        gpus = self._names.gpus if self._names.gpus > 1 else self._launched
+        if gpus == 1 and not self._by_torchrun:
+            return []
+        if self._shares and self._names.gpus == 1:
+            return [SHARED.format(gpus=gpus if gpus > 1 else 4, batch=size)]
+        form, gpus = (SEVERAL, gpus) if gpus > 1 else (EACH, 4)
+        note = form.format(gpus=gpus, batch=size, total=gpus * size)
+        if not counts or not counts["examples"] or self._sums_less:
+            return [note]
+        steps = counts["examples"] * (counts["epochs"] or 1) // size
+        return [note.removesuffix(".") + STEPS.format(steps=steps)]
 
     def _at_mean(
         self, step: Step, batch: dict[str, torch.Tensor], loader: Any
@@ -377,15 +388,19 @@ class Watch:
         return optimizer is self._optimizer
 
 
-def divides_batch(text: str) -> bool:
-    """Whether a script divides its batch by the number of its GPUs or processes."""
-    divisions = (
-        (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-        for node in ast.walk(parsed(text.encode()))
-        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div | ast.FloorDiv)
-    )
-    words = ((ast.unparse(batch).lower(), ast.unparse(count).lower()) for batch, count in divisions)
-    return any("batch" in batch and "batch" not in count and GPU_COUNT.search(count) for batch, count in words)
+def divides_by_gpus(text: str, what: str = "batch") -> bool:
+    """Whether a script divides its batch, or what else has this in its name, by the number of its GPUs or processes."""
+    nodes = list(ast.walk(parsed(text.encode())))
+    named = [(node.targets[0], node.value) for node in nodes if isinstance(node, ast.Assign)]
+    divisions = [(target, value.right) for target, value in named if isinstance(value, ast.BinOp) and _divides(value)]
+    divisions += [(node.left, node.right) for node in nodes if isinstance(node, ast.BinOp) and _divides(node)]
+    divisions += [(node.target, node.value) for node in nodes if isinstance(node, ast.AugAssign) and _divides(node)]
+    words = ((ast.unparse(whole).lower(), ast.unparse(count).lower()) for whole, count in divisions)
+    return any(what in whole and "batch" not in count and GPU_COUNT.search(count) for whole, count in words)
+
+
+def _divides(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "op", None), ast.Div | ast.FloorDiv)
 
 
 def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
@@ -452,12 +467,17 @@ def _precision(step: Step, mixed: bool) -> str:
     return "single" if convolves or torch.get_float32_matmul_precision() != "highest" else "float32"
 
 
-def _loader(scopes: Sequence[Mapping[str, Any]], size: int) -> Any:
-    """The loader with this batch size, or the one of the most examples."""
+def _loader(scopes: Sequence[Mapping[str, Any]], size: int, used: Sequence[Any]) -> Any:
+    """The loader of the training: one that gave batches, of this size or of a sampler's own, with the most examples."""
     values = [value for scope in scopes for value in scope.values()]
     values += [getattr(scope.get(name), "train_dataloader", None) for scope in scopes for name in HOLDERS]
-    known = [value for value in values if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
-    return min(known, key=lambda loader: (loader.batch_size != size, -len(loader.dataset)), default=None)
+    known = [value for value in (*values, *used) if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
+
+    def order(loader: Any) -> tuple[Any, ...]:
+        unused = all(loader is not other for other in used)
+        return unused, loader.batch_size not in (size, None), -len(loader.dataset)
+
+    return min(known, key=order, default=None)
 
 
 def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:

@@ -433,8 +433,8 @@ class Inputs:
         maker = self._makers.of(leaf, before)
         if maker is not None and maker.source in self.order:
             return maker._replace(source=self.order[int(maker.source)])
-        if not torch.is_tensor(leaf) or id(leaf) in self._weights:
-            return leaf
+        if not torch.is_tensor(leaf) or id(leaf) in self._weights or leaf.layout != torch.strided:
+            return leaf  # a sparse matrix is of the whole graph
         kind = self._kind(leaf)
         leading = self._leading if not self._graphs else (self._graphs,)
         if kind is None and tuple(leaf.shape[: len(leading)]) != tuple(leading):

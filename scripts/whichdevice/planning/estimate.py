@@ -8,7 +8,7 @@ runs: it has an estimate where a record of it exists.
 import math
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -30,7 +30,7 @@ from whichdevice.measuring.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measuring.request import build_request, planned_record
 from whichdevice.measuring.timing import WARM_UP_SHARE, warm_up_steps
-from whichdevice.models.counting import model_costs
+from whichdevice.models.counting import model_costs, without_values
 from whichdevice.models.loading import Model
 from whichdevice.processes import quick_imports, without_native_messages
 from whichdevice.records.schema import Record, Request
@@ -164,15 +164,13 @@ def _shape(request_json: str) -> _Shape:
         with quick_imports(), without_native_messages():
             import keras
 
-            if keras.backend.backend() == "jax":
+            if counts_shapes := keras.backend.backend() == "jax":
                 import jax
 
                 jax.config.update("jax_platforms", "cpu")  # a plan takes no accelerator
-        without_weights = keras.backend.backend() == "jax"  # which counts them by their shapes
         with without_native_messages():
             splits = workload.splits({name: np.zeros(array.shape, array.dtype) for name, array in described.items()})
-            with keras.StatelessScope(initialize_variables=False) if without_weights else nullcontext():
-                model = workload.model()
+            model = without_values(workload.model) if counts_shapes else workload.model()
             costs = model_costs(model, example=workload.example(model), workload=workload)
         predicts = request.mode != "train"
         steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)

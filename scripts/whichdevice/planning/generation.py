@@ -40,7 +40,7 @@ def ask_generation(question: GenerationQuestion) -> Serving:
     title = f"{model.name} · {width} × {height}{frames} · {question.steps or model.steps} steps"
     tried = [Generating(model, row, question.steps, height, width) for row in rows_named(question.devices)]
     servers = [_server(question, one) for one in tried if one.runs]
-    without = tuple(one.row.device for one in tried if not one.runs and one.row.kind == "gpu")
+    without = tuple(one.row.device for one in tried if not one.runs and one.row.kind in ("gpu", "tpu"))
     return decide(title, question.load, servers, 0, without=without)
 
 

@@ -17,6 +17,7 @@ from whichdevice.answer.serving import CHEAPER, MAX_SERVERS, Files, Load, Log, P
 from whichdevice.answer.serving_words import say
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.prices import USD_PER_KWH
+from whichdevice.config.tpus import CHIPS, devices_of
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import GROUPS, find_target
 from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
@@ -30,7 +31,7 @@ COUNTS = (1, 2, 4, 8)
 # What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
 DEVICES = (
     "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "RTX A6000", "L40S", "A100 SXM 80GB", "H100 SXM",
-    "H200 SXM", "B200 SXM", "MI300X", "RTX 6000 Pro",
+    "H200 SXM", "B200 SXM", "MI300X", "RTX 6000 Pro", "TPU v5e", "TPU v6e",
 )  # fmt: skip
 COMPUTERS = ("Apple M4 Max", "Apple M3 Ultra", "Ryzen AI Max+ 395", "DGX Spark")
 LLAMA_CPP, ENGINE = "llama.cpp", "vllm"
@@ -45,7 +46,8 @@ GGUF_LIKE = {
 MIN_CAPABILITY = {
     "bf16": 7.0, "gptq": 7.0, "awq": 7.5, "int8": 7.5, "fp8": 7.5, "nvfp4": 8.0, "mxfp4": 8.0, "int4_experts": 8.0,
 }  # fmt: skip
-AMD_FORMATS, TPU_FORMATS = ("bf16", "fp8", "mxfp4"), ("bf16", "int8")
+AMD_FORMATS, TPU_FORMATS = ("bf16", "fp8", "mxfp4"), ("bf16", "int8", "fp8")
+OLD_TPUS = ("TPU v2", "TPU v3")  # which no engine of these serves on
 # What somebody runs together: so many cards of a kind, or computers; of GPUs with links of their own MAX_SERVERS.
 DESKTOP = re.compile(r"GTX |RX |Titan |RTX [2-5]0[5-9]0")
 MAX_DESKTOP, MAX_PCIE_CARDS, MAX_COMPUTERS = 16, 64, 4
@@ -150,7 +152,7 @@ def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bo
     if capability.startswith("gfx"):
         return kept.name in AMD_FORMATS
     if row.kind == "tpu":
-        return kept.name in TPU_FORMATS
+        return kept.name in TPU_FORMATS and row.device not in OLD_TPUS
     return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
 
 
@@ -205,9 +207,17 @@ def _tried(
     return [
         Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
         for row, kept in rows
-        for count in (question.counts if row.kind == "gpu" else (1,))
+        for count in _counts(question, row)
         if _costs(question, row, count) <= most
     ]
+
+
+def _counts(question: ServingQuestion, row: HardwareRow) -> tuple[int, ...]:
+    """The numbers of a device that are tried: the user's; of TPUs those of a machine that is rented."""
+    if row.kind == "tpu":
+        rented = tuple(chips * devices_of(row.device) for chips in CHIPS[row.device].machines)
+        return tuple(count for count in rented if count in question.counts) or rented
+    return question.counts if row.kind == "gpu" else (1,)
 
 
 def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> str:
@@ -262,6 +272,8 @@ def price_of(
     market = row.market(providers=providers)
     if market is None:
         return None
+    if row.kind == "tpu":
+        count //= devices_of(row.device)  # a price is of a chip
     return Price(
         market.usd_per_hour * count, market.low * count, market.high * count, market.words,
         provider=market.lowest.provider, lowest=market.lowest.usd_per_hour, providers=market.providers,

@@ -22,8 +22,8 @@ from whichdevice.config.hardware import HardwareRow
 from whichdevice.forecast.joint import normal
 from whichdevice.forecast.serving.server import CONTEXT_BYTES, memory_of
 from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, typical_host
-from whichdevice.forecast.work import Work
-from whichdevice.models.generators import Generator
+from whichdevice.forecast.work import Item, Work
+from whichdevice.models.generators import Generator, Kernels
 
 CONSTANTS = Path(__file__).with_name("generators.json")
 USABLE = 0.95  # of the memory
@@ -53,16 +53,17 @@ class Generating:
     def parts(self, images: int = 1) -> dict[str, float]:
         """Return seconds of so many images together, before the factors: of the device by kind, of host and decoder."""
         made, peaks = self.model.work(self.steps, self.height, self.width, images), Peaks.of(self.row)
-        attention = sum(one.operations * one.count for one in made.call.items if one.kind == "attention")
+        call, decode = work_of(made.call), work_of(made.decode)
+        attention = sum(one.operations * one.count for one in call.items if one.kind == "attention")
         clocks = (self.row.sms or 1) * (self.row.clock_ghz or 1.0) * 1e9
         seconds = {
             "attention": attention / min(peaks.operations["half"], MULTIPLIED * clocks),
             "exponentials": attention / (4 * self.model.head) / (EXPONENTIALS * clocks),
-            "others": _without_attention(made.call, peaks),
-            "host": typical_host(made.call, read_constants()["eager"])[0],
+            "others": _without_attention(call, peaks),
+            "host": typical_host(call, read_constants()["eager"])[0],
         }
         return {name: made.calls * time for name, time in seconds.items()} | {
-            "decode": _without_attention(made.decode, peaks)
+            "decode": _without_attention(decode, peaks)
         }
 
     def seconds(self) -> float:
@@ -97,6 +98,15 @@ class Generating:
     def fits(self) -> bool:
         """Whether all parts fit together."""
         return sum(self.memory().values()) <= self.available
+
+
+def work_of(kernels: Mapping[str, Kernels]) -> Work:
+    """Return kernels by kind and number format as work that PyTorch sends off one by one."""
+    items = []
+    for name, (operations, nbytes, count) in kernels.items():
+        kind, _, precision = name.rpartition(" ")
+        items.append(Item(kind, precision, operations / count, nbytes / count, count))  # type: ignore[arg-type]
+    return Work("gpu", tuple(items), software="eager")
 
 
 def _without_attention(work: Work, peaks: Peaks) -> float:

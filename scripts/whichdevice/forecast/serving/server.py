@@ -34,7 +34,13 @@ LARGE_MEMORY = 70 * 2**30
 USABLE = {"vllm": 0.92, "sglang": 0.9, "trtllm": 0.9, "llama.cpp": 0.95}
 UNIFIED = 0.75  # of the memory that a Mac's GPU may take
 CONTEXT_BYTES = 0.6 * 2**30  # CUDA's context, its graphs and the library of collectives
-MAX_REQUESTS = {"vllm": 1024, "sglang": 1024, "trtllm": 2048, "llama.cpp": 64}  # at once, by the engine's default
+MAX_REQUESTS = {
+    "vllm": 1024,
+    "sglang": 1024,
+    "jetstream": 1024,
+    "trtllm": 2048,
+    "llama.cpp": 64,
+}  # at once, by the engine's default
 TILE = 128  # tokens of a prompt that read the cache together
 HEAD = 128  # values of a head, of which each pair of tokens of a prompt takes products
 WIDTH = 4096  # of a usual model
@@ -42,11 +48,13 @@ WIDTH = 4096  # of a usual model
 # GPUs do not reach each other's memory (ai-dynamo/aiconfigurator, collectives of NCCL).
 PEERS, NO_PEERS = {1: 1.0, 2: 0.58, 4: 0.4, 8: 0.38}, {1: 1.0, 2: 0.62, 4: 0.16, 8: 0.05}
 SAME_FORMAT = {"awq": "gptq"}
+FEW_BITS = {"nvfp4": "fp4", "mxfp4": "fp4"}  # whose kernels of experts are alike
 CLASSES = (
     "weights", "experts", "slices", "cache", "products", "expert products", "attention", "activations",
     "layers", "layer widths", "expert layers", "latent layers", "state layers", "routing",
     "step", "requests", "request layers", "collectives", "collective bytes", "PCIe collectives", "PCIe bytes",
 )  # fmt: skip
+EACH_LAYER = (*(name for name in CLASSES if name.endswith("layers")), "layer widths", "routing", "step", "requests")
 MEMORY = ("weights", "experts", "slices", "cache", "activations")
 SLICE = 128  # columns of an expert's matrix: what a narrow part of it takes beside its own bytes
 UNEVEN = 0.5  # of what the busiest of several devices would have more than the mean, were experts drawn evenly
@@ -230,7 +238,8 @@ class Server:
     @cached_property
     def fitted(self) -> Mapping[str, Any]:
         """The constants of its engine."""
-        return (self.constants or read_constants())["llama.cpp" if self.engine == "llama.cpp" else "servers"]
+        own = "llama.cpp" if self.engine == "llama.cpp" else "tpu" if self.row.kind == "tpu" else "servers"
+        return (self.constants or read_constants())[own]
 
     @cached_property
     def first_token(self) -> Mapping[str, float]:
@@ -299,14 +308,19 @@ class Server:
 def paces(name: str, server: Server) -> tuple[str, ...]:
     """Return the names of the factors that a class of work has beside its own: of the chip, the engine, the format."""
     chip, engine, kept = server.generation, server.engine, SAME_FORMAT.get(server.weights.name, server.weights.name)
+    kernels = f"{FEW_BITS.get(kept, kept)} on {chip}"
+    found: list[str] = []
     if name in MEMORY:
-        own = (f"{name} in {kept}",) if name in ("weights", "experts") else ()
-        return (f"bandwidth of {chip}", f"bandwidth of {engine}", *own)
-    if name in ("products", "expert products"):
-        return (f"{speed_up(server.weights, server.row)[0]} products of {chip}", f"products of {engine}")
-    if name.endswith("layers") or name in ("layer widths", "step"):
-        return (f"{'step' if name == 'step' else 'layers'} of {engine}", f"layers of {chip}")
-    return ()
+        found += [f"bandwidth of {chip}", f"bandwidth of {engine}"]
+        found += [f"{name} in {kept}"] if name in ("weights", "experts") else []
+    elif name in ("products", "expert products"):
+        found += [f"{speed_up(server.weights, server.row)[0]} products of {chip}", f"products of {engine}"]
+    elif name.endswith("layers") or name in ("layer widths", "step"):
+        found += [f"{'step' if name == 'step' else 'layers'} of {engine}", f"layers of {chip}"]
+    if server.model.experts and engine != "llama.cpp":
+        found += [f"experts in {kernels}"] if name in ("experts", "slices") else []
+        found += [f"layers with experts in {kernels}"] if name in EACH_LAYER else []
+    return tuple(found)
 
 
 def factors_of(fitted: Mapping[str, float], server: Server) -> dict[str, float]:

@@ -41,7 +41,15 @@ from whichdevice.forecast.work import (
     in_layout,
     sizes_of,
 )
-from whichdevice.models.torch_fakes import READS_VALUE, RECURRENT, SEQUENCES, Fakes, is_fake, replace_tensors
+from whichdevice.models.torch_fakes import (
+    READS_VALUE,
+    RECURRENT,
+    SEQUENCES,
+    Fakes,
+    is_fake,
+    replace_tensors,
+    unset_fake_temporarily,
+)
 from whichdevice.models.torch_names import on_cpu
 
 HALF = (torch.bfloat16, torch.float16)
@@ -57,6 +65,7 @@ MAX_WITH_VALUES = 1e9  # bytes of a step, as far as it got without values, that 
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
 MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched for longer than they run, on average
 LIST = 48  # tensors that one kernel of an optimiser takes
+ENTRY = 12  # bytes of an entry of a sparse matrix: its value and its column
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
 NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
 GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "nll_loss2d_forward")
@@ -392,6 +401,7 @@ class Kernels(TorchDispatchMode):
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
         self.fusion, self.notes, self.untested, self.images = Fusion(), set[str](), set[Untested](), False
         self.no_tpu = set[str]()
+        self._entries = dict[tuple[int, ...], int]()  # of sparse matrices, by their sides
         self.matrices, self._weights = (
             Counter[tuple[int, int]](),
             set[tuple[int, int]](),
@@ -413,10 +423,9 @@ class Kernels(TorchDispatchMode):
         schema = function._schema
         if schema.name.startswith("prim::"):  # a tensor's device, asked for 80 times a layer
             return result
-        outputs = [tensor for tensor in tree_leaves(result) if isinstance(tensor, torch.Tensor)]
-        inputs = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, torch.Tensor)]
+        outputs, inputs, sparse = dense(result), dense((args, kwargs)), self._sparse((args, kwargs))
         if schema.is_mutable and not outputs:
-            outputs = [tensor for tensor in tree_leaves(args[0]) if isinstance(tensor, torch.Tensor)]
+            outputs = dense(args[0])
         self.hold(*outputs)
         shared = {storage_of(tensor) for tensor in inputs}
         if shared <= self._fixed:
@@ -437,6 +446,12 @@ class Kernels(TorchDispatchMode):
             self.images |= inputs[0].dim() == 4
             if inputs[0].dim() == 5:
                 self.untested.add("3-D convolutions")
+        elif sparse:  # a sparse matrix's product: a row of the other one for each of its entries
+            width = outputs[0].shape[-1]
+            row = width * outputs[0].element_size()
+            operations, nbytes = 2.0 * sparse * width, sparse * (row + ENTRY) + outputs[0].shape[0] * row
+            self._put("gather and scatter", outputs[0].dtype in HALF, operations, nbytes, 1, inputs, outputs)
+            return result
         elif "scaled_dot_product" in name:
             kind, operations = attention_work(name, args)
         elif "grouped_mm" in name:
@@ -451,6 +466,18 @@ class Kernels(TorchDispatchMode):
         nbytes = moved(name, inputs, outputs) // max(launches, 1)
         self._put(kind, half, operations, nbytes, launches, inputs, outputs)
         return result
+
+    def _sparse(self, tree: Any) -> int:
+        """Return the entries of the sparse matrices among some tensors; of one without values as of its transpose."""
+        entries = 0
+        for tensor in tree_leaves(tree):
+            if isinstance(tensor, torch.Tensor) and tensor.layout != torch.strided:
+                sides = tuple(sorted(tensor.shape))
+                if not is_fake(tensor):
+                    with unset_fake_temporarily():
+                        self._entries[sides] = tensor._nnz()
+                entries += self._entries.get(sides, 0)
+        return entries
 
     def product(
         self, dtype: Any, operations: float, inputs: Sequence[Any], outputs: Sequence[Any], steps: int = 0
@@ -520,6 +547,11 @@ class Kernels(TorchDispatchMode):
         self._fixed.discard(key)
         self.fusion.free(key)
         self.live -= nbytes
+
+
+def dense(tree: Any) -> list[Any]:
+    """The tensors of a tree that have a storage of their own: not sparse ones."""
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
 
 
 def storage_of(tensor: Any) -> int:

@@ -36,6 +36,7 @@ from whichdevice.forecast.xla.device_memory import (
     out_of_memory,
 )
 from whichdevice.forecast.xla.recurrent import Recurrent, recurrent_layers
+from whichdevice.models.counting import without_values
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import require_jax_step
@@ -193,7 +194,7 @@ def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode)
     import jax
 
     train, _ = workload.splits(_arrays(workload))
-    model = _built(workload)
+    model = without_values(workload.model)
     arrays = _described(dict(train.arrays))
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
     if workload.own_step(model) and mode == "train":
@@ -223,7 +224,7 @@ def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
     from whichdevice.backends.jax_generation import generation_programs
 
     workload.splits(_arrays(workload))
-    model = _built(workload)
+    model = without_values(workload.model)
     length = tokens_of(workload.example(model)).shape[0]
     batch, prompt = workload.options.batch_size, prompt_length(length)
     prefill, decode = generation_programs(workload, model, length)
@@ -235,17 +236,6 @@ def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
     cache, following = jax.eval_shape(lambda *given: prefill(*given), weights, tokens)
     arguments = cache, weights, following, jax.ShapeDtypeStruct((), "int32")
     return Step(jax.jit(decode, donate_argnums=(0,)), arguments, (0, 2), ("batch", "batch"), True, batch)
-
-
-def _built(workload: TrainingWorkload) -> Any:
-    """The workload's model without its weights; with them where it comes compiled: no optimiser is made otherwise."""
-    try:
-        with _without_weights():
-            return workload.model()
-    except (StudyError, ValueError) as error:
-        if "stateless scope" not in str(error):
-            raise
-    return workload.model()
 
 
 def _prediction(workload: TrainingWorkload, model: Any) -> Callable[..., Any]:
