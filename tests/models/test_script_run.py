@@ -143,3 +143,12 @@ def test_what_cannot_be_watched_is_not_run(text: str, why: str) -> None:
     with pytest.raises(StudyError, match=why):
         probe(read_address("train.py"))
     assert not Path("trained").exists()
+
+
+def test_a_script_that_is_killed_says_how_much_memory_it_held(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import os, signal\nimport numpy as np\nheld = np.ones(2**25)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    with pytest.raises(StudyError, match=r"train.py: killed \(signal 9\) .* at 0?\.\d+ GB: where memory ran out"):
+        probe(read_address(str(path)))

@@ -223,6 +223,23 @@ for step in range(100 * accumulation):
     net(torch.zeros(16, 4)).mean().backward()
     optimizer.step()
 """
+CHOOSES = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.is_number = torch.tensor([True, False, True])
+        self.words, self.head = torch.nn.Embedding(10, 5), torch.nn.Linear(7, 2)
+    def forward(self, x):
+        columns = [x[:, [place]] if number else self.words(x[:, place].long())
+                   for place, number in enumerate(self.is_number)]
+        return self.head(torch.cat(columns, 1))
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(30):
+    net(torch.zeros(16, 3)).mean().backward()
+    optimizer.step()
+"""
 WORKERS = """
 import os
 import torch
@@ -446,6 +463,13 @@ def test_batches_that_a_library_sums_in_two_places_are_one_steps(tmp_path):
     text += "fit(net, loader, torch.optim.SGD(net.parameters(), 0.1))\n"
     (tmp_path / "train.py").write_text(text, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).notes == (TWO,)
+
+
+@pytest.mark.slow
+def test_a_network_may_choose_by_constants_of_its_own(tmp_path):
+    """As TabNet does, whose categories are embedded."""
+    (tmp_path / "train.py").write_text(CHOOSES, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
 
 
 @pytest.mark.slow

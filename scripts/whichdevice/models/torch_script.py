@@ -61,6 +61,7 @@ COLLECTS = "Between two steps it collects {frames} frames; its environment gives
 EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
+LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+(fp16|bf16)")
 LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+(\d+)")  # as its own text has it
 
 
@@ -120,6 +121,7 @@ class Watching(Watcher):
             return
         texts = [file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files()]
         source = "".join(texts)
+        self._names.mixed = LAUNCHED_MIXED.search(source) is not None
         self._launched = max((int(count) for count in LAUNCHED.findall(source)), default=1)
         self._shares = any(map(divides_by_gpus, texts))
         self._sums_less = any(divides_by_gpus(text, "accum") for text in texts)
@@ -258,7 +260,7 @@ class Watching(Watcher):
                 counts = {"examples": math.ceil(total / frames) * size, "epochs": 1, "unknown": None}
             if frames and rate:
                 asked.append(COLLECTS.format(frames=number(frames), rate=two(rate)))
-        asked += self._of_gpus(size, stack.loops.steps and counts)
+        asked += self._of_gpus(size, counts if stack.loops.steps else None)
         training = Found(
             framework=TORCH,
             batch_size=size,
