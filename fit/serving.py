@@ -1,9 +1,12 @@
 """Constants of a server of language models, and how good its forecasts are: `python -m fit.serving`.
 
 fit/data/serving_published.csv has published servers: time of an output token and to the first one at so many requests
-at once. fit/data/serving_decode.csv has single users on desktop cards, Macs and CPUs. The factors of an iteration's
-classes of work are fitted by robust least squares of log residuals; n servers of a kind weigh as much as √n. What is
-left is an offset of each model and chip, and spreads that come from servers which the fit did not see.
+at once; how InferenceX launched an engine (`streamed`, `waits`, `warm`) is in its repository at the date of each row.
+serving_decode.csv has single users on desktop cards, Macs and CPUs. serving_tpu.csv has TPUs: the cookbook of
+sgl-project/sglang-jax, AI-Hypercomputer's tpu-recipes and jetstream-pytorch (benchmarks/summary.md), and pull requests
+47, 1135 and 3050 of vllm-project/tpu-inference. The factors of an iteration's classes of work are fitted by robust
+least squares of log residuals; n servers of a kind weigh as much as √n. What is left is an offset of each model and
+chip, and spreads that come from servers which the fit did not see.
 `python -m fit` calls it; serving_page.py writes docs/reference/serving-validation.md.
 """
 

@@ -220,6 +220,7 @@ def test_where_no_device_has_an_even_chance_it_is_too_near_to_call() -> None:
     found = answer(*EQUAL, wants=replace(LONG, deadline=9e9))
     assert found.pick is not None and (found.pick.sure or 1.0) < 0.5
     assert {option.device for option in found.toss_up} == {"A100", "L40S", "A10G"} and found.toss_up[0] is found.pick
+    assert lines(found)[0].startswith("Rent an A100 (Cloud), or one as good: ")
     assert lines(found)[1].startswith("Too near to call of 3 that end within years: ")
     sure = answer(FAST, CHEAP)
     assert sure.toss_up == () and not any("Too near" in line for line in lines(sure))

@@ -259,11 +259,11 @@ In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: n
     "several": """\
 net · 300 million images · batch 100 · mixed 16 bits
 
-Rent 8 × H100 (Cloud): 2.5 h [1.7–3.6 h], USD 7.50 [5.16–11].
+Rent 8 × H100 (Cloud): 2.5 h [1.7–3.7 h], USD 7.50 [5.13–11].
 It is the only choice.
 
   device    memory, GB  a step  300 million images             USD  source
-▶ 8 × H100                3 ms   2.5 h [1.7–3.6 h]  7.50 [5.16–11]  forecast
+▶ 8 × H100                3 ms   2.5 h [1.7–3.7 h]  7.50 [5.13–11]  forecast
 
 Too small: H100.
 Memory, GB: weights 32, gradients 32, optimiser 64, activations 9, buffers and fragments 3, CUDA's
@@ -293,11 +293,11 @@ What would settle it: whichdevice rent net.py --on A100 --max-usd 1 --batch 100 
     "buying": """\
 net · 30 billion images · batch 100 · mixed 16 bits
 
-Rent an RTX 3090 (Cloud): 140 days [96–200 days], USD 500 [346–723].
+Rent an RTX 3090 (Cloud): 140 days [95–200 days], USD 500 [342–730].
 It is the only choice.
 
   device    memory, GB  a step       30 billion images            USD  source
-▶ RTX 3090               40 ms  140 days [96–200 days]  500 [346–723]  forecast
+▶ RTX 3090               40 ms  140 days [95–200 days]  500 [342–730]  forecast
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
 Not included: loading data, validation.

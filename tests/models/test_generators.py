@@ -67,7 +67,7 @@ def test_work_grows_with_steps_and_images() -> None:
     one = model(FLUX)
     whole, twice, two = one.work(), one.work(steps=2 * one.steps), one.work(images=2)
     assert twice.calls == 2 * whole.calls and twice.call == whole.call
-    assert [kind.count for kind in two.call.values()] == [kind.count for kind in whole.call.values()]
+    assert [kind.kernels for kind in two.call.values()] == [kind.kernels for kind in whole.call.values()]
     assert operations(two.call) == pytest.approx(2 * operations(whole.call))
     read = [sum(kind.nbytes for kind in work.call.values()) for work in (whole, two)]
     assert read[1] == pytest.approx(2 * read[0] - 2 * one.denoiser.parameters)  # its weights are read once

@@ -37,6 +37,7 @@ MIN_GB = 0.1  # of memory that is told in GB, less in MB
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
     "decision": "{use}: {time}{start}{instead}{usd}.",
+    "as_good": "{use}, or one as good",
     "to_start": " after {time} to start",
     "plus_start": " + {time}",
     "instead": " instead of {time} {where}",
@@ -377,7 +378,8 @@ def decision(answer: Answer) -> str:
     if not row.is_here and here is not None and here.seconds is not None:
         instead = say("instead", time=time_of(here, interval=False), where=where(here.row))
     start = say("to_start", time=start_of(row)) if start_matters(pick) else ""
-    return say("decision", use=name_words(pick), time=begun_of(pick), start=start, instead=instead, usd=cost)
+    use = say("as_good", use=name_words(pick)) if answer.toss_up else name_words(pick)
+    return say("decision", use=use, time=begun_of(pick), start=start, instead=instead, usd=cost)
 
 
 def _energy_of_decision(answer: Answer, pick: Option) -> str:

@@ -31,11 +31,11 @@ WORKS = Path(__file__).with_name("generators.json")  # traced
 
 
 class Kernels(NamedTuple):
-    """Kernels of a kind: operations and bytes of all, and how many."""
+    """Kernels of a kind: operations and bytes of all, and how many they are."""
 
     operations: float
     nbytes: float
-    count: float
+    kernels: float
 
 
 class Made(NamedTuple):

@@ -97,7 +97,7 @@ const sentences = (() => {
     return [say(words.nothing, { workload: data.workload, reasons: whole })];
   }
 
-  function decisionLine(data, wants, { pick, here }) {
+  function decisionLine(data, wants, { pick, here, toss_up }) {
     const { row } = pick, words = data.sentences, cost = pick.usd === undefined ? words.no_cost : say(words.cost, { usd: usdOf(pick) });
     if (data.operation) {
       const hourly = pick.price === null ? "" : say(words.hourly, { usd: usdWords(pick.price) });
@@ -107,7 +107,8 @@ const sentences = (() => {
     if (!row.is_here && here)
       instead = here.seconds === undefined ? data.no_here : say(words.instead, { time: timeOf(here, data, false), where: data.where });
     const power = row.price_kind === "electricity" ? words.electricity : "";
-    return say(words.decision, { use: row.use, time: begunOf(pick), start: startOf(pick, data), instead, usd: cost + power + energyOf(pick, wants.by, words) });
+    const use = toss_up.length ? say(words.as_good, { use: row.use }) : row.use;
+    return say(words.decision, { use, time: begunOf(pick), start: startOf(pick, data), instead, usd: cost + power + energyOf(pick, wants.by, words) });
   }
 
   // Why this one, and how sure that is.

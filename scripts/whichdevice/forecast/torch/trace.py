@@ -260,9 +260,9 @@ def built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
                 module = step.build(*layers)
                 made_before = not all(map(is_fake, module.parameters()))  # a script's
                 return _fake(module, whole) if whole or made_before else module
-        except StudyError:  # it is not to be built in this way
-            raise
-        except Exception:
+        except Exception as error:
+            if isinstance(error, StudyError) and error.__cause__ is None:  # of what is asked, not of what was tried
+                raise
             try:
                 with torch.device("meta"), AsOnGPU(device="meta"):
                     module = step.build(*layers)
