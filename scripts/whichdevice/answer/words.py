@@ -904,7 +904,7 @@ def lasting_notes(answer: Answer) -> list[str]:
         lasting.append(say("untested", devices=joined(untested, 4)))
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
-        less = say("read_less", times=f"{step.times / step.reads:.1f}") if step.reads else ""
+        less = say("read_less", times=f"{max(1.0, step.times / step.reads):.1f}") if step.reads else ""
         written = partial(time_words, like=max(step.whole or (0.0,)))
         ends_of_all = between(*step.whole, written).strip(" []") if step.whole else ""
         whole = say("whole", device=step.card, ends=ends_of_all) if ends_of_all else ""
