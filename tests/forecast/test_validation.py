@@ -22,7 +22,7 @@ from fit.validation import (
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
 from whichdevice.forecast.joint import read_scorecard
-from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, pace_of, read_constants
+from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, limits, pace_of, read_constants
 from whichdevice.forecast.work import Item, Work
 
 SHEET = hardware_rows()
