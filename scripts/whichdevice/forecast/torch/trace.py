@@ -449,6 +449,7 @@ class Kernels(TorchDispatchMode):
         elif sparse:  # a sparse matrix's product: a row of the other one for each of its entries
             width = outputs[0].shape[-1]
             row = width * outputs[0].element_size()
+            self.no_tpu.add("sparse matrices")
             operations, nbytes = 2.0 * sparse * width, sparse * (row + ENTRY) + outputs[0].shape[0] * row
             self._put("gather and scatter", outputs[0].dtype in HALF, operations, nbytes, 1, inputs, outputs)
             return result
