@@ -191,9 +191,9 @@ SENTENCES = {
     "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
     "estimate": "{time} a step here, not measured: --again measures it.",
     "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
-    "start": "To start takes {times}: prices include it, times show it (+) where it matters.",
-    "start_rented": "{time} on a rented machine",
-    "start_free": "{time} on a free machine",
+    "start": "To start takes {times}: prices include it, times show it as +.",
+    "start_rented": "{time}",
+    "start_free": "on a free machine {time}",
     "tpus": "TPUs",
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
@@ -924,7 +924,7 @@ def lasting_notes(answer: Answer) -> list[str]:
         times = [
             say("start_free" if free else "start_rented", time=start_of(started[free])) for free in sorted(started)
         ]
-        lasting.append(say("start", times=joined(times)))
+        lasting.append(say("start", times=", ".join(times)))
     if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
         lasting.append(say("without_validation" if answer.work.floor else "without_data"))
     return lasting
