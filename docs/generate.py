@@ -157,7 +157,7 @@ def download() -> str:
     found = re.search(r'cpu\) echo "downloads ([^,]+), takes ([^"]+ of disk)', script)
     assert found is not None
     got = "" if ADDRESS else "No public address yet: unpack the archive. "
-    shell = "`source .venv/bin/activate`, for `whichdevice`. "
+    shell = "`source .venv/bin/activate` makes `whichdevice` a command. "
     asks = f"Only to ask, also on macOS: `pip install .`, {sizes.rows()[0]['gb']} GB: [install](docs/start/install.md)."
     return f"{got}{shell}Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. {asks}"
 
