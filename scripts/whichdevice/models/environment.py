@@ -6,6 +6,7 @@ watched.frames_per_step, watched.frames_per_second()
 """
 
 import inspect
+import math
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -31,7 +32,7 @@ class Environment:
         result = self._step(*args, **kwargs)
         self._seconds += time.perf_counter() - began
         if not hasattr(self._environment, "num_envs") and isinstance(result, tuple) and len(result) > 1:
-            self.count = np.size(result[1])  # a reward for each
+            self.count = math.prod(np.shape(result[1]))  # a reward for each
         self._frames += self.count
         return result
 
