@@ -99,6 +99,7 @@ class Watching(Watcher):
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
         self._loaders: list[Any] = []  # that gave batches
+        self._worker: SimpleNamespace | None = None  # which this process stands for
         self._environment: Environment | None = None  # that it collects frames of
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
         self._launched = 1  # GPUs of its command as its text has it
@@ -142,13 +143,19 @@ class Watching(Watcher):
         hooks = [*self._tape.hooks(self._step), register_module_parameter_registration_hook(self._weight)]
         for hook in hooks:
             self.replacements.callback(hook.remove)
-        begin = DataLoader.__iter__
+        begin, worker = DataLoader.__iter__, torch.utils.data.get_worker_info
+        self.replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
         self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
         self._tape.__enter__()
 
     def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
         """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
+        known = any(other is loader for other in self._loaders)
         self._loaders = [*(other for other in self._loaders if other is not loader), loader]
+        if loader.num_workers and loader.worker_init_fn is not None and not known:  # it may open the data set's files
+            self._worker = SimpleNamespace(id=0, num_workers=1, seed=SEED, dataset=loader.dataset)
+            loader.worker_init_fn(0)
+            self._worker = None
         workers, seconds = loader.num_workers, loader.timeout
         loader.num_workers = loader.timeout = 0
         try:
