@@ -24,7 +24,7 @@ CONFIG, FILES = "config.json", ("model.safetensors", "model.safetensors.index.js
 # What is in a file of weights in few bits besides them: scales, zeros and the order of groups.
 NO_WEIGHTS = re.compile(r"scale|zero|g_idx|absmax|quant_|weight_shape")
 OUTPUT = re.compile(r"(^|\.)(lm_head|embed_out|output_layer|output)\.(q?weight|weight_packed)$")
-FORMATS = {"F8_E4M3": "fp8", "F8_E5M2": "fp8", "I8": "int8", "I32": "gptq", "U8": "nvfp4"}  # others are of 16 bits
+FORMATS = {"F8_E4M3": "fp8", "F8_E5M2": "fp8", "I8": "int8", "I32": "gptq", "U8": "nvfp4"}  # others are held in 16 bits
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class StoredWeights:
     """Weights as their files hold them."""
 
     count: int
-    nbytes: int
+    nbytes: int  # as a server holds them: those of 32 bits in 16
     dtype: str  # of most weights, as safetensors names it
     tied: bool  # whether the table of words is the output's, too
 
@@ -118,5 +118,6 @@ def _counted(headers: Any, bits: int) -> StoredWeights:
     for name, one in tensors.items():
         if not NO_WEIGHTS.search(name):
             weights[one.dtype] += one.parameter_count * packed.get(one.dtype, 1)
+    nbytes -= 2 * weights["F32"]
     dtype = max(weights, key=lambda name: weights[name], default="BF16")
     return StoredWeights(sum(weights.values()), nbytes, dtype, not any(map(OUTPUT.search, tensors)))
