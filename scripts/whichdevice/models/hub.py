@@ -9,6 +9,7 @@ No weights are downloaded. huggingface_hub, which reads both, is an extra; it ke
 import re
 import socket
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -66,9 +67,9 @@ def hub_config(name: str, hint: str = ".") -> Path:
         raise StudyError(f"{label}: accept its terms on huggingface.co/{name}, then log in: hf auth login") from None
     except errors.RepositoryNotFoundError:
         raise StudyError(f"{label}: the hub has no such model{hint} If it is private, log in: hf auth login") from None
-    except errors.EntryNotFoundError:
-        raise StudyError(f"{label}: has no {CONFIG} on the hub, so it is no model of transformers{hint}") from None
-    except (OSError, ValueError) as error:
+    except Exception as error:  # of its client, whose HTTP library has errors of its own
+        if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
+            raise StudyError(f"{label}: has no {CONFIG} on the hub, so it is no model of transformers{hint}") from None
         raise StudyError(f"{label}: the hub did not answer ({type(error).__name__}){hint} {save}") from None
 
 
@@ -95,19 +96,17 @@ def stored_weights(name: str, bits: int = 4) -> StoredWeights | None:
     if find_spec("huggingface_hub") is None:
         return None
     import huggingface_hub
-    from huggingface_hub import errors
 
     path = config_file(name)
     kept = [] if path else [huggingface_hub.try_to_load_from_cache(name, file) for file in FILES]
     folders = [Path(file).parent for file in (path, *kept) if isinstance(file, str | Path)]
-    try:
+    headers = None
+    with suppress(Exception):  # of its client: there are no such files, or the hub does not answer
         if folders:
-            return _counted(huggingface_hub.get_local_safetensors_metadata(folders[0]), bits)
-        if path is None and in_reach():
-            return _counted(huggingface_hub.get_safetensors_metadata(name), bits)
-    except (OSError, ValueError, errors.NotASafetensorsRepoError, errors.SafetensorsParsingError):
-        return None
-    return None
+            headers = huggingface_hub.get_local_safetensors_metadata(folders[0])
+        elif path is None and in_reach():
+            headers = huggingface_hub.get_safetensors_metadata(name)
+    return None if headers is None else _counted(headers, bits)
 
 
 def _counted(headers: Any, bits: int) -> StoredWeights:
