@@ -94,6 +94,8 @@ def test_a_step_in_a_function_of_its_own_shows_it(reads: bool) -> None:
 
 
 JAX_LOOP = """
+def note(value):
+    values.append(float(value))
 grad_fn = jax.value_and_grad(loss_fn)
 def update(state, batch):
     loss, grads = grad_fn(state.params, batch)
@@ -108,6 +110,8 @@ for _ in range(3):
     print(float(loss_fn(state.params, test)))
 """
 TAPE_LOOP = """
+def note(value):
+    values.append(float(value))
 @tf.function
 def step(x, y):
     with tf.GradientTape() as tape:
@@ -130,6 +134,10 @@ for number, (x, y) in enumerate(data):
         ("losses.append(loss.numpy())", True),
         ("loss.block_until_ready()", True),
         ("best = float('inf')", False),
+        ("rate = 0.1 * float(number) / 1000", False),
+        ("rate = float(options['rate']) * 0.9 ** float(number)", False),
+        ("mean = 0.9 * loss; sums = {key: float(value) for key, value in {'loss': mean}.items()}", True),
+        ("note(loss)", True),
     ],
 )
 def test_a_jitted_step_or_one_of_a_tape_shows_it_too(loop: str, line: str, reads: bool) -> None:

@@ -32,7 +32,7 @@ const decision = (() => {
     return rows.map((row) => {
       if (!row.step_time) return null;
       const shared = normal(normals, "shared", row.software), chip = normal(normals, "own", row.software, row.chip);
-      const form = row.card === row.chip ? null : normal(normals, "form", row.software, row.card);
+      const form = row.market === row.chip ? null : normal(normals, "form", row.software, row.market);
       const sdOfForm = form ? Math.min(limits.form_sd, limits.max_form * row.log_sd_own) : 0;
       const sdOfChip = Math.sqrt(row.log_sd_own ** 2 - sdOfForm ** 2);
       const host = row.host_time ? normal(normals, "host", row.software) : null;

@@ -129,7 +129,7 @@ def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
         if row.step_time:
             software = _software(row)
             named: list[tuple[str, ...]] = [("shared", software), ("own", software, row.chip), ("price", row.market)]
-            named += [("form", software, row.card)] * (row.card != row.chip) + [("taken",)] * row.spot
+            named += [("form", software, row.market)] * (row.market != row.chip) + [("taken",)] * row.spot
             parts |= dict.fromkeys(named)
             parts |= {("host", software): None} if row.host_time else {}
             parts |= {("start",): None} if row.start_log_sd else {}
