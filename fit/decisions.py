@@ -128,7 +128,7 @@ def _case(found: Forecasts, name: str, places: tuple[int, ...], speeds: Sequence
     true = np.array([row.seconds / row.batch for row in rows])
     forecast = true / np.exp(found.logs[list(places)])
     parts = [
-        {"device_time": seconds, "software": row.software, "chip": row.chip, "card": row.device,
+        {"device_time": seconds, "software": row.software, "chip": row.chip, "form": row.device,
          "log_sd_shared": found.sd_shared[place], "log_sd_own": found.sd_own[place]}
         for row, place, seconds in zip(rows, places, forecast, strict=True)
     ]  # fmt: skip

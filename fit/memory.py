@@ -61,10 +61,12 @@ class Case:
 
     @property
     def verdict(self) -> str:
-        """Whether the step fits, by the product's rule."""
+        """Whether the step fits, by the product's rule, and whether it loads."""
         if is_tight(self.needed_gb, self.available_gb, self.gpus, self.compiled, self.frozen_gb):
             return "tight"
-        return "does not fit" if self.needed_gb > self.available_gb else "fits"
+        if self.needed_gb > self.available_gb:
+            return "does not fit"
+        return "does not load" if self.loading_gb > self.available_gb else "fits"
 
     @property
     def is_wrong(self) -> bool:

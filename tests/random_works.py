@@ -9,6 +9,7 @@ from whichdevice.answer.energy import Power
 from whichdevice.answer.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
 from whichdevice.config.grids import grid_of
 from whichdevice.forecast.lived import Habits
+from whichdevice.forecast.time_model import chip_of
 
 CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
 
@@ -19,7 +20,7 @@ def random_row(chance: random.Random, card: str) -> Row:
     step = None if fits < 0.15 else 10 ** chance.uniform(-3, -0.5)
     row = Row(
         card, chance.choice(["gpu", "gpu", "tpu"]), FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN,
-        rented=True, chip=card, port=chance.random() < 0.1,
+        rented=True, chip=chip_of(card), target=card, port=chance.random() < 0.1,
         software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step, kernels=1000.0,
         price=Price("on_demand", "Cloud"),
         device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),

@@ -49,10 +49,9 @@ def here(step: float = 0.1, **more: Any) -> Row:
 
 def device(name: str, step: float, usd: float | None, spread: float = 0.3, own: float = 0.05, **more: Any) -> Row:
     price = CLOUD if usd is not None else NOBODY
-    known = {"precision": "mixed_float16", "price": price, "rented": True, "fits": True, "chip": name}
-    return Row(
-        name, "gpu", FORECAST, step_time=step, usd_per_hour=usd, log_sd_shared=spread, log_sd_own=own, **(known | more)
-    )  # fmt: skip
+    known = {"kind": "gpu", "precision": "mixed_float16", "price": price, "rented": True, "fits": True, "chip": name}
+    known |= {"log_sd_shared": spread, "log_sd_own": own}
+    return Row(name, evidence=FORECAST, step_time=step, usd_per_hour=usd, **(known | more))
 
 
 def work(*rows: Row, **more: Any) -> Work:
@@ -105,6 +104,17 @@ DECISIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], str | None]] = [
 ]  # fmt: skip
 
 
+def test_several_devices_of_a_form_have_its_error_and_another_form_one_of_its_own() -> None:
+    two = device("2 × H100 SXM", 0.4, 3.0, chip="H100", target="H100 SXM")
+    rows = two, replace(two, card="8 × H100 SXM", step_time=0.1), replace(two, card="H100 PCIe", target="H100 PCIe")
+    two_logs, eight_logs, pcie_logs = np.log(draws(rows))
+    assert np.ptp(two_logs - eight_logs) < 3e-3 < np.ptp(two_logs - pcie_logs)
+    slices = [
+        device(card, 0.1, 3.0, chip="TPU v5e", target=card, kind="tpu") for card in ("4 × TPU v5e", "8 × TPU v5e")
+    ]
+    assert np.ptp(np.diff(np.log(draws(slices)), axis=0)) < 3e-3
+
+
 @pytest.mark.parametrize(("rule", "wants", "rows", "expected"), DECISIONS, ids=[each[0] for each in DECISIONS])
 def test_the_pick(rule: str, wants: dict[str, Any], rows: tuple[Row, ...], expected: str | None) -> None:
     assert pick(*rows, **wants) == expected
@@ -148,7 +158,7 @@ def test_what_is_shared_cancels_in_a_ratio_and_in_a_choice() -> None:
     assert np.allclose(draws([one, two])[1] / draws([one, two])[0], 2, rtol=2e-3)
     found = answer(one, two, wants=replace(SIZE, by="time", examples=1e9))
     assert [option.sure for option in found.options] == [1.0, 0.0]
-    same_chip = draws([replace(one, log_sd_own=1.0, chip="X"), replace(two, log_sd_own=1.0, chip="X")])
+    same_chip = draws([replace(row, log_sd_own=1.0, chip="X", target="X") for row in (one, two)])
     assert np.allclose(same_chip[1] / same_chip[0], 2, rtol=2e-3)
 
 

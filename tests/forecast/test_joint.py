@@ -16,7 +16,7 @@ def row(chip, time=0.1, shared=0.3, own=0.1, **more):
         "log_sd_own": own,
         "software": "xla",
         "chip": chip,
-        "card": chip,
+        "form": chip,
         **more,
     }
 
@@ -31,7 +31,7 @@ def test_shared_errors_cancel_in_a_ratio_and_those_of_chips_remain():
 
 
 def test_forms_of_one_chip_share_its_error_but_for_a_part_of_their_own():
-    pcie, sxm, other = (row("H100", card=card, own=0.2) for card in ("H100 PCIe", "H100 SXM", "H100 PCIe"))
+    pcie, sxm, other = (row("H100", form=form, own=0.2) for form in ("H100 PCIe", "H100 SXM", "H100 PCIe"))
     times = joint.draws([pcie, sxm, other], 4000)
     assert np.log(times[0] / times[1]).std() == pytest.approx(math.hypot(joint.FORM_SD, joint.FORM_SD), rel=0.05)
     assert np.log(times[0]).std() == pytest.approx(math.hypot(0.3, 0.2), rel=0.05)  # as wide as it was

@@ -178,5 +178,12 @@ def test_a_rough_time_has_its_interval_in_that_note() -> None:
     step = facts.lived(answer(replace(CARD, rough=True, log_sd_own=0.9)))
     [note] = [line for line in lasting_notes(answer(replace(CARD, rough=True, log_sd_own=0.9))) if "scripts" in line]
     assert step is not None and step.whole is not None and step.whole[1] > 5 * step.whole[0]
-    assert note.endswith(" L4: 1.2–15 h in 8 of 10.")
+    assert note.endswith(" On L4 the whole takes 1.2–15 h in 8 of 10 cases.")
     assert (exact := facts.lived(answer(CARD))) is not None and exact.whole is None
+
+
+def test_what_reads_its_loss_seldom_takes_no_less_than_a_clean_step() -> None:
+    long = replace(CARD, step_time=4.0, device_time=4.0)
+    assert "clean step (0.6 to 1.7 in 8 of 10); read the loss each 50 steps: 1.0 times." in " ".join(
+        lasting_notes(answer(long))
+    )

@@ -3,11 +3,12 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.answer import Forecast
-from whichdevice.forecast.own_card import WORKS, Error, corrected, given, off_by, timed_here
+from whichdevice.forecast.own_card import MEASURED_SD, WORKS, Error, corrected, given, off_by, timed_here
 from whichdevice.forecast.time_model import forecast_step, read_constants
 from whichdevice.machine.gpu_rates import of_pytorch
 
@@ -72,6 +73,18 @@ def test_four_steps_say_more_than_one():
     few, more = given(measured[:1], asked), given(measured, asked)
     assert 0 < few[0] < more[0] < 0.2
     assert math.hypot(*more[1:]) < math.hypot(*few[1:])
+
+
+@pytest.mark.parametrize("software", ["eager", "torch.compile", "xla", "xla on TPU"])
+def test_two_models_of_a_family_on_two_chips_have_errors_of_one_distribution(software):
+    """A covariance has no negative eigenvalue; three of the four do not say all of the last."""
+    variances = read_constants()[software]["variances"]
+    own = math.sqrt(0.07**2 + variances["machine"] + variances["rest"])
+    errors = [Error(software, chip, (name,), "convolutions", 0.15, own) for chip in ("T4", "L4") for name in "ab"]
+    matrix = [[one.variance_with(other, here=True) for other in errors] for one in errors]
+    assert np.linalg.eigvalsh(matrix).min() > -1e-12
+    _, *spreads = given([(error, 0.1) for error in errors[:3]], errors[3])
+    assert math.hypot(*spreads) > 2 * MEASURED_SD
 
 
 def test_constants_have_the_parts_that_a_machine_and_a_question_do_not_share():

@@ -36,7 +36,9 @@ FOUND = {  # script, what it needs: what is found
     ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
     ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
     ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
-    ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8),)),
+    ("torch_large.py", ""): Found(
+        "torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8).removesuffix(".") + " --steps 500.",)
+    ),
     ("torch_processes.py", ""): Found(
         "torch", 32, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 32, 2, 64),), gpus=2
     ),

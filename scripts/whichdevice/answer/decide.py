@@ -307,7 +307,10 @@ def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray
     No step takes less than `floor`: it waits for its batch.
     """
     timed = [place for place, row in enumerate(rows) if row.step_time]
-    known = [vars(rows[place]) | {"device_time": rows[place].device_time or rows[place].step_time} for place in timed]
+    known = [
+        vars(row) | {"device_time": row.device_time or row.step_time, "form": row.market}
+        for row in (rows[place] for place in timed)
+    ]
     timed_facts = [
         facts_of_row | {"software": facts_of_row["chip"]} if rows[place].is_here else facts_of_row
         for place, facts_of_row in zip(timed, known, strict=True)

@@ -30,8 +30,9 @@ from scipy.special import ndtr, ndtri
 
 SCORECARD = Path(__file__).with_name("scorecard.json")
 INTERVAL = 0.8  # share of true times that an interval is meant to hold
-FORM_SD = 0.05  # log spread of a form of a chip, such as H100 PCIe and SXM, beside what its forms share
-MAX_FORM = 0.7  # of a row's own spread, that is its form's
+# Log spread of a form of a chip beside what its forms share: published times of H100 PCIe and SXM differ by 8 % more
+# than their forecasts, so each form by 5 %. MAX_FORM of a row's own spread at most: forms share half of its variance.
+FORM_SD, MAX_FORM = 0.05, 0.7
 
 
 @dataclass(frozen=True)
@@ -76,19 +77,19 @@ def interval(
 def draws(rows: Sequence[Mapping[str, Any]], n: int, seed: int = 0) -> np.ndarray:
     """Step times in seconds [rows, n] from the joint distribution of one question's forecasts.
 
-    A row has device_time, log_sd_shared, log_sd_own, software, chip, card, host_time and host_log_sd, as table
-    `forecasts` has them. Rows of one software share one part, rows of one chip and software another, all the host's. A
-    card with another name than its chip, such as H100 PCIe, is a form of it, with a part of its own. A row's draws
-    depend on its own values and the seed alone.
+    A row has device_time, log_sd_shared, log_sd_own, software, chip, form, host_time and host_log_sd: `form` is the
+    device, whatever the number. Rows of one software share one part, rows of one chip and software another, all the
+    host's. A form with another name than its chip, such as H100 PCIe, has a part of its own. A row's draws depend on
+    its own values and the seed alone.
     """
     times = np.empty((len(rows), n))
     for place, row in enumerate(rows):
         logs = row["log_sd_shared"] * normal(n, seed, "shared", row["software"])
-        of_form = 0.0 if row["card"] == row["chip"] else min(FORM_SD, MAX_FORM * row["log_sd_own"])
+        of_form = 0.0 if row["form"] == row["chip"] else min(FORM_SD, MAX_FORM * row["log_sd_own"])
         of_chip = math.sqrt(row["log_sd_own"] ** 2 - of_form**2)
         logs = logs + of_chip * normal(n, seed, "own", row["software"], row["chip"])
         if of_form:
-            logs = logs + of_form * normal(n, seed, "form", row["software"], row["card"])
+            logs = logs + of_form * normal(n, seed, "form", row["software"], row["form"])
         times[place] = row["device_time"] * np.exp(logs)
         host = row.get("host_time")
         if host and host == host:

@@ -32,7 +32,7 @@ const decision = (() => {
     return rows.map((row) => {
       if (!row.step_time) return null;
       const shared = normal(normals, "shared", row.software), chip = normal(normals, "own", row.software, row.chip);
-      const form = row.card === row.chip ? null : normal(normals, "form", row.software, row.card);
+      const form = row.market === row.chip ? null : normal(normals, "form", row.software, row.market);
       const sdOfForm = form ? Math.min(limits.form_sd, limits.max_form * row.log_sd_own) : 0;
       const sdOfChip = Math.sqrt(row.log_sd_own ** 2 - sdOfForm ** 2);
       const host = row.host_time ? normal(normals, "host", row.software) : null;
@@ -74,6 +74,7 @@ const decision = (() => {
 
   // Seconds until the work begins, in each draw: all starts are slow together.
   function startDraws(row, normals, limits) {
+    if (!row.start_log_sd) return Array(normals.values.length * 2).fill(row.start_time);
     const log = (z) => Math.round(row.start_log_sd * z * limits.digits) / limits.digits;
     return normal(normals, "start").map((z) => row.start_time * Math.exp(log(z)));
   }

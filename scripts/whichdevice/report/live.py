@@ -123,15 +123,16 @@ def in_order(answer: Answer) -> list[Option]:
 
 def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     """Return the normal numbers that times and prices of these rows are drawn from, and their order for each part."""
-    shared: list[tuple[str, ...]] = [("market",), ("start",), *[("lived",)] * lived]
+    shared: list[tuple[str, ...]] = [("market",), *[("lived",)] * lived]
     parts = dict.fromkeys(shared)
     for row in rows:
         if row.step_time:
             software = _software(row)
             named: list[tuple[str, ...]] = [("shared", software), ("own", software, row.chip), ("price", row.market)]
-            named += [("form", software, row.card)] * (row.card != row.chip) + [("taken",)] * row.spot
+            named += [("form", software, row.market)] * (row.market != row.chip) + [("taken",)] * row.spot
             parts |= dict.fromkeys(named)
             parts |= {("host", software): None} if row.host_time else {}
+            parts |= {("start",): None} if row.start_log_sd else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
 
