@@ -10,7 +10,9 @@ from needs import require
 import whichdevice as wd
 from whichdevice.__main__ import main
 from whichdevice.answer.serving_words import as_json
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
+from whichdevice.planning.serving import price_of
 
 LLAMA = "hf:meta-llama/Llama-3.1-8B-Instruct"
 FEW = ("--no-measuring", "--devices", "L40S,H100 SXM", "--gpus", "1,2")
@@ -105,6 +107,15 @@ def test_tpus_are_tried_as_the_machines_that_are_rented(capsys):
     assert {row["device"] for row in rows if row["tested"]} == {"TPU v5e", "TPU v6e", "TPU7x"}
     dollars = {row["device"]: row["usd_per_hour"] / row["devices"] for row in rows if row["price"]}
     assert dollars["TPU v6e"] == pytest.approx(2.7) and dollars["TPU v5e"] == pytest.approx(1.2)
+
+
+def test_a_tpus_number_is_that_of_a_machine_and_its_price_is_of_a_chip(capsys):
+    few = ("--rps", "5", "--no-measuring", "--weights", "bf16")
+    message = error(capsys, *few, "--gpus", "2", "--devices", "L40S,TPU v6e")
+    assert "--gpus 2: machines of TPU v6e have 1, 4, 8" in message
+    rows = plain(capsys, *few, "--gpus", "2", "--devices", "tpu", "--price", "TPU7x=12")["options"]
+    assert {(row["device"], row["count"], row["usd_per_hour"] / row["servers"]) for row in rows} == {("TPU7x", 2, 12.0)}
+    assert all(price_of(hardware_rows()[name], 1, {}, ()).usd > 1 for name in ("TPU v3", "TPU v6e"))
 
 
 def test_a_computer_with_shared_memory_is_forecast_with_llama_cpp(capsys):
