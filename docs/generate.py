@@ -156,8 +156,8 @@ def download() -> str:
     script = (PROJECT / "envs" / "install.sh").read_text(encoding="utf-8")
     found = re.search(r'cpu\) echo "downloads ([^,]+), takes ([^"]+ of disk)', script)
     assert found is not None
-    got = "" if ADDRESS else "No public address yet: unpack the archive. "
-    shell = "`source .venv/bin/activate`, for `whichdevice`. "
+    got = "" if ADDRESS else "Unpack the archive. "
+    shell = "`source .venv/bin/activate` makes `whichdevice` a command. "
     asks = f"Only to ask, also on macOS: `pip install .`, {sizes.rows()[0]['gb']} GB: [install](docs/start/install.md)."
     return f"{got}{shell}Linux (or WSL 2), Python 3.11 to 3.13 and make; {found[1]} to download, {found[2]}. {asks}"
 

@@ -19,6 +19,7 @@ from whichdevice.explorer.page import write_page
 
 IMAGES = Path(__file__).resolve().parent / "images"
 WIDE, HIGH = 1280, 860
+MODEL = "meta-llama/Llama-3.1-8B"
 
 
 def main() -> None:
@@ -30,11 +31,11 @@ def main() -> None:
         call = [sys.executable, "-m", "whichdevice", *shlex.split(COMMANDS["front"]), "--html", str(pages["answer"])]
         variables = {**os.environ, "PYTHONPATH": str(PROJECT / "scripts")}
         subprocess.run(call, cwd=PROJECT, env=variables, check=True, stdout=subprocess.DEVNULL)
-        write_page(pages["explorer"])
+        write_page(pages["explorer"], [MODEL])
         program = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDE, "height": HIGH})
-        choice = "model=meta-llama%2FLlama-3.1-8B&how=LoRA&batch=8&of=tokens&units=50000000"
+        choice = f"model={MODEL}&how=LoRA&batch=8&of=tokens&units=50000000"
         for name, address in (("answer", ""), ("explorer", choice)):
             page.goto(f"{pages[name].as_uri()}#{address}")
             end = page.evaluate("document.body.getBoundingClientRect().bottom")

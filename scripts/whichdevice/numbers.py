@@ -95,8 +95,11 @@ def between(low: float | None, high: float | None, written: Callable[[float], st
     """` [34–64 h]`, both ends in one unit; empty where they read the same."""
     if low is None or high is None:
         return ""
+    return "" if written(low) == written(high) else f" [{ends_in_words(low, high, written)}]"
+
+
+def ends_in_words(low: float, high: float, written: Callable[[float], str]) -> str:
+    """`34–64 h`, both ends in one unit; one of them where they read the same."""
     first, last = written(low), written(high)
-    if first == last:
-        return ""
     (one, _, _), (other, _, unit) = first.partition(" "), last.partition(" ")
-    return f" [{one}–{other} {unit}]".replace(" ]", "]")
+    return last if first == last else f"{one}–{other} {unit}".rstrip()

@@ -46,7 +46,7 @@ In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: n
 The CPU limits L4: a faster device changes nothing.
 this machine contradicts its forecast: measured is 10 times as long; trust that.
 Other programs disturbed the measurement here: measure again when it is quiet.
-To start: 7 min; prices include it, times only as +.
+To start takes 7 min: prices include it, times show it as +.
 Not included: loading data, validation.
 Several GPUs that share the batch may end in time: --gpus 2,4.
 """,
@@ -88,7 +88,7 @@ Rent a T4 (Cloud): 67 min [46–96 min], USD 0.17 [0.12–0.24].
 Cheapest of 3 that end within 24 h; that is sure.
 Cheapest while a T4 costs less than USD 0.16 an hour (now 0.15); above, an L40S.
 Fastest: H100, 5 min [3.4–7.3 min], USD 0.25. If an hour of waiting costs you USD 0.02 or more:
-L40S, from 0.15 H100.
+L40S; USD 0.15 or more: H100.
 Memory is tight there: 15 of 15 GB. If it does not fit: L40S, 17 min, USD 0.22.
 
   device       memory, GB  a step  × pick    10 million images               USD  source
@@ -316,7 +316,8 @@ Free devices are not guaranteed; a session lasts up to 12 h. Paid: USD 0.04 (Clo
   H100                    3 ms      13         30 s [21–44 s] + 7 min  0.38 [0.24–0.61]  forecast
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
-To start: 7 min [4.2–12 min], a free machine 60 s [36–100 s]; prices include it, times only as +.
+To start takes 7 min [4.2–12 min], on a free machine 60 s [36–100 s]: prices include it, times show
+it as +.
 Not included: loading data, validation.
 """,
     "no forecast": """\

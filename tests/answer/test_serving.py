@@ -68,9 +68,9 @@ def test_a_device_of_which_too_few_run_together_has_a_row_that_says_what_they_ho
     assert found.pick is not None and found.pick.server.device == "H100 SXM"
     [row] = [row for _, row in cells(found) if "RTX" in row[0]]
     assert (row[0], row[-1]) == ("12 × RTX 4090", "no: 6 of 30")
-    assert folded(found) == ["Too few for 30 requests a second: 12 × RTX 4090 (hold 6)."]
+    assert folded(found) == ["Below 30 requests a second with the most that are run together: 12 × RTX 4090 (6)."]
     alone = answer(few, load=replace(LOAD, rps=30.0))
-    assert "nothing answers 30 requests a second in 1 s and 50 ms; 12 × RTX 4090 hold 6: ask" in nothing(alone)
+    assert "nothing answers 30 requests a second in 1 s and 50 ms; at most 6 on 12 × RTX 4090: ask" in nothing(alone)
     assert as_dict(found)["options"][1]["holds"] == pytest.approx(6.0)
 
 

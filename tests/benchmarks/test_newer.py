@@ -23,7 +23,7 @@ def test_published_peaks_of_the_same_step_are_met_within_a_tenth_but_for_4_bits_
     # Weights of 4 bits that two GPUs share: PyTorch reserved 1.2 times what it allocated there.
     shared = {"mixtral_qlora_fsdp_2", "mixtral_qlora_fsdp_4"}
     assert {name for name, ratio in ratios.items() if not 0.9 <= ratio <= 1.1} == shared
-    assert min(ratios.values()) > 0.8
+    assert all(0.8 < ratio < 0.9 for name, ratio in ratios.items() if name in shared)
 
 
 def test_experts_in_4_bits_are_as_large_as_published():

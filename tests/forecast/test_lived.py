@@ -94,6 +94,8 @@ def test_a_step_in_a_function_of_its_own_shows_it(reads: bool) -> None:
 
 
 JAX_LOOP = """
+def note(value):
+    values.append(float(value))
 grad_fn = jax.value_and_grad(loss_fn)
 def update(state, batch):
     loss, grads = grad_fn(state.params, batch)
@@ -108,6 +110,8 @@ for _ in range(3):
     print(float(loss_fn(state.params, test)))
 """
 TAPE_LOOP = """
+def note(value):
+    values.append(float(value))
 @tf.function
 def step(x, y):
     with tf.GradientTape() as tape:
@@ -130,6 +134,10 @@ for number, (x, y) in enumerate(data):
         ("losses.append(loss.numpy())", True),
         ("loss.block_until_ready()", True),
         ("best = float('inf')", False),
+        ("rate = 0.1 * float(number) / 1000", False),
+        ("rate = float(options['rate']) * 0.9 ** float(number)", False),
+        ("mean = 0.9 * loss; sums = {key: float(value) for key, value in {'loss': mean}.items()}", True),
+        ("note(loss)", True),
     ],
 )
 def test_a_jitted_step_or_one_of_a_tape_shows_it_too(loop: str, line: str, reads: bool) -> None:
@@ -170,5 +178,12 @@ def test_a_rough_time_has_its_interval_in_that_note() -> None:
     step = facts.lived(answer(replace(CARD, rough=True, log_sd_own=0.9)))
     [note] = [line for line in lasting_notes(answer(replace(CARD, rough=True, log_sd_own=0.9))) if "scripts" in line]
     assert step is not None and step.whole is not None and step.whole[1] > 5 * step.whole[0]
-    assert note.endswith(" L4: 1.2–15 h in 8 of 10.")
+    assert note.endswith(" On L4 the whole takes 1.2–15 h in 8 of 10 cases.")
     assert (exact := facts.lived(answer(CARD))) is not None and exact.whole is None
+
+
+def test_what_reads_its_loss_seldom_takes_no_less_than_a_clean_step() -> None:
+    long = replace(CARD, step_time=4.0, device_time=4.0)
+    assert "clean step (0.6 to 1.7 in 8 of 10); read the loss each 50 steps: 1.0 times." in " ".join(
+        lasting_notes(answer(long))
+    )

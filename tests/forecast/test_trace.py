@@ -320,5 +320,25 @@ def test_a_sparse_matrix_has_the_work_of_its_entries():
         lambda module, x: torch.sparse.mm(adjacency, module(x)).sum(),
         lambda module: torch.optim.SGD(module.parameters(), 0.1),
     )
-    found = [item for item in trace_step(step, nodes).work.items if item.kind == "gather and scatter"]
+    trace = trace_step(step, nodes)
+    found = [item for item in trace.work.items if item.kind == "gather and scatter"]
+    assert trace.no_tpu == ("sparse matrices",)
     assert sum(item.operations * item.count for item in found) == 2 * 2 * entries * width  # forward and backward
+
+
+def test_a_loss_of_sequences_that_are_aligned_needs_no_lengths():
+    loss, labels = nn.CTCLoss(), torch.ones(4, 5, dtype=torch.int64)
+
+    def aligned(module, batch):
+        x, lengths = batch
+        return loss(module(x).transpose(0, 1).log_softmax(-1), labels, lengths, torch.full((4,), 5))
+
+    step = Step(
+        lambda: nn.Linear(8, 30),
+        lambda size: (torch.zeros(size, 50, 8), torch.full((size,), 50)),
+        aligned,
+        lambda module: torch.optim.SGD(module.parameters(), 0.1),
+        "mixed_bfloat16",
+    )
+    trace = trace_step(step, 4)
+    assert not trace.notes and trace.trained == 8 * 30 + 30

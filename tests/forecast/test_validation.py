@@ -22,7 +22,7 @@ from fit.validation import (
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
 from whichdevice.forecast.joint import read_scorecard
-from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, pace_of, read_constants
+from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, limits, pace_of, read_constants
 from whichdevice.forecast.work import Item, Work
 
 SHEET = hardware_rows()
@@ -208,10 +208,10 @@ def test_a_card_of_low_power_takes_longer_for_its_products():
     product = Work("gpu", (Item("product", "half", 1e13, 1e8, 20),))
     factors = read_constants()["xla"]["factors"]
     seconds = forecast_step(product, SHEET["T4"]).parts["product half"]
-    peak = Peaks.of(SHEET["T4"]).operations["half"]
-    clock = factors[pace_of("T4", "product half")]
+    t4, pace = Peaks.of(SHEET["T4"]), pace_of("T4", "product half")
+    clock = factors[pace] * limits(pace, t4.class_of(pace), t4.low_power, t4.density, factors)
     assert clock > 1.2 > factors[pace_of("A100", "product half")]
-    assert seconds == pytest.approx(20 * 1e13 / peak * factors["product half"] * clock, rel=1e-3)
+    assert seconds == pytest.approx(20 * 1e13 / t4.operations["half"] * factors["product half"] * clock, rel=1e-3)
 
 
 def test_matrix_units_hold_another_clock_than_exact_float32():

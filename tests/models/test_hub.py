@@ -13,7 +13,9 @@ import huggingface_hub
 from huggingface_hub import errors
 
 from whichdevice.__main__ import main
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
+from whichdevice.forecast.serving.server import Server
 from whichdevice.models import hub
 from whichdevice.models.hub import stored_weights
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
@@ -63,6 +65,10 @@ def bf16(shape):
     return {"weight": ("BF16", shape)}
 
 
+def f32(shape):
+    return {"weight": ("F32", shape)}
+
+
 def fp8(shape):
     return {"weight": ("F8_E4M3", shape), "weight_scale_inv": ("F32", (shape[0] // 64, shape[1] // 64))}
 
@@ -91,6 +97,10 @@ def hub_folder(tmp_path, monkeypatch):
     """A hub whose models are folders: ORG/NAME."""
 
     def path(name, file):
+        if "slow" in name:
+            raise httpx.ReadTimeout("it took too long")
+        if "lost" in name:
+            raise errors.LocalEntryNotFoundError("no connection")
         if not (tmp_path / name).is_dir():
             answer = httpx.Response(404, request=httpx.Request("GET", "https://hub"))
             raise (
@@ -132,6 +142,23 @@ def test_headers_say_how_many_weights_there_are_and_in_which_bytes(hub_folder, l
     tables = 2 * 2 * WORDS * HIDDEN
     assert stored - tables == pytest.approx(LINEAR * bits / 8, rel=0.15)  # scales and zeros take some
     assert model.weights_bytes(WEIGHT_FORMATS["int8"]) == pytest.approx(tables + LINEAR, rel=0.01)
+
+
+def test_weights_of_32_bits_are_held_in_16(hub_folder):
+    write_model(hub_folder / "somebody" / "wide", f32)
+    model = served_model("somebody/wide")
+    assert (model.native, model.weights_bytes(WEIGHT_FORMATS["bf16"])) == ("bf16", 2 * WEIGHTS)
+
+
+def test_a_step_reads_as_many_bits_a_weight_as_the_files_have(hub_folder):
+    """A format's usual bits are four; a server of these files reads eight."""
+    config = {"quantization_config": {"quant_method": "gptq", "bits": 8}}
+    write_model(hub_folder / "somebody" / "eight", eight_bits, config)
+    model, kept = served_model("somebody/eight"), WEIGHT_FORMATS["gptq"]
+    assert model.read_bytes(kept) == pytest.approx(model.weights_bytes(kept) - 2 * WORDS * HIDDEN)
+    server = Server(model, hardware_rows()["L40S"], 1, kept)
+    seconds = server.work(1, 0)["weights"] * server.peaks["bandwidth"]
+    assert seconds == pytest.approx(model.read_bytes(kept))
 
 
 def test_a_table_of_words_that_is_the_outputs_too_is_counted_once(hub_folder):
@@ -191,6 +218,8 @@ def test_the_answer_says_what_the_files_hold(hub_folder, capsys):
         ("somebody/none", r"hf:somebody/none: the hub has no such model\. If it is private, log in: hf auth login"),
         ("meta-llama/Llama-3.9-8B", r"no such model; did you mean hf:meta-llama/Llama-3"),
         ("somebody/gated", r"accept its terms on huggingface.co/somebody/gated, then log in: hf auth login"),
+        ("somebody/slow", r"the hub did not answer \(ReadTimeout\)\. Save its config\.json"),
+        ("somebody/lost", r"the hub did not answer \(LocalEntryNotFoundError\)\. Save its config\.json"),
         ("somebody/empty", r"has no config\.json on the hub, so it is no model of transformers"),
     ],
 )
@@ -199,6 +228,16 @@ def test_what_the_hub_lacks_is_one_line_with_the_fix(hub_folder, name, message):
     with pytest.raises(StudyError, match=message) as raised:
         served_model(name)
     assert "\n" not in str(raised.value)
+
+
+def test_headers_that_the_hub_is_too_slow_for_are_left_out(hub_folder, monkeypatch):
+    def slow(name):
+        raise httpx.ReadTimeout("it took too long")
+
+    write_model(hub_folder / "somebody" / "new-model", fp8)
+    monkeypatch.setattr(huggingface_hub, "get_safetensors_metadata", slow)
+    model = served_model("somebody/new-model")
+    assert (model.parameters, model.stored) == (model.computed, 0)
 
 
 def test_a_hub_out_of_reach_is_one_line_with_the_fix(monkeypatch):

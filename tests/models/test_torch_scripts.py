@@ -36,7 +36,9 @@ FOUND = {  # script, what it needs: what is found
     ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
     ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
     ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
-    ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8),)),
+    ("torch_large.py", ""): Found(
+        "torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8).removesuffix(".") + " --steps 500.",)
+    ),
     ("torch_processes.py", ""): Found(
         "torch", 32, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 32, 2, 64),), gpus=2
     ),
@@ -257,6 +259,29 @@ for epoch in range(3):
         net(x).mean().backward()
         optimizer.step()
 """
+OPENS = """
+import torch
+from torch.utils.data import DataLoader, get_worker_info
+class Stored(torch.utils.data.Dataset):
+    file, opened = None, 0
+    def __len__(self):
+        return 640
+    def __getitem__(self, place):
+        return self.file[place]
+def opens(number):
+    stored = get_worker_info().dataset
+    stored.file, stored.opened = torch.zeros(640, 4), stored.opened + 1
+    assert stored.opened == 1, "it is opened once"
+net, stored = torch.nn.Linear(4, 2), Stored()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+loader = DataLoader(stored, 64, num_workers=2, worker_init_fn=opens)
+first = next(iter(loader))
+for epoch in range(3):
+    for x in loader:
+        assert get_worker_info() is None
+        net(x).mean().backward()
+        optimizer.step()
+"""
 PENALTY = """
 import torch
 from tqdm import tqdm
@@ -321,7 +346,18 @@ def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs
         ("args.batch_size = int(args.batch_size / ngpus_per_node)", True),
         ("batch //= torch.distributed.get_world_size()", True),
         ("local_batch = config['batch_size'] // torch.cuda.device_count()", True),
+        ("train_bs //= args.num_processes", True),
+        ("each = int(len(batch) / world_size)", True),
+        ("local_batch = total // world_size", True),
         ("accumulation = batch_size // MAX_GPU_BATCH_SIZE", False),
+        ("num_batches = total_batches // world_size", False),
+        ("steps = len(batches) // args.num_processes", False),
+        ("steps = len(data) // batch_size // world_size", False),
+        ("accum_steps = total_batch_size // (size * length * ddp_world_size)", False),
+        ("batch_loss /= world_size", False),
+        ("batch_time = sum(t) / n_gpus", False),
+        ("num_batch = number // world_size", False),
+        ("loss = loss_of(batch) / world_size", False),
         ("workers = (workers + gpus - 1) // gpus", False),
         ("lr = lr * batch_size * world_size / 512", False),
     ],
@@ -497,6 +533,13 @@ def test_no_more_processes_than_cores_load_what_a_script_starts_dozens_for(tmp_p
     (tmp_path / "train.py").write_text(WORKERS, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
+
+
+@pytest.mark.slow
+def test_what_workers_open_when_they_start_is_opened_once(tmp_path):
+    (tmp_path / "train.py").write_text(OPENS, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3)
 
 
 @pytest.mark.slow

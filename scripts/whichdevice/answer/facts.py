@@ -319,7 +319,7 @@ def lived(answer: Answer) -> Lived | None:
     if habits is None or not options:
         return None
     option = options[0]
-    row, low, high = option.row, option.seconds_low, option.seconds_high
+    row, low, high = option.row, option.begun_low, option.begun_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
     reads = habits.reads if answer.work.reads_loss else None
     return Lived(

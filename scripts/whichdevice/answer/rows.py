@@ -7,6 +7,7 @@ interval of an answer holds 80 % of true values: a forecast's as it is, a measur
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import pandas as pd
@@ -223,7 +224,8 @@ class Work:
     @property
     def name(self) -> str:
         """The name that a reader knows: a model of Hugging Face has its own, a workload's has other letters."""
-        return self.module.rpartition("/")[2] if self.module.startswith("hf:") else self.workload
+        library, _, name = self.module.partition(":")
+        return PurePosixPath(name).name if library == "hf" else self.workload
 
     @property
     def floor(self) -> float:

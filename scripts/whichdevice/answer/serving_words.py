@@ -58,8 +58,8 @@ SENTENCES = {
     "{room} GB: name smaller weights (--weights awq) or larger devices (--devices)",
     "nothing_sure": "{model}: nothing surely holds {targets}; nearest is {name}, {share} sure: ask for more time "
     "(--ttft, --tpot) or other devices (--devices all)",
-    "nothing_enough": "{model}: nothing answers {rps} requests a second in {targets}; {name} hold {holds}: ask for "
-    "fewer (--rps) or other devices (--devices all)",
+    "nothing_enough": "{model}: nothing answers {rps} requests a second in {targets}; at most {holds} on {name}: ask "
+    "for fewer (--rps) or other devices (--devices all)",
     "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, "
     "of one user alone: ask for {asked} or a smaller format (--weights)",
     "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
@@ -78,8 +78,8 @@ SENTENCES = {
     "untested": "Untested by published servers, so with a wider range: {names}.",
     "here_rate": "This machine is forecast from the memory rate that is measured here.",
     "here_engine": "This machine is measured with {engine}.",
-    "too_few": "Too few for {rps} requests a second: {names}.",
-    "too_few_name": "{name} (hold {rps})",
+    "too_few": "Below {rps} requests a second with the most that are run together: {names}.",
+    "too_few_name": "{name} ({rps})",
     "holds": "no: {holds} of {rps}",
     "files": "By the headers of its files it has {billions} billion weights, {size} GB in {weights}.",
     "small": "Too small: {names}.",

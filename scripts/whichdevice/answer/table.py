@@ -119,7 +119,9 @@ def shown(answer: Answer, everything: bool = False) -> list[Option]:
     """Return the options of the table: unless `everything`, without those that are dearer and slower than another."""
     named = [answer.pick, answer.here, answer.fastest, answer.cheapest, answer.rival, answer.avoid]
     places = [option for option in answer.options if option.why != Reason.SPOT]
-    places = [option for option in places if everything or not (_is_told(answer, option) or _is_folded(answer, option))]
+    places = [
+        option for option in places if everything or not (_has_a_line(answer, option) or _is_folded(answer, option))
+    ]
     kept = [bool(option.ruled_out) or option.on_front or any(option is one for one in named) for option in places]
     room = MIN_ROWS - sum(kept)
     options = []
@@ -135,7 +137,7 @@ def _without_answer(option: Option) -> bool:
     return option.seconds is None and option.row.evidence != DOES_NOT_FIT and not option.row.is_here
 
 
-def _is_told(answer: Answer, option: Option) -> bool:
+def _has_a_line(answer: Answer, option: Option) -> bool:
     """Return whether it is one of several of which nothing is known for the same reason, which is one line."""
     alike = [other for other in answer.options if other.ruled_out == option.ruled_out and _without_answer(other)]
     return _without_answer(option) and len(alike) > MAX_ALIKE
@@ -206,10 +208,10 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for answer in ordered:
         if answer.pick is not None:
-            groups.setdefault(name_words(answer.pick), []).append(answer.work.workload)
+            groups.setdefault(name_words(answer.pick), []).append(answer.work.name)
     uses = [say("for", use=use, workloads=joined(names, 5)) for use, names in groups.items()]
     sentences = [say("uses", uses="; ".join([*uses[:1], *(use[0].lower() + use[1:] for use in uses[1:])]))]
-    same = [answer.work.workload for answer in ordered if _same_elsewhere(answer)]
+    same = [answer.work.name for answer in ordered if _same_elsewhere(answer)]
     if same:
         sentences.append(say("same_elsewhere", workloads=joined(same, 5)))
     fastest = [(answer, facts.hurry(answer)) for answer in ordered]
@@ -221,7 +223,7 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
 
 def _hurried(answer: Answer, fastest: Option) -> str:
     more = turning_words(answer, fastest, steps=False)
-    return with_option("hurried", fastest, workload=answer.work.workload, time=time_of(fastest), more=more)
+    return with_option("hurried", fastest, workload=answer.work.name, time=time_of(fastest), more=more)
 
 
 def _trained(answers: Sequence[Answer]) -> list[Answer]:
@@ -258,7 +260,7 @@ def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
     for answer in _trained(answers):
         options = (answer.here, answer.pick, answer.fastest)
         amount = f"{amount_words(answer)}, {batch_words(answer.work)}"
-        rows.append([answer.work.workload, amount, *map(brief, options), _stake_words(answer)])
+        rows.append([answer.work.name, amount, *map(brief, options), _stake_words(answer)])
     return rows
 
 

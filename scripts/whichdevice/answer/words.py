@@ -25,7 +25,7 @@ from whichdevice.answer.decide import (
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
 from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
-from whichdevice.numbers import between, counted, number, time_words, two, usd_words
+from whichdevice.numbers import between, counted, ends_in_words, number, time_words, two, usd_words
 
 MAX_LINES = 8
 FACTOR_ENDS = ("time", "low", "high")  # of a change
@@ -102,7 +102,7 @@ SENTENCES = {
     "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "turning": ". If an hour of waiting costs you USD {usd} or more: {device}",
-    "turning_on": ", from {usd} {device}",
+    "turning_on": "; USD {usd} or more: {device}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
@@ -182,7 +182,7 @@ SENTENCES = {
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
     "read_less": "; read the loss each 50 steps: {times} times",
-    "whole": " {device}: {ends} in 8 of 10.",
+    "whole": " On {device} the whole takes {ends} in 8 of 10 cases.",
     "moved": "Forecasts moved by what was timed on this machine: {devices}.",
     "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
@@ -191,9 +191,9 @@ SENTENCES = {
     "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
     "estimate": "{time} a step here, not measured: --again measures it.",
     "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
-    "start": "To start: {times}; prices include it, times only as +.",
+    "start": "To start takes {times}: prices include it, times show it as +.",
     "start_rented": "{time}",
-    "start_free": "a free machine {time}",
+    "start_free": "on a free machine {time}",
     "tpus": "TPUs",
     "without_data": "Not included: loading data, validation.",
     "without_validation": "Not included: validation.",
@@ -904,10 +904,9 @@ def lasting_notes(answer: Answer) -> list[str]:
         lasting.append(say("untested", devices=joined(untested, 4)))
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
-        less = say("read_less", times=f"{step.times / step.reads:.1f}") if step.reads else ""
+        less = say("read_less", times=f"{max(1.0, step.times / step.reads):.1f}") if step.reads else ""
         written = partial(time_words, like=max(step.whole or (0.0,)))
-        ends_of_all = between(*step.whole, written).strip(" []") if step.whole else ""
-        whole = say("whole", device=step.card, ends=ends_of_all) if ends_of_all else ""
+        whole = say("whole", device=step.card, ends=ends_in_words(*step.whole, written)) if step.whole else ""
         lasting.append(say("lived", **ends, less=less) + whole)
     if moved := facts.moved(answer):
         moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]

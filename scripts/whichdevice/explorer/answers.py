@@ -23,8 +23,8 @@ from whichdevice.tables.summary import SUMMARY_COLUMNS
 
 UNTRACED = "this page has not computed such a step there; whichdevice ask forecasts it, from a file of the model"
 NO_HALF = "they have no fast products in 16 bits, which such a training is in"
-NO_BFLOAT16 = "they have no bfloat16, without which 16-bit weights need others in float32: too large for them"
-NO_PROGRAM = "XLA has no compiler here for them"
+NO_BFLOAT16 = "they have no bfloat16, and with a second copy of the weights in float32 the training is too large"
+NO_PROGRAM = "this page was made without XLA's compiler for them"
 
 
 @dataclass(frozen=True)

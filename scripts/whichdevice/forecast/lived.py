@@ -9,9 +9,10 @@ interval are fitted to what people report of whole trainings (fit/lived.py); sou
 """
 
 import ast
+import builtins
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -85,7 +86,7 @@ def reads_each_step(code: str) -> bool | None:
     inner = [
         loop for loop, names in steps.items() if not any(_inside(other, loop, names, functions) for other in steps)
     ]
-    return any(READS & _called(loop, functions, often=True) for loop in inner) if inner else None
+    return any(_reads(loop, functions) for loop in inner) if inner else None
 
 
 GRADIENTS = {
@@ -94,8 +95,8 @@ GRADIENTS = {
 WRAPPERS = GRADIENTS | {"jit", "filter_jit", "pmap", "vmap", "partial", "function", "compile"}  # take a function
 READS = {  # functions and methods that wait for the device
     "item", "tolist", "numpy", "synchronize", "set_postfix", "block_until_ready", "device_get", "train_on_batch",
-    "float(...)",
 }  # fmt: skip
+FLOAT = "float of {}"
 
 
 def _wraps(node: ast.AST) -> bool:
@@ -103,10 +104,48 @@ def _wraps(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and _name(node) in WRAPPERS
 
 
+def _reads(loop: ast.AST, functions: Mapping[str, ast.AST]) -> bool:
+    """Whether each turn of a loop waits for the device: `float` does where a call in the loop gave its argument."""
+    called = _called(loop, functions, often=True)
+    given = _given([loop, *(functions[name] for name in called if name in functions)], functions)
+    return bool(called & (READS | {FLOAT.format(name) for name in given}))
+
+
+def _given(parts: Sequence[ast.AST], functions: Mapping[str, ast.AST]) -> set[str]:
+    """Names of what calls gave and of what is made of that, and of the functions that take gradients."""
+    names = {name for name, function in functions.items() if GRADIENTS & _called(function, functions)}
+    nodes, known = [node for part in parts for node in ast.walk(part)], -1
+    while len(names) > known:
+        known = len(names)
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    if names & _words(value) or any(map(_calls, ast.walk(value))):
+                        names |= {name for target in targets for name in _words(target)}
+                case ast.AugAssign(target=target, value=source) | ast.For(target=target, iter=source):
+                    names |= _words(target) if names & _words(source) else set()
+                case ast.comprehension(target=target, iter=source):
+                    names |= _words(target) if names & _words(source) else set()
+                case ast.Call(args=arguments) if isinstance(made := functions.get(_name(node)), ast.FunctionDef):
+                    passed = zip(made.args.args, arguments, strict=False)
+                    names |= {parameter.arg for parameter, value in passed if names & _words(value)}
+    return names
+
+
+def _calls(node: ast.AST) -> bool:
+    """Whether it calls anything but one of Python's own functions."""
+    return isinstance(node, ast.Call) and not hasattr(builtins, getattr(node.func, "id", ""))
+
+
+def _words(node: ast.AST) -> set[str]:
+    """The names in an expression."""
+    nodes = list(ast.walk(node))
+    names = {part.id for part in nodes if isinstance(part, ast.Name)} - {"self"}
+    return names | {part.attr for part in nodes if isinstance(part, ast.Attribute)}
+
+
 def _name(call: ast.Call) -> str:
-    """The last name of what is called; `float(loss)` is another thing than `x.float()`."""
-    if isinstance(call.func, ast.Name) and call.func.id == "float":
-        return "float(...)" if call.args and not isinstance(call.args[0], ast.Constant) else ""
+    """The last name of what is called."""
     return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
@@ -135,6 +174,8 @@ def _named(node: ast.AST, often: bool) -> set[str]:
         seldom = isinstance(child, ast.If) and any(isinstance(part, ast.Mod) for part in ast.walk(child.test))
         if not (often and seldom):
             names |= _named(child, often)
-    if isinstance(node, ast.Call):
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float":  # another thing than `x.float()`
+        names |= {FLOAT.format(name) for argument in node.args for name in _words(argument)}
+    elif isinstance(node, ast.Call):
         names |= {_name(node)} | ({arg.id for arg in node.args if isinstance(arg, ast.Name)} if _wraps(node) else set())
     return names

@@ -5,15 +5,21 @@ watched = environment_in(scopes)      # of the script's variables; None: it has 
 watched.frames_per_step, watched.frames_per_second()
 """
 
+import ast
 import inspect
+import math
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
 
+from whichdevice.code_hash import parsed
+
 TIMED_SECONDS = 1.5
+LEAST_PARTS = 3  # of what a step gives: an observation, a reward, whether it is over
 FRAMES = ("total_timesteps", "total_env_steps", "total_frames", "num_frames", "max_frames")  # of a whole training
 
 
@@ -31,7 +37,7 @@ class Environment:
         result = self._step(*args, **kwargs)
         self._seconds += time.perf_counter() - began
         if not hasattr(self._environment, "num_envs") and isinstance(result, tuple) and len(result) > 1:
-            self.count = np.size(result[1])  # a reward for each
+            self.count = math.prod(np.shape(result[1]))  # a reward for each
         self._frames += self.count
         return result
 
@@ -80,9 +86,26 @@ def environment_in(scopes: Iterable[Mapping[str, Any]]) -> Environment | None:
 
 
 def is_environment(value: Any) -> bool:
-    """Whether a value is an environment as Gym and Gymnasium have them, or one like it whose steps take an action."""
+    """Whether a value is an environment as Gym and Gymnasium have them, or one like it.
+
+    One without a space of actions shows it by what its methods return: `reset` something, `step` a tuple of an
+    observation, a reward and whether it is over, or what another one's step gives.
+    """
     step, reset, space = (inspect.getattr_static(value, name, None) for name in ("step", "reset", "action_space"))
     if isinstance(value, type) or step is None or reset is None:
         return False
-    parameters = list(inspect.signature(step).parameters.values())[1:] if inspect.isfunction(step) else []
-    return space is not None or any(parameter.default is parameter.empty for parameter in parameters[:1])
+    return space is not None or (bool(_returned(reset)) and any(map(_is_frame, _returned(step))))
+
+
+def _is_frame(given: ast.AST) -> bool:
+    if isinstance(given, ast.Call):
+        return isinstance(given.func, ast.Attribute) and given.func.attr == "step"
+    return isinstance(given, ast.Tuple) and len(given.elts) >= LEAST_PARTS
+
+
+def _returned(function: Any) -> list[ast.AST]:
+    """The expressions that a function of Python returns; none where its text cannot be read."""
+    with suppress(OSError, TypeError, SyntaxError):
+        nodes = ast.walk(parsed(dedent(inspect.getsource(function))))
+        return [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
+    return []

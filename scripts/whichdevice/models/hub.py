@@ -9,6 +9,7 @@ No weights are downloaded. huggingface_hub, which reads both, is an extra; it ke
 import re
 import socket
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -24,7 +25,7 @@ CONFIG, FILES = "config.json", ("model.safetensors", "model.safetensors.index.js
 # What is in a file of weights in few bits besides them: scales, zeros and the order of groups.
 NO_WEIGHTS = re.compile(r"scale|zero|g_idx|absmax|quant_|weight_shape")
 OUTPUT = re.compile(r"(^|\.)(lm_head|embed_out|output_layer|output)\.(q?weight|weight_packed)$")
-FORMATS = {"F8_E4M3": "fp8", "F8_E5M2": "fp8", "I8": "int8", "I32": "gptq", "U8": "nvfp4"}  # others are of 16 bits
+FORMATS = {"F8_E4M3": "fp8", "F8_E5M2": "fp8", "I8": "int8", "I32": "gptq", "U8": "nvfp4"}  # others are held in 16 bits
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class StoredWeights:
     """Weights as their files hold them."""
 
     count: int
-    nbytes: int
+    nbytes: int  # as a server holds them: those of 32 bits in 16
     dtype: str  # of most weights, as safetensors names it
     tied: bool  # whether the table of words is the output's, too
 
@@ -66,9 +67,9 @@ def hub_config(name: str, hint: str = ".") -> Path:
         raise StudyError(f"{label}: accept its terms on huggingface.co/{name}, then log in: hf auth login") from None
     except errors.RepositoryNotFoundError:
         raise StudyError(f"{label}: the hub has no such model{hint} If it is private, log in: hf auth login") from None
-    except errors.EntryNotFoundError:
-        raise StudyError(f"{label}: has no {CONFIG} on the hub, so it is no model of transformers{hint}") from None
-    except (OSError, ValueError) as error:
+    except Exception as error:  # of its client, whose HTTP library has errors of its own
+        if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
+            raise StudyError(f"{label}: has no {CONFIG} on the hub, so it is no model of transformers{hint}") from None
         raise StudyError(f"{label}: the hub did not answer ({type(error).__name__}){hint} {save}") from None
 
 
@@ -95,19 +96,17 @@ def stored_weights(name: str, bits: int = 4) -> StoredWeights | None:
     if find_spec("huggingface_hub") is None:
         return None
     import huggingface_hub
-    from huggingface_hub import errors
 
     path = config_file(name)
     kept = [] if path else [huggingface_hub.try_to_load_from_cache(name, file) for file in FILES]
     folders = [Path(file).parent for file in (path, *kept) if isinstance(file, str | Path)]
-    try:
+    headers = None
+    with suppress(Exception):  # of its client: there are no such files, or the hub does not answer
         if folders:
-            return _counted(huggingface_hub.get_local_safetensors_metadata(folders[0]), bits)
-        if path is None and in_reach():
-            return _counted(huggingface_hub.get_safetensors_metadata(name), bits)
-    except (OSError, ValueError, errors.NotASafetensorsRepoError, errors.SafetensorsParsingError):
-        return None
-    return None
+            headers = huggingface_hub.get_local_safetensors_metadata(folders[0])
+        elif path is None and in_reach():
+            headers = huggingface_hub.get_safetensors_metadata(name)
+    return None if headers is None else _counted(headers, bits)
 
 
 def _counted(headers: Any, bits: int) -> StoredWeights:
@@ -118,5 +117,6 @@ def _counted(headers: Any, bits: int) -> StoredWeights:
     for name, one in tensors.items():
         if not NO_WEIGHTS.search(name):
             weights[one.dtype] += one.parameter_count * packed.get(one.dtype, 1)
+    nbytes -= 2 * weights["F32"]
     dtype = max(weights, key=lambda name: weights[name], default="BF16")
     return StoredWeights(sum(weights.values()), nbytes, dtype, not any(map(OUTPUT.search, tensors)))

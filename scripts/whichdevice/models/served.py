@@ -168,9 +168,19 @@ class ServedModel:
             return self.stored
         return self._bytes(kept, float(self.experts)) + self._table_bytes(kept)
 
+    def as_stored(self, kept: WeightFormat) -> WeightFormat:
+        """Return a format with the bits a weight of the model's own files where they have more, as GPTQ's of 8 bits."""
+        if not self.stored or kept.name != self.native:
+            return kept
+        also_attention = kept.attention_bits == kept.bits
+        packed = self.always + self.experts * self.expert + also_attention * self.layers * self.attention
+        usual = self._bytes(kept, float(self.experts)) + self._table_bytes(kept)
+        bits = kept.bits + max(self.stored - usual, 0.0) * 8 / packed
+        return replace(kept, bits=bits, attention_bits=bits if also_attention else kept.attention_bits)
+
     def read_bytes(self, kept: WeightFormat, tokens: float = 1) -> float:
         """Return bytes of the weights that one step of so many tokens reads; of the table of words it reads rows."""
-        return self._bytes(kept, self.experts_touched(tokens))
+        return self._bytes(self.as_stored(kept), self.experts_touched(tokens))
 
     def _table_bytes(self, kept: WeightFormat) -> float:
         """Bytes of the table of words; tied, it is the output's."""

@@ -30,7 +30,9 @@ READING = {  # methods that give what is no tensor
     "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
     "__format__", "__repr__", "__contains__",
 }  # fmt: skip
-MAX_COUNTED = 2**24  # whole numbers of a tensor that are computed with: of classes, of a batch's graphs, of columns
+COUNTING = (  # of classes, of a batch's graphs, of a table's columns
+    "max", "min", "amax", "amin", "sum", "any", "all", "unique", "bincount", "__iter__", "__getitem__", "unbind",
+)  # fmt: skip
 MAX_EVALUATIONS, EVALUATION_SECONDS = 8, 2.0  # of the same shapes that run; with values for as long at least
 SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
@@ -52,7 +54,7 @@ class Fakes:
         """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""
         kwargs, name = dict(kwargs or {}), getattr(function, "__name__", "")
         if not tree_any(is_fake, (args, kwargs)):
-            counts = tree_any(torch.is_tensor, (args, kwargs)) and not tree_any(_is_no_count, (args, kwargs))
+            counts = name in COUNTING and args and torch.is_tensor(args[0]) and not args[0].is_floating_point()
             with unset_fake_temporarily() if counts or name in READING else nullcontext():
                 return function(*args, **kwargs)
         if function == SET_DATA and not is_fake(args[0]) and args[0].shape == args[1].shape:
@@ -142,11 +144,6 @@ def recurred(data: torch.Tensor, _: Any, states: Any, *others: Any) -> tuple[tor
 
 RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 SEQUENCES: Mapping[str, Callable[..., Any]] = {"_pack_padded_sequence": packed, "_pad_packed_sequence": unpacked}
-
-
-def _is_no_count(leaf: Any) -> bool:
-    """Whether a leaf is a tensor of other numbers than whole ones, or a large one."""
-    return torch.is_tensor(leaf) and (leaf.is_floating_point() or leaf.is_complex() or leaf.numel() > MAX_COUNTED)
 
 
 def _shapes(tree: Any) -> str:

@@ -50,6 +50,9 @@ COPIES, MAX_COPIED = 4, 2**27  # of the script's first batch, as data, and of ho
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 GPU_COUNT = re.compile("gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices")
+BATCH = re.compile(r"batch_?size|(^|(?<!num)_)(batch|bsz?)$")  # names of how many examples there are in one
+ACCUMULATION = re.compile("accum")
+COUNTS = re.compile("accum|step|iter|batches")  # names of how many batches there are
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
 SIDE = 32  # pixels; a multiple of it stays one
@@ -96,6 +99,7 @@ class Watching(Watcher):
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
         self._loaders: list[Any] = []  # that gave batches
+        self._worker: SimpleNamespace | None = None  # which this process stands for
         self._environment: Environment | None = None  # that it collects frames of
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
         self._launched = 1  # GPUs of its command as its text has it
@@ -124,7 +128,7 @@ class Watching(Watcher):
         self._names.mixed = LAUNCHED_MIXED.search(source) is not None
         self._launched = max((int(count) for count in LAUNCHED.findall(source)), default=1)
         self._shares = any(map(divides_by_gpus, texts))
-        self._sums_less = any(divides_by_gpus(text, "accum") for text in texts)
+        self._sums_less = any(divides_by_gpus(text, ACCUMULATION) for text in texts)
         joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
         self._by_torchrun = joins and not ASKS_RANK.search(source)
         if self._by_torchrun:
@@ -139,13 +143,19 @@ class Watching(Watcher):
         hooks = [*self._tape.hooks(self._step), register_module_parameter_registration_hook(self._weight)]
         for hook in hooks:
             self.replacements.callback(hook.remove)
-        begin = DataLoader.__iter__
+        begin, worker = DataLoader.__iter__, torch.utils.data.get_worker_info
+        self.replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
         self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
         self._tape.__enter__()
 
     def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
         """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
+        known = any(other is loader for other in self._loaders)
         self._loaders = [*(other for other in self._loaders if other is not loader), loader]
+        if loader.num_workers and loader.worker_init_fn is not None and not known:  # it may open the data set's files
+            self._worker = SimpleNamespace(id=0, num_workers=1, seed=SEED, dataset=loader.dataset)
+            loader.worker_init_fn(0)
+            self._worker = None
         workers, seconds = loader.num_workers, loader.timeout
         loader.num_workers = loader.timeout = 0
         try:
@@ -390,19 +400,40 @@ class Watch:
         return optimizer is self._optimizer
 
 
-def divides_by_gpus(text: str, what: str = "batch") -> bool:
-    """Whether a script divides its batch, or what else has this in its name, by the number of its GPUs or processes."""
+def divides_by_gpus(text: str, what: re.Pattern[str] = BATCH) -> bool:
+    """Whether a script divides its batch, or what else has such a name, by the number of its GPUs or processes."""
     nodes = list(ast.walk(parsed(text.encode())))
-    named = [(node.targets[0], node.value) for node in nodes if isinstance(node, ast.Assign)]
-    divisions = [(target, value.right) for target, value in named if isinstance(value, ast.BinOp) and _divides(value)]
-    divisions += [(node.left, node.right) for node in nodes if isinstance(node, ast.BinOp) and _divides(node)]
-    divisions += [(node.target, node.value) for node in nodes if isinstance(node, ast.AugAssign) and _divides(node)]
-    words = ((ast.unparse(whole).lower(), ast.unparse(count).lower()) for whole, count in divisions)
-    return any(what in whole and "batch" not in count and GPU_COUNT.search(count) for whole, count in words)
+    targets = {
+        id(_unwrapped(node.value)): _last_name(node.targets[0]) for node in nodes if isinstance(node, ast.Assign)
+    }
+    divisions = [
+        (_last_name(node.left), node.right, targets.get(id(node), ""))
+        if isinstance(node, ast.BinOp)
+        else (_last_name(node.target), node.value, "")
+        for node in nodes
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div | ast.FloorDiv)
+    ]
+    counts = (
+        (what.search(target) or (what.search(whole) and not COUNTS.search(target)), count)
+        for whole, count, target in divisions
+    )
+    words = (ast.unparse(count).lower() for is_meant, count in counts if is_meant)
+    return any("batch" not in count and GPU_COUNT.search(count) for count in words)
 
 
-def _divides(node: ast.AST) -> bool:
-    return isinstance(getattr(node, "op", None), ast.Div | ast.FloorDiv)
+def _unwrapped(node: ast.expr) -> ast.expr:
+    """The argument of `int`, `len` or `math.ceil`."""
+    if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in ("int", "len", "math.ceil"):
+        return _unwrapped(node.args[0])
+    return node
+
+
+def _last_name(node: ast.expr) -> str:
+    """The name of a variable, an attribute or a key, in small letters; of anything else none."""
+    match _unwrapped(node):
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name.lower()
+    return ""
 
 
 def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:

@@ -74,6 +74,7 @@ const decision = (() => {
 
   // Seconds until the work begins, in each draw: all starts are slow together.
   function startDraws(row, normals, limits) {
+    if (!row.start_log_sd) return Array(normals.values.length * 2).fill(row.start_time);
     const log = (z) => Math.round(row.start_log_sd * z * limits.digits) / limits.digits;
     return normal(normals, "start").map((z) => row.start_time * Math.exp(log(z)));
   }

@@ -123,7 +123,7 @@ def in_order(answer: Answer) -> list[Option]:
 
 def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
     """Return the normal numbers that times and prices of these rows are drawn from, and their order for each part."""
-    shared: list[tuple[str, ...]] = [("market",), ("start",), *[("lived",)] * lived]
+    shared: list[tuple[str, ...]] = [("market",), *[("lived",)] * lived]
     parts = dict.fromkeys(shared)
     for row in rows:
         if row.step_time:
@@ -132,6 +132,7 @@ def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
             named += [("form", software, row.market)] * (row.market != row.chip) + [("taken",)] * row.spot
             parts |= dict.fromkeys(named)
             parts |= {("host", software): None} if row.host_time else {}
+            parts |= {("start",): None} if row.start_log_sd else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
 

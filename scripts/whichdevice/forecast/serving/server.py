@@ -252,7 +252,7 @@ class Server:
         It decodes one token of each of `requests`, which have `context` tokens in all, and reads `prefill` tokens of
         prompts, with so many `pairs` of a token and one before it.
         """
-        model, peaks, kept, parts = self.model, self.peaks, self.weights, self.parts
+        model, peaks, kept, parts = self.model, self.peaks, self.model.as_stored(self.weights), self.parts
         tokens, none = requests + prefill, 0.0 * (requests + prefill)
         attention_parts = 1 if self.whole_attention else parts
         bandwidth, rate = peaks["bandwidth"], peaks["half"] * speed_up(kept, self.row)[1]
