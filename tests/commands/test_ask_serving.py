@@ -12,6 +12,7 @@ from whichdevice.__main__ import main
 from whichdevice.answer.serving_words import as_json
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.errors import StudyError
+from whichdevice.planning.serving import price_of
 
 LLAMA = "hf:meta-llama/Llama-3.1-8B-Instruct"
 FEW = ("--no-measuring", "--devices", "L40S,H100 SXM", "--gpus", "1,2")
@@ -107,6 +108,15 @@ def test_tpus_are_tried_as_the_machines_that_are_rented(capsys):
     dollars = {row["device"]: row["usd_per_hour"] / row["devices"] for row in rows if row["price"]}
     sheet = {row.device: row.market() for row in hardware_rows().values() if row.kind == "tpu"}
     assert all(dollars[name] == pytest.approx(sheet[name].usd_per_hour) for name in ("TPU v6e", "TPU v5e"))
+
+
+def test_a_tpus_number_is_that_of_a_machine_and_its_price_is_of_a_chip(capsys):
+    few = ("--rps", "5", "--no-measuring", "--weights", "bf16")
+    message = error(capsys, *few, "--gpus", "2", "--devices", "L40S,TPU v6e")
+    assert "--gpus 2: machines of TPU v6e have 1, 4, 8" in message
+    rows = plain(capsys, *few, "--gpus", "2", "--devices", "tpu", "--price", "TPU7x=12")["options"]
+    assert {(row["device"], row["count"], row["usd_per_hour"] / row["servers"]) for row in rows} == {("TPU7x", 2, 12.0)}
+    assert all(price_of(hardware_rows()[name], 1, {}, ()).usd > 1 for name in ("TPU v3", "TPU v6e"))
 
 
 def test_a_computer_with_shared_memory_is_forecast_with_llama_cpp(capsys):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from answer.test_answer import FREE, SPOT, answer, device, here
 
-from whichdevice.answer.serving import Load, Serving
+from whichdevice.answer.serving import MAX_SERVERS, Load, Serving
 from whichdevice.answer.serving_words import cells, head, lines, text
 from whichdevice.planning.predictions import serve_predictions
 
@@ -29,6 +29,18 @@ def test_a_load_that_this_machine_answers_late_is_rented():
 
 def test_machines_that_are_free_or_may_be_taken_away_serve_nobody():
     assert [option.server.device for option in served().options if not option.server.here] == ["T4"]
+
+
+def test_slices_and_machines_of_several_devices_are_run_together_as_single_ones_are():
+    rows = [
+        device("8 × TPU v5e", 0.02, 9.6, kind="tpu", chip="TPU v5e", target="v5e-2x4", devices=8),
+        device("4 × L40S", 0.02, 4.0, target="L40S", devices=4), device("L40S", 0.05, 1.0),
+    ]  # fmt: skip
+    servers = {option.server.device: option.server for option in serve_predictions(
+        "net", LOAD, [answer(*rows, mode="predict", batch=64)]
+    ).options}  # fmt: skip
+    most = {name: server.most_servers for name, server in servers.items()}
+    assert most == {"8 × TPU v5e": MAX_SERVERS, "4 × L40S": 16, "L40S": 64}
 
 
 def test_the_table_is_of_requests():

@@ -12,7 +12,7 @@ import numpy as np
 from whichdevice.answer.decide import Answer, draws
 from whichdevice.answer.rows import Row
 from whichdevice.answer.serving import Load, Price, Server, Serving, decide
-from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.serving.batches import capacity
 from whichdevice.planning.serving import most_servers
 from whichdevice.trying.exported import ENGINE
@@ -30,12 +30,11 @@ def serve_predictions(
             row = option.row
             if row.price.kind not in ("free", "spot") and not row.port:  # which nobody serves with
                 by_device.setdefault(row.card, {})[answer.work.batch] = row
-    sheet = hardware_rows()
-    servers = [_server(rows, sheet.get(card), load, exported or {}) for card, rows in by_device.items()]
+    servers = [_server(rows, load, exported or {}) for rows in by_device.values()]
     return decide(model, load, servers, 0)
 
 
-def _server(rows: Mapping[int, Row], device: HardwareRow | None, load: Load, exported: Mapping[int, float]) -> Server:
+def _server(rows: Mapping[int, Row], load: Load, exported: Mapping[int, float]) -> Server:
     """One device, from its row at each batch."""
     largest = max(rows)
     row = rows[largest]
@@ -51,9 +50,10 @@ def _server(rows: Mapping[int, Row], device: HardwareRow | None, load: Load, exp
     if exported and steps and row.is_here:
         steps = dict(exported)
     engine = ENGINE if exported and row.is_here else row.software
+    device = None if row.is_here else hardware_rows().get(row.market)
     known = Server(
         row.card, 1, row.kind, "", engine, row.known, False, needed, row.memory_available or 0.0, price=price,
-        here=row.is_here, most_servers=most_servers(None if row.is_here else device, 1),
+        here=row.is_here, most_servers=most_servers(device, row.devices),
     )  # fmt: skip
     if not steps:
         return known

@@ -133,6 +133,10 @@ def _check(question: ServingQuestion) -> None:
         tokens = max(sum(pair) for pair in zip(question.log.prompts, question.log.answers, strict=True))
     if tokens > model.longest:
         raise StudyError(say("too_long", model=model.name, longest=f"{model.longest:,}", tokens=f"{tokens:,.0f}"))
+    for rows in map(rows_named, ([name] for name in question.devices or ())):
+        if rows and not any(_counts(question, row) for row in rows):
+            asked, rented = (", ".join(map(str, counts)) for counts in (question.counts, _rented(rows[0].device)))
+            raise StudyError(f"--gpus {asked}: machines of {rows[0].device} have {rented} devices")
 
 
 def _format(question: ServingQuestion, row: HardwareRow, native: WeightFormat) -> WeightFormat:
@@ -215,9 +219,13 @@ def _tried(
 def _counts(question: ServingQuestion, row: HardwareRow) -> tuple[int, ...]:
     """The numbers of a device that are tried: the user's; of TPUs those of a machine that is rented."""
     if row.kind == "tpu":
-        rented = tuple(chips * devices_of(row.device) for chips in CHIPS[row.device].machines)
-        return tuple(count for count in rented if count in question.counts) or rented
+        return tuple(count for count in _rented(row.device) if count in question.counts)
     return question.counts if row.kind == "gpu" else (1,)
+
+
+def _rented(tpu: str) -> tuple[int, ...]:
+    """The devices of the machines that are rented."""
+    return tuple(chips * devices_of(tpu) for chips in CHIPS[tpu].machines)
 
 
 def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> str:
@@ -258,8 +266,9 @@ def price_of(
     row: HardwareRow, count: int, prices: Mapping[str, float], providers: Sequence[str], here_usd: float | None = None
 ) -> Price | None:
     """Return the user's own price, else the market's; of a computer a share of its price and its electricity."""
+    chips = math.ceil(count / devices_of(row.device))  # a price is of a TPU's chip
     if row.device in prices:
-        usd = prices[row.device] * count
+        usd = prices[row.device] * chips
         return Price(usd, usd, usd, "your price")
     if row.device == HERE:
         usd = HERE_WATTS / 1000 * USD_PER_KWH if here_usd is None else here_usd
@@ -272,10 +281,8 @@ def price_of(
     market = row.market(providers=providers)
     if market is None:
         return None
-    if row.kind == "tpu":
-        count //= devices_of(row.device)  # a price is of a chip
     return Price(
-        market.usd_per_hour * count, market.low * count, market.high * count, market.words,
+        market.usd_per_hour * chips, market.low * chips, market.high * chips, market.words,
         provider=market.lowest.provider, lowest=market.lowest.usd_per_hour, providers=market.providers,
     )  # fmt: skip
 
