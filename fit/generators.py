@@ -1,7 +1,7 @@
 """Constants of models that make images and videos, and how good their forecasts are: `python -m fit.generators`.
 
 fit/data/generators_published.csv has published seconds of whole images and videos on one GPU. The factors are fitted to
-ML.ENERGY's rows alone; the others are of models and chips that the fit never saw.
+ML.ENERGY's rows alone.
 """
 
 import csv
