@@ -14,7 +14,7 @@ import json
 import sys
 from typing import Any
 
-from fit import energy, language_models, lived, memory, newer, serving, test_set, tpu
+from fit import energy, generators, language_models, lived, memory, newer, serving, test_set, tpu
 from fit.decisions import RECORD, decisions, strangers
 from fit.fitting import (
     DATA,
@@ -72,6 +72,7 @@ def main() -> None:
     write(card, SCORECARD)
     tpu.main()
     serving.main()
+    generators.main()
     energy.main()
     newer.write_page()
     lived.main()

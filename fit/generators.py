@@ -1,7 +1,7 @@
 """Constants of models that make images and videos, and how good their forecasts are: `python -m fit.generators`.
 
 fit/data/generators_published.csv has published seconds of whole images and videos on one GPU. The factors are fitted to
-ML.ENERGY's rows alone; the others are of models and chips that the fit never saw.
+ML.ENERGY's rows alone.
 """
 
 import csv
@@ -149,9 +149,9 @@ def _naive(row: Row) -> float:
 INTRODUCTION = """# Forecasts of images and videos against published times
 
 This page is made by `python -m fit.generators`. Kernels are traced on diffusers' own modules and timed as those of
-every PyTorch model; {rows} rows of ML.ENERGY (one H100 or B200, diffusers, 16 bits) fit five factors; {others} of other
-people are of models and chips that the fit never saw. A time is off by 10 % when it is 1.1 times or 1 / 1.1 of the
-published one. The naive rule is all operations over the sheet's peak.
+every PyTorch model; {rows} rows of ML.ENERGY (one H100 or B200, diffusers, 16 bits) fit five factors. {others} times of
+other people are in no fit; some are of a model or a chip that is. A time is off by 10 % when it is 1.1 times or 1 / 1.1
+of the published one. The naive rule is all operations over the sheet's peak.
 """
 
 

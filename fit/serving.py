@@ -463,13 +463,16 @@ class Fitted:
         """Return whether rows are such ones."""
         return np.array([which(row) for row in self.rows])
 
-    def constants(self, first: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-        """Return what the package reads; `first` is what a first token takes, by engine."""
+    def constants(self, first: Mapping[str, Mapping[str, float]], new: str = "server") -> dict[str, Any]:
+        """Return what the package reads; `first` is what a first token takes, by engine.
+
+        A server of a known model and chip is missed by as much as those of the group `new` when that is left out.
+        """
         dense = self.chosen(lambda row: row.dense)
         kinds = {"dense": dense, "experts": ~dense}
-        rest = {kind: spread_of(self.missed["server"][its]) for kind, its in kinds.items()}
+        rest = {kind: spread_of(self.missed[new][its]) for kind, its in kinds.items()}
         more = {kind: _beside(self.missed["model"][its], rest[kind]) for kind, its in kinds.items()}
-        whole = spread_of(self.missed["server"])
+        whole = spread_of(self.missed[new])
         chip, generation = (_beside(self.missed[name], whole) for name in ("system", "generation"))
         factors = {name: factor for name, factor in self.factors.items() if not name.startswith("old ")}
         return {
@@ -583,7 +586,7 @@ class FirstTokens:
         Then of shares of the tokens that are sent together and of the iterations of waiting, and the seconds of a cold
         start.
         """
-        start = np.log([0.05, 1.3, 2.0, 0.1, 0.6, 0.02])
+        start = np.log([0.05, 1.3, 2.0, 0.1, 0.6, 0.02])  # a guess, of the weight of a row each
 
         def misses(logs: np.ndarray) -> np.ndarray:
             return np.concatenate([(self.forecast(logs) - np.log(self.measured))[chosen], logs - start])
@@ -649,7 +652,7 @@ def main() -> None:
     constants["servers"]["first token"] = by_engine
     constants["llama.cpp"] = single.constants({"other": nothing})
     tpus = Fitted.of(tpu_rows(), GROUPS, servers.factors)
-    constants["tpu"] = tpus.constants(by_engine)
+    constants["tpu"] = tpus.constants(by_engine, new="source")  # few sources: a user's server is of a new one
     write_json(constants, CONSTANTS)
     write_page(servers, single, tpus, first, every, {name: int(its.sum()) for name, its in left_out.items()})
 

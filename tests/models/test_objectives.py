@@ -104,8 +104,6 @@ def test_a_batch_of_texts_is_as_many_classes(encoder):
         ("hf:all-MiniLM-L6-v2", "contrastive"),
         ("BAAI/bge-base-en-v1.5", "contrastive"),
         ("hf:intfloat/multilingual-e5-large", "contrastive"),
-        ("hf:models/gte-small", "contrastive"),
-        ("hf:Qwen/Qwen3-Embedding-8B", "contrastive"),
         ("hf:BAAI/bge-reranker-large", None),
         ("hf:google-bert/bert-base-uncased", None),
     ],
@@ -115,6 +113,24 @@ def test_a_name_says_that_a_model_learns_embeddings(name, objective):
     assert with_objective(asked).options.get("objective") == objective
     for other in (replace(asked, options={"objective": "sft"}), replace(asked, mode="predict")):
         assert with_objective(other) == other
+
+
+@pytest.mark.parametrize(
+    ("folder", "config", "objective"),
+    [
+        ("models/gte-small", ENCODER, "contrastive"),
+        ("google/embeddinggemma-300m", SMALL, "contrastive"),
+        ("Qwen/Qwen3-Embedding-8B", SMALL, "contrastive"),
+        ("models/my-embedded-llama", SMALL, None),
+        ("models/embedding-classifier", ENCODER, None),
+        ("sentence-transformers/gtr-t5-base", ENCODER | {"model_type": "t5"}, None),
+    ],
+)
+def test_only_what_can_learn_embeddings_does_so_by_its_name(tmp_path, monkeypatch, folder, config, objective):
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "config.json").write_text(json.dumps(config))
+    monkeypatch.chdir(tmp_path)
+    assert with_objective(Question(Model.read(f"hf:{folder}"))).options.get("objective") == objective
 
 
 def test_texts_of_a_batch_are_in_one_pass_and_the_answer_says_what_an_example_is(encoder):

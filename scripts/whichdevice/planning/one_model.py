@@ -26,6 +26,7 @@ from whichdevice.forecast.study import compile_study, compiled_path, program_req
 from whichdevice.forecast.targets import Target, software_of
 from whichdevice.forecast.xla.compile import provisional
 from whichdevice.models.address import known_on_hub
+from whichdevice.models.hugging_face import configuration
 from whichdevice.models.loading import Model
 from whichdevice.models.objectives import DEFAULT, usual_objective
 from whichdevice.numbers import counted, duration
@@ -69,7 +70,8 @@ def with_objective(question: Question) -> Question:
     address = question.model.address
     if question.mode != "train" or address.kind != "hub" or "objective" in question.options:
         return question
-    usual = usual_objective(known_on_hub(address.function) or address.function)
+    name = known_on_hub(address.function) or address.function
+    usual = usual_objective(name, lambda: configuration(address.function).task)
     return question if usual == DEFAULT else replace(question, options={"objective": usual, **question.options})
 
 

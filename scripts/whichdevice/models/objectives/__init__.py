@@ -64,13 +64,16 @@ class Objective(ABC):
         return float(value)
 
 
-# Of models that turn a text into a vector; one that orders texts by a question is a classifier.
-EMBEDDING = re.compile(r"^sentence-transformers/|(^|[/-])(bge|e5|gte|sbert|\w*embed\w*)(?=[-_]|$)", re.IGNORECASE)
+# Of models that turn a text into a vector; one that orders or sorts texts is a classifier.
+EMBEDDING = re.compile(r"^sentence-transformers/|(^|[/-])(bge|e5|gte|sbert|embed(?!ded)\w*)(?=[-_]|$)", re.IGNORECASE)
+CLASSIFIER = re.compile("rerank|classif", re.IGNORECASE)
+EMBED_TASKS = ("SequenceClassification", "CausalLM")  # of models that can learn that
 
 
-def usual_objective(name: str) -> str:
-    """Return what people train a model of this name for."""
-    return "contrastive" if EMBEDDING.search(name) and "rerank" not in name.casefold() else DEFAULT
+def usual_objective(name: str, task: Callable[[], str]) -> str:
+    """Return what people train a model of this name for, and of this task, which is asked for where the name fits."""
+    embeds = EMBEDDING.search(name) and not CLASSIFIER.search(name) and task() in EMBED_TASKS
+    return "contrastive" if embeds else DEFAULT
 
 
 def names() -> list[str]:

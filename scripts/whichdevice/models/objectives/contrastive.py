@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from whichdevice.models.objectives import Objective
+from whichdevice.models.objectives import EMBED_TASKS, Objective
 from whichdevice.models.objectives.dpo import Wrapped
 from whichdevice.models.shapes import Array, Tree
 
@@ -22,7 +22,7 @@ class Contrastive(Objective):
     """Pairs of texts that belong together."""
 
     unit = "pair"
-    tasks = ("SequenceClassification", "CausalLM")
+    tasks = EMBED_TASKS
     in_one_pass = True
     note = "an example is a pair of texts, the batch's other texts are negatives; for a classifier: --objective sft"
 
