@@ -20,6 +20,7 @@ from whichdevice.answer.serving_words import (
     shown,
     text,
 )
+from whichdevice.numbers import two
 
 LOAD = Load(5.0, 1000, 300, 1.0, 0.05)
 ONE_USER = replace(LOAD, rps=None)
@@ -72,6 +73,15 @@ def test_a_device_of_which_too_few_run_together_has_a_row_that_says_what_they_ho
     alone = answer(few, load=replace(LOAD, rps=30.0))
     assert "nothing answers 30 requests a second in 1 s and 50 ms; at most 6 on 12 × RTX 4090: ask" in nothing(alone)
     assert as_dict(found)["options"][1]["holds"] == pytest.approx(6.0)
+
+
+def test_servers_that_are_too_few_cost_what_they_answer_and_their_row_says_that_they_are_too_few():
+    few = server("RTX 4090", 2, 0.4, sd=0.5, count=4, most_servers=9)
+    found = answer(few, server("H100 SXM", 40, 3.0), load=replace(LOAD, rps=20.0))
+    option = next(one for one in found.options if one.holds)
+    assert 0.05 < (option.sure or 0.0) < 0.8 and option.usd_million == option.usd_million_full
+    [row] = [row for _, row in cells(found) if "RTX" in row[0]]
+    assert row[-3] == row[-2] and row[-1] == f"no: {two(option.holds or 0.0)} of 20"
 
 
 def test_dollars_for_a_million_tokens_are_of_answers_at_this_load_and_at_the_most_in_time():

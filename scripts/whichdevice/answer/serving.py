@@ -121,7 +121,7 @@ class Option:
     servers: int
     sure: float | None  # chance that they answer the load in time; None where that is not known
     usd_per_hour: float | None
-    usd_million: float | None  # tokens of answers at this load ...
+    usd_million: float | None  # tokens of answers at this load, or at what they hold of it ...
     usd_million_full: float | None  # ... and at the largest that they surely answer in time
     holds: float | None = None  # requests a second of as many as somebody would run, where these are too few
 
@@ -191,7 +191,7 @@ def option_of(server: Server, load: Load) -> Option:
     hour = None if server.price is None else server.price.usd * servers
     most = 1 / server.first_token if load.made and server.first_token else server.safe  # one after the other
     full = _million(hour, servers * most * load.answer)
-    now = full if load.rps is None or not server.safe else _million(hour, load.rps * load.answer)
+    now = full if load.rps is None or enough is None else _million(hour, load.rps * load.answer)
     sure = server.sure(load.rps, servers) if server.capacity else None
     return Option(server, servers, sure, hour, now, full, servers * server.safe if too_few else None)
 

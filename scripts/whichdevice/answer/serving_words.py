@@ -354,7 +354,7 @@ def _cells(option: Option, usual: str, load: Load) -> list[str]:
         hour += f" [{_usd(price.low * option.servers)}–{_usd(price.high * option.servers)}]"
     name, often = name_of(option), in_time(option)
     sure = "–" if option.sure is None else share_words(option.sure)
-    if option.holds and not often:
+    if option.holds:
         sure = say("holds", holds=two(option.holds), rps=number(load.rps or 0))
     return [
         name if server.weights == usual else f"{name}, {server.weights}",

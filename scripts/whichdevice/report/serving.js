@@ -70,7 +70,7 @@ const serving = (() => {
       const enough = serversFor(server, rps), safe = safeOf.get(server), isTooFew = enough === null && safe > 0;
       const count = enough || (isTooFew ? server.most_servers : 1), hour = server.price ? server.price.usd * count : null;
       const million = (tokens) => (hour === null || tokens <= 0 ? null : (hour / HOUR / tokens) * MILLION);
-      const full = million(count * safe * load.answer), now = rps === null || !safe ? full : million(rps * load.answer);
+      const full = million(count * safe * load.answer), now = rps === null || enough === null ? full : million(rps * load.answer);
       const held = server.capacity.filter((most) => (rps === null ? most > 0 : count * most >= rps)).length;
       const sure = server.capacity.length ? held / server.capacity.length : null, devices = count * server.count;
       const name = devices === 1 ? server.device : `${devices} × ${server.device}`;
@@ -231,7 +231,7 @@ const serving = (() => {
       ...[servers * server.max_requests, server.max_context].map((count) => (fits ? count.toLocaleString("en-US") : "–")),
       fits ? two(server.one_user[1]) : "–", middle ? `${two(middle)} [${two(low)}–${two(high)}]` : "–", hour,
       often ? usdOf(option.usd_million) : "–", often ? usdOf(option.usd_million_full) : "–",
-      option.holds && !often ? say(data.sentences.holds, { holds: two(option.holds), rps: number(rps) }) : held,
+      option.holds ? say(data.sentences.holds, { holds: two(option.holds), rps: number(rps) }) : held,
     ];
   }
   function notes(data, answer) {
