@@ -34,6 +34,7 @@ CERTAIN = 0.99  # chance from which on no number is given
 HALF = "mixed 16 bits"
 FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
+MAX_TURNS = 3  # prices of an hour of waiting that are named before the last
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
     "decision": "{use}: {time}{start}{instead}{usd}.",
@@ -103,6 +104,7 @@ SENTENCES = {
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "turning": ". If an hour of waiting costs you USD {usd} or more: {device}",
     "turning_on": "; USD {usd} or more: {device}",
+    "turning_at_last": "; …; USD {usd} or more: {device}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
@@ -665,8 +667,10 @@ def turning_words(answer: Answer, fastest: Option, steps: bool = True) -> str:
         return ""
     if len(points) == 1 or not steps:
         return say("more", usd=points[-1][1])
-    names = ("turning", *["turning_on"] * len(points))
-    return "".join(say(name, device=device, usd=usd) for name, (device, usd) in zip(names, points, strict=False))
+    named = [("turning", *points[0]), *(("turning_on", *point) for point in points[1:MAX_TURNS])]
+    if len(points) > MAX_TURNS:
+        named.append(("turning_on" if len(points) == MAX_TURNS + 1 else "turning_at_last", *points[-1]))
+    return "".join(say(name, device=device, usd=usd) for name, device, usd in named)
 
 
 def hour_words(usd: float) -> str:

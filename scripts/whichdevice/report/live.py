@@ -60,6 +60,7 @@ LIMITS = {
     "price_factor": PRICE_FACTOR,
     "price_point": PRICE_POINT,
     "turns_near": facts.TURNS_NEAR,
+    "max_turns": words.MAX_TURNS,
     "z80": Z80,
     "quantiles": QUANTILES,
     "digits": DIGITS,

@@ -166,15 +166,18 @@ const sentences = (() => {
   function fastestLine(data, wants, { pick, fastest, turning }) {
     const { near, near_seconds } = data.limits, words = data.sentences;
     if (fastest === pick || pick.seconds < Math.max(fastest.seconds * (1 + near), fastest.seconds + near_seconds)) return "";
-    const more = turningWords(turning, fastest, words);
+    const more = turningWords(turning, fastest, data);
     return say(words.fastest, { device: fastest.row.device, time: timeOf(fastest, data), usd: usdOf(fastest, false), more });
   }
   // From which price of an hour of waiting on the fastest is the pick, and others on the way to it.
-  function turningWords(turning, fastest, words) {
+  function turningWords(turning, fastest, { limits, sentences: words }) {
     const points = turning.map(({ hour_usd, device }) => ({ usd: hourWords(hour_usd), device })), last = points.at(-1);
     if (last?.device !== fastest.row.device) return "";
     if (points.length === 1) return say(words.more, last);
-    return points.map((point, place) => say(place ? words.turning_on : words.turning, point)).join("");
+    const named = points.slice(0, limits.max_turns), left = points.length - named.length;
+    const parts = named.map((point, place) => say(place ? words.turning_on : words.turning, point));
+    if (left) parts.push(say(left === 1 ? words.turning_on : words.turning_at_last, last));
+    return parts.join("");
   }
   const hourWords = (usd) =>
     usd < 10 ? (Math.ceil(usd * 100 - 1e-6) / 100).toFixed(2) : Math.ceil(usd).toLocaleString("en-US");
