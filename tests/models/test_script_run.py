@@ -69,6 +69,9 @@ finally:
 
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import keras
+
+    assert keras.backend.backend() == "jax"  # in this process, which has other tests
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
 
@@ -145,10 +148,8 @@ def test_what_cannot_be_watched_is_not_run(text: str, why: str) -> None:
     assert not Path("trained").exists()
 
 
-def test_a_script_that_is_killed_says_how_much_memory_it_held(tmp_path: Path) -> None:
+def test_a_script_that_is_killed_says_by_what(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
-    path.write_text(
-        "import os, signal\nimport numpy as np\nheld = np.ones(2**25)\nos.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    with pytest.raises(StudyError, match=r"train.py: killed \(signal 9\) .* at 0?\.\d+ GB: where memory ran out"):
+    path.write_text("import os, signal\nimport numpy\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    with pytest.raises(StudyError, match=r"train.py: killed \(signal 9\) before its training started: where"):
         probe(read_address(str(path)))

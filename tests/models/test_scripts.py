@@ -212,7 +212,10 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
 
 @pytest.fixture(autouse=True, scope="module")
 def in_one_folder(tmp_path_factory):
-    """Each script is run once: later tests know what it showed."""
+    """Each script is run once: later tests know what it showed. This process keeps Keras on JAX for other tests."""
+    import keras
+
+    assert keras.backend.backend() == "jax"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("scripts"))
         patch.setenv("KERAS_BACKEND", "tensorflow")

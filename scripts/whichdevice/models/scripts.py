@@ -12,7 +12,6 @@ import json
 import multiprocessing
 import os
 import platform
-import resource
 import signal
 import subprocess
 import sys
@@ -35,13 +34,12 @@ from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
 from whichdevice.models.script_run import Found, Run, calls_of, run_watched
-from whichdevice.numbers import two
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
 START_SECONDS = 600.0  # that a script may take before its training
 GPUS, MAX_GPUS = "WHICHDEVICE_SCRIPT_GPUS", 8  # that a script sees
-KILLED = "killed (signal 9) before its training started, at {gb} GB: where memory ran out, read less of its data first"
+KILLED = "killed (signal 9) before its training started: where memory ran out, read less of its data first"
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
     "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "WANDB_MODE": "disabled",
@@ -132,8 +130,7 @@ def probe(address: Address) -> Found:
     training = known(address)
     if done.returncode or training is None:
         if done.returncode == -signal.SIGKILL:
-            held = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-            raise StudyError(f"{address.label}: {KILLED.format(gb=two(held / 1e9))}")
+            raise StudyError(f"{address.label}: {KILLED}")
         lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
         raise StudyError(lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}")
     return training
