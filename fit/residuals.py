@@ -23,8 +23,8 @@ TURNS = 60  # of EM
 
 def author_of(source: str) -> str:
     """Who measured a source: `dle_tf2_bert` and `dle_tf1_rn50` are one author's; what people shared is each's own."""
-    author = source.partition("_")[0]
-    return source if author == "commons" else author
+    author, _, rest = source.partition("_")
+    return rest if author == "commons" else author
 
 
 class Columns:
@@ -46,7 +46,7 @@ class Columns:
                 ("centre", of),
                 ("family", its_family, of),
                 ("author", author_of(its_source), of),
-                *[("source", its_source, of)] * (its_source != author_of(its_source)),  # of an author's several
+                ("source", its_source, of),
                 ("class", its_class),
                 ("chip", its_chip),
                 ("chip of software", its_chip, of),
@@ -60,7 +60,7 @@ class Columns:
         self.variances = [f"{name[0]}|{name[2]}" if name[0] in OF_SOFTWARE else name[0] for name in self.names]
         place = {name: number for number, name in enumerate(self.names)}
         columns = [place[name] for row in rows for name in row]
-        starts = np.cumsum([0, *map(len, rows)])
+        starts = np.arange(0, len(columns) + 1, len(rows[0]))
         self.design = csr_array((np.ones(len(columns)), columns, starts), (len(rows), len(place)))
         asked = sorted(set(zip(software, question, strict=True)))
         number = {name: place for place, name in enumerate(asked)}
@@ -161,7 +161,7 @@ def _of_software(
     def variance(part: str) -> float:
         return variances[f"{part}|{software}" if part in OF_SOFTWARE else part]
 
-    centre, several = ("centre", software), any(name[0] == "source" and name[2] == software for name in names)
+    centre = ("centre", software)
     families = sorted({name[1] for name in names if name[0] == "family" and name[2] == software})
     of_chips, classes = {}, {}
     for chip, chip_class in sorted(item for item in chips.items() if ("chip", item[0]) in names):
@@ -172,7 +172,7 @@ def _of_software(
         classes[chip_class] = combined(("class", chip_class), also=variances["chip"] + variances["chip of software"])
     return {
         "variances": {part: variance(part) for part in ("question", "machine", "rest")}
-        | {"source": variance("author") + several * variance("source")},  # nobody has seen the author of a new one
+        | {"source": variance("author") + variance("source")},  # nobody has seen the author of a new one
         "widths": {"other": 1.0},  # of variances alone; validation.py finds those of models that were left out
         "families": {family: combined(centre, ("family", family, software)) for family in families},
         "family": combined(centre, also=variance("family")),
