@@ -152,7 +152,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Files:
-    """What the headers of a model's files say of its weights, where the sizes are not in the table."""
+    """Weights as the headers of a model's files state them, where the sizes are not in the table."""
 
     weights: float
     nbytes: float

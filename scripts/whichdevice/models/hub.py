@@ -1,4 +1,4 @@
-"""What Hugging Face's hub has of a model that the table lacks: its config.json, and the headers of its weights' files.
+"""A model of Hugging Face's hub that the table lacks: its config.json, and the headers of its weights' files.
 
     hub_config("Qwen/Qwen3-0.6B-Base")     the path of its config.json
     stored_weights("path/to/folder")       how many weights its files hold, in which bytes
