@@ -81,9 +81,9 @@ by the price sheet, that holds a target of time a token, each with as many reque
 (interpolated). The price is of the tokens that were written in a second, the wait for the first one included. Right:
 the pick's own measured price is at most 5 % above the best. What limits it: many choices are as near to each other as
 the forecast is to them; and Qwen3-235B on 4 or 8 H100 with an early TensorRT-LLM gained less from the second four than
-others do. The factors of mixtures' kernels made times of unseen models better, and these choices worse (right in 77 %
-before them, a model left out). Picks of the largest chance or the least expected loss, in place of the lowest median
-price, were tried: right in 73 to 75 %.
+others do. The factors of mixtures' kernels made times of unseen models better, and these choices a little worse.
+Picks of the largest chance or the least expected loss, in place of the lowest median price, were tried, and are no
+better.
 """
 ABOUT_TPUS = """Of v5e, v6e and TPU7x, published by SGLang-JAX, vLLM, JetStream and Google's recipes; factors start from
 those of GPUs. The others (v4, v5p) are forecast as a device that was left out, and every interval is that of a source

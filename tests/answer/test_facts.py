@@ -469,7 +469,7 @@ def test_the_time_to_start_is_apart_and_has_an_interval() -> None:
     assert (option.seconds_low or 0) < 310 and (option.seconds_high or 0) > 700 and (option.usd_high or 0) > 0.6
     assert "after 60 s [36–100 s] to start" in lines(found)[0]
     starts = (
-        "To start takes 7 min [4.2–12 min], on a free machine 60 s [36–100 s]: prices include it, times show it as +."
+        "Starting takes 7 min [4.2–12 min], on a free machine 60 s [36–100 s]: prices include it, times show it as +."
     )
     assert starts in notes(found)
     long = answer(*STARTED, wants=replace(SIZE, **HEAVY, deadline=9e9))

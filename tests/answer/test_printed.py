@@ -46,7 +46,7 @@ In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: n
 The CPU limits L4: a faster device changes nothing.
 this machine contradicts its forecast: measured is 10 times as long; trust that.
 Other programs disturbed the measurement here: measure again when it is quiet.
-To start takes 7 min: prices include it, times show it as +.
+Starting takes 7 min: prices include it, times show it as +.
 Not included: loading data, validation.
 Several GPUs that share the batch may end in time: --gpus 2,4.
 """,
@@ -316,7 +316,7 @@ Free devices are not guaranteed; a session lasts up to 12 h. Paid: USD 0.04 (Clo
   H100                    3 ms      13         30 s [21–44 s] + 7 min  0.38 [0.24–0.61]  forecast
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
-To start takes 7 min [4.2–12 min], on a free machine 60 s [36–100 s]: prices include it, times show
+Starting takes 7 min [4.2–12 min], on a free machine 60 s [36–100 s]: prices include it, times show
 it as +.
 Not included: loading data, validation.
 """,

@@ -451,14 +451,10 @@ def test_classes_in_order_are_no_graphs(name, inputs, unit, batch, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_evaluation_before_the_training_is_not_computed(tmp_path):
-    (tmp_path / "train.py").write_text(EVALUATES, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
-
-
-@pytest.mark.slow
-def test_a_long_evaluation_of_a_teacher_before_the_training_is_cut_short(tmp_path):
-    (tmp_path / "train.py").write_text(TEACHES, encoding="utf-8")
+@pytest.mark.parametrize("text", [EVALUATES, TEACHES, ON_META], ids=["own", "teacher", "weights on meta"])
+def test_what_comes_before_the_training_takes_no_long_time_and_no_values(text, tmp_path):
+    """An evaluation, a long one of a teacher, and weights that are made on `meta` and emptied wherever they go."""
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
 
 
@@ -469,12 +465,6 @@ def test_a_copy_that_follows_the_network_stays_a_copy_with_values(tmp_path):
     assert probe(address).batch_size == 16
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     assert trace_step(step, 16).trained == 14
-
-
-@pytest.mark.slow
-def test_weights_that_are_made_on_meta_are_emptied_wherever_they_go(tmp_path):
-    (tmp_path / "train.py").write_text(ON_META, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
 
 
 @pytest.mark.slow

@@ -193,7 +193,7 @@ SENTENCES = {
     "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
     "estimate": "{time} a step here, not measured: --again measures it.",
     "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
-    "start": "To start takes {times}: prices include it, times show it as +.",
+    "start": "Starting takes {times}: prices include it, times show it as +.",
     "start_rented": "{time}",
     "start_free": "on a free machine {time}",
     "tpus": "TPUs",

@@ -6,7 +6,6 @@ Nothing but this machine's memory rate is measured.
 """
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -49,7 +48,6 @@ MIN_CAPABILITY = {
 AMD_FORMATS, TPU_FORMATS = ("bf16", "fp8", "mxfp4"), ("bf16", "int8", "fp8")
 OLD_TPUS = ("TPU v2", "TPU v3")  # which no engine of these serves on
 # What somebody runs together: so many cards of a kind, or computers; of GPUs with links of their own MAX_SERVERS.
-DESKTOP = re.compile(r"GTX |RX |Titan |RTX [2-5]0[5-9]0")
 MAX_DESKTOP, MAX_PCIE_CARDS, MAX_COMPUTERS = 16, 64, 4
 PCIE_GBS = 64
 YEARS_HOURS = 3 * 8766.0  # over which a computer is paid
@@ -253,7 +251,7 @@ def most_servers(row: HardwareRow | None, count: int) -> int:
         return 1
     if row.kind == "unified":
         return MAX_COMPUTERS
-    cards = MAX_DESKTOP if DESKTOP.match(row.device) else MAX_PCIE_CARDS
+    cards = MAX_DESKTOP if GROUPS["desktop"](row) else MAX_PCIE_CARDS
     by_pcie = row.kind == "gpu" and (row.link_gbs or 0.0) <= PCIE_GBS
     return max(1, cards // count) if by_pcie else MAX_SERVERS
 
