@@ -170,17 +170,16 @@ class _Search:
         scope = {name: value for name, value in at.scope.items() if name not in changed}
         turns = turns_of(loop)
         periods = [value_in(part.right, scope) for part in tests]
-        periods = [period for period in periods if isinstance(period, int) and period > 0]
-        most = turns or math.lcm(*periods)
-        if most > MAX_TURNS:
-            if not periods:
-                return _as_share(_holds(test, scope))
-            if (most := math.lcm(*periods)) > MAX_TURNS:
-                return 1 / max(periods)
-        if not counters:
+        periods = [period for period in periods if type(period) is int and period > 0]
+        if not counters or not (turns or periods):
             return _as_share(_holds(test, scope))
-        held = [_holds(test, _Turn(scope, counters, turn)) for turn in range(most)]
-        return None if None in held else sum(map(bool, held)) / most
+        tried = range(turns or 0)
+        if not turns or turns > MAX_TURNS:  # the second period: the first turn of all is often another
+            tried = range(math.lcm(*periods), 2 * math.lcm(*periods))
+        if len(tried) > MAX_TURNS:
+            return 1 / max(periods)
+        held = [_holds(test, _Turn(scope, counters, turn)) for turn in tried]
+        return None if None in held else sum(map(bool, held)) / len(tried)
 
     def _in_loop(self, node: ast.For | ast.comprehension, at: At) -> At:
         """The place in a loop beside the step, whose targets have no known values."""
@@ -188,7 +187,9 @@ class _Search:
         turns = _length(node.iter, at.scope)
         if isinstance(node, ast.For) and (limit := _limit(node, at.scope)) is not None:
             turns = limit if turns is None else min(turns, limit)
-        scope = {name: value for name, value in at.scope.items() if name not in _stored(node)}
+        stored, targets = _stored(node), _stored(node.target)  # an array that is set anew keeps its shape
+        changed = {name for name in stored if name in targets or not hasattr(at.scope.get(name), "shape")}
+        scope = {name: value for name, value in at.scope.items() if name not in changed}
         known = batch_size_of(loader)
         return at._replace(
             scope=scope, loops=(*at.loops, (node.iter.lineno, turns)), size=known or at.size,
@@ -210,9 +211,9 @@ class _Search:
             if free:
                 self._note(node, at, work, function)
             return
-        function = inspect.unwrap(function) if callable(function) else function
         if inspect.ismethod(function):
-            function, owner = inspect.unwrap(function.__func__), function.__self__
+            function, owner = function.__func__, function.__self__
+        function = inspect.unwrap(function) if callable(function) else function
         if not inspect.isfunction(function) or not is_own(function.__code__.co_filename, self.stack.path):
             return
         code = function.__code__
@@ -221,24 +222,22 @@ class _Search:
             return
         scope = _bound(function, owner, node, at.scope)
         sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
-        sizes = [value for value in sizes if type(value) is int and value > 0]
+        sizes = [_rows_of(node, at.scope), *(value for value in sizes if type(value) is int and value > 0)]
         free = free or any(map(_is_free, tree.decorator_list))
-        inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=at.size or next(iter(sizes), None))
+        size = at.size or next(filter(None, sizes), None)
+        inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size)
         self._all(tree.body, inner)
 
     def _note(self, node: ast.Call, at: At, work: float, called: Any) -> None:
         last = len(self.loops) - 1
         if at.level == last >= 0 and at.often == 1 and self.inside(called):
             return
-        arrays = (value_in(argument, at.scope) for argument in node.args[:1])
-        shapes = (getattr(array, "shape", None) for array in arrays)
-        given = next((int(shape[0]) for shape in shapes if shape), None)
         batches: float | None = 1.0
         for _, turns in at.loops:
             batches = _product(batches, turns)
         per, every = self._every(at)
         self.found.append(
-            Evaluation(at.line, batches, at.size or given or self.size, every, per, work, at.split, at.loads)
+            Evaluation(at.line, batches, at.size or _rows_of(node, at.scope) or self.size, every, per, work, at.split, at.loads)
         )
 
     def _every(self, at: At) -> tuple[Per, float | None]:
@@ -253,6 +252,12 @@ class _Search:
         for loop in self.loops[at.level + 1 : -1]:
             often = _product(often, turns_of(loop))
         return "epoch", often
+
+
+def _rows_of(node: ast.Call, scope: Mapping[str, Any]) -> int | None:
+    """Rows of the array that a call is given first."""
+    shapes = (getattr(value_in(argument, scope), "shape", None) for argument in node.args[:1])
+    return next((int(shape[0]) for shape in shapes if shape), None)
 
 
 EVALUATING = "evaluating()"  # in a scope: its model was set to evaluation

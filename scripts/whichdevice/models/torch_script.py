@@ -459,6 +459,7 @@ def _forwards(step: Step) -> tuple[Callable[[Any], float | None], Callable[[Any]
     teachers = {id(part) for module in free for part in module.modules()}
 
     def forward(called: Any) -> float | None:
+        called = called if is_module(called) else getattr(called, "module", None)  # of an engine
         weights = sum(weight.numel() for weight in called.parameters()) if is_module(called) else 0
         return min(1.0, weights / total) if weights else None
 
