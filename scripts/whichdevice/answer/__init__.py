@@ -90,4 +90,5 @@ def _of_script(work: Work, model: Any, wants: Wants) -> dict[str, Any]:
     asked = any((wants.examples, wants.epochs, wants.steps, wants.tokens))
     source = "" if asked or script.line is None else f"{model.label}, line {script.line}"
     known |= {"between": script.between, "source": source, "lived": read_habits(), "reads_loss": reads is not False}
+    known |= {"evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": script.examples}
     return known | {"remarks": (*work.remarks, *script.notes)}
