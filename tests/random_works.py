@@ -10,8 +10,11 @@ from whichdevice.answer.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, P
 from whichdevice.config.grids import grid_of
 from whichdevice.forecast.lived import Habits
 from whichdevice.forecast.time_model import chip_of
+from whichdevice.models.script_run import Evaluation
 
 CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
+
+EVALUATIONS = (Evaluation(7, 79, 200, 1), Evaluation(9, 10, 50, 1000, "step", 0.5, loads=False))  # of a script
 
 
 def random_row(chance: random.Random, card: str) -> Row:
@@ -58,7 +61,7 @@ def random_work(chance: random.Random) -> Work:
         "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
         tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
         lived=chance.choice([None, None, Habits(1.4, -0.2, 1.2, 0.3, 1, 1)]),
-        between=chance.choice([0.0, 0.0, 0.002]),
+        between=chance.choice([0.0, 0.0, 0.002]), evaluations=EVALUATIONS, script_batch=100, script_examples=10_000,
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class At(NamedTuple):
     scope: dict[str, Any]
     free: bool
     often: float | None = 1.0  # share of the turns of that loop
-    loops: tuple[tuple[int, float | None], ...] = ()  # lines of loops around it beside the step, and their turns
+    loops: tuple[tuple[int, float | None], ...] = ()  # numbers of loops around it beside the step, and their turns
     size: int | None = None
     split: bool = False
     loads: bool = False
@@ -69,11 +69,11 @@ def evaluations_in(
     return _summed(search.found)
 
 
-def _summed(found: Sequence[Evaluation]) -> list[Evaluation]:
+def _summed(found: Sequence[tuple[Any, Evaluation]]) -> list[Evaluation]:
     """Passes of one loop over several modules as one."""
     together: dict[tuple[Any, ...], Evaluation] = {}
-    for one in found:
-        key = (one.line, one.batches, one.batch_size, one.every, one.per, one.split)
+    for loops, one in found:
+        key = (loops, one.line, one.batch_size, one.every)
         known = together.get(key)
         together[key] = one if known is None else replace(known, work=known.work + one.work)
     return list(together.values())
@@ -83,8 +83,9 @@ class _Search:
     def __init__(self, stack: Stack, size: int, forward: Forward, inside: Callable[[Any], bool], free: bool) -> None:
         self.stack, self.size, self.forward, self.inside, self.free = stack, size, forward, inside, free
         self.loops = stack.around
-        self.found: list[Evaluation] = []
-        self._next = 0  # of the loops
+        self.found: list[tuple[Any, Evaluation]] = []  # with the loops around it
+        self._next = 0  # of the loops around the step
+        self._loops = 0  # beside it, so far
 
     def read(self) -> None:
         """Read the functions that are running, the outermost first."""
@@ -128,7 +129,7 @@ class _Search:
                 self._read(node.iter, at)
                 self._all(node.body, self._in_loop(node, at))
             case ast.While():
-                self._all(node.body, at._replace(loops=(*at.loops, (node.lineno, None))))
+                self._all(node.body, at._replace(loops=(*at.loops, (self._numbered(), None))))
             case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
                 inner = at
                 for part in node.generators:
@@ -190,9 +191,13 @@ class _Search:
         scope = {name: value for name, value in at.scope.items() if name not in changed}
         known = batch_size_of(loader)
         return at._replace(
-            scope=scope, loops=(*at.loops, (node.iter.lineno, turns)), size=known or at.size,
+            scope=scope, loops=(*at.loops, (self._numbered(), turns)), size=known or at.size,
             split=at.split or is_split(loader), loads=at.loads or known is not None,
         )  # fmt: skip
+
+    def _numbered(self) -> int:
+        self._loops += 1
+        return self._loops
 
     def _called(self, node: ast.Call, at: At) -> None:
         """Note a forward pass, or read the script's function that is called."""
@@ -234,11 +239,9 @@ class _Search:
         for _, turns in at.loops:
             batches = _product(batches, turns)
         per, every = self._every(at)
-        self.found.append(
-            Evaluation(
-                at.line, batches, at.size or _rows_of(node, at.scope) or self.size, every, per, work, at.split, at.loads
-            )
-        )
+        size = at.size or _rows_of(node, at.scope) or self.size
+        one = Evaluation(at.line, batches, size, every, per, work, at.split, at.loads)
+        self.found.append((at.loops, one))
 
     def _every(self, at: At) -> tuple[Per, float | None]:
         """How often a place runs: each so many epochs or steps, or once in the training."""

@@ -51,7 +51,7 @@ const decision = (() => {
     const clean = draws(rows, normals, limits, 0), luck = normal(normals, "lived");
     const times = luck.map((z) => Math.exp(Math.round(lived * z * limits.digits) / limits.digits));
     return steps.map((own, place) => own && own.map((step, n) => {
-      const { is_here, lived: more, evaluated, fed } = rows[place], one = is_here ? step : clean[place][n] * more * times[n];
+      const { is_here, lived: more, evaluated = 0, fed = 0 } = rows[place], one = is_here ? step : clean[place][n] * more * times[n];
       return (is_here ? step : Math.max(one, floor)) + Math.max(one * evaluated, fed * floor) + between;
     }));
   }

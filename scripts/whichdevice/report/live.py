@@ -148,7 +148,8 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
     """Return the facts of a row, and the words that depend on nothing the reader types."""
     row = option.row
     facts, taken = {name: getattr(row, name) for name in ROW_FACTS}, taken_away(row, answer.wants)
-    share, fed = evaluated(answer.work, row, answer.amount)
+    if answer.work.evaluations:
+        facts |= dict(zip(("evaluated", "fed"), evaluated(answer.work, row, answer.amount), strict=True))
     return facts | {
         "device_time": row.device_time or row.step_time,
         "watts": row.power and row.power.total,
@@ -156,8 +157,6 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
         "grid": row.grid.g_per_kwh,
         "grid_log_sd": row.grid.log_sd,
         "lived": lived_times(answer.work, row),
-        "evaluated": share,
-        "fed": fed,
         "taken_rate": taken.rate if taken else 0.0,
         "state_time": state_time(row.state_bytes),
         "software": _software(row),
