@@ -209,7 +209,7 @@ def test_turning_points_are_what_an_hour_of_waiting_picks() -> None:
 
 def test_of_many_turning_points_the_first_three_and_the_last_are_named() -> None:
     longer = [device(name, 0.04 / 2**power, 0.2 * 3**power, own=0.0, spread=0.0) for power, name in enumerate("ABCDEF")]
-    for devices, end in ((longer, "D; …; USD "), (longer[:5], "D; USD ")):
+    for devices, end in ((longer, "D; 1 more between; USD "), (longer[:5], "D; USD ")):
         found = answer(*devices, wants=replace(LONG, examples=3e9))
         [line] = [line for line in lines(found) if line.startswith("Fastest: ")]
         last = found.turning[-1]

@@ -67,7 +67,8 @@ class Server:
     tested: bool  # whether published servers on such a device tested the forecast
     fits: bool
     memory: Mapping[str, float] = field(default_factory=dict)  # weights, workspace, and what is left for the cache
-    available: float = 0.0
+    device_memory: float = 0.0
+    available: float = 0.0  # that the engine takes
     max_requests: int = 0
     max_context: int = 0
     capacity: tuple[float, ...] = ()  # the largest requests a second in time, in each draw; 0: never in time

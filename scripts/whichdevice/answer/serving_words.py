@@ -55,21 +55,22 @@ SENTENCES = {
     "model with a longer context",
     "nothing_asked": "{model}: no device is asked about; name some: --devices H100,L40S",
     "nothing_fits": "{model}: {weights} weights of {needed} GB fit none of these devices; the largest, {name}, has "
-    "{room} GB: name smaller weights (--weights awq) or larger devices (--devices)",
+    "{room} GB for them: name smaller weights (--weights awq) or larger devices (--devices)",
     "nothing_sure": "{model}: nothing surely holds {targets}; nearest is {name}, {share} sure: ask for more time "
     "(--ttft, --tpot) or other devices (--devices all)",
     "nothing_enough": "{model}: nothing answers {rps} requests a second in {targets}; at most {holds} on {name}: ask "
     "for fewer (--rps) or other devices (--devices all)",
     "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, "
     "of one user alone: ask for {asked} or a smaller format (--weights)",
-    "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
-    "cases. USD/M: for a million tokens of answers {when}.",
+    "columns": "GB of each device{taken}. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of "
+    "10 cases. USD/M: for a million tokens of answers {when}.",
     "when": "at this load; full: at the most requests in time",
     "when_full": "at the most requests in time",
     "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
     "{most}. USD/M: for a million requests, at this load and at the most that is in time.",
-    "columns_made": "GB: all parts in 16 bits. requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 "
-    "cases. USD/1000: for a thousand {unit}s, at this load and one after the other.",
+    "taken": ", of which {engines} takes {share}",
+    "columns_made": "GB: all parts in 16 bits, in at most 95 % of it. requests/s: the most in time for nine in "
+    "ten, inside [ ] in 8 of 10 cases. USD/1000: for a thousand {unit}s, at this load and one after the other.",
     "source_made": "Forecast of diffusers in 16 bits without a compiler, one after the other: nobody measured yours.",
     "source_request": "Requests that wait go together, as TensorFlow Serving and Triton batch them. Not included: the "
     "network, and decoding inputs.",
@@ -358,7 +359,7 @@ def _cells(option: Option, usual: str, load: Load) -> list[str]:
         sure = say("holds", holds=two(option.holds), rps=number(load.rps or 0))
     return [
         name if server.weights == usual else f"{name}, {server.weights}",
-        f"{parts} of {_gb(server.available)}",
+        f"{parts} of {_gb(server.device_memory)}",
         f"{option.servers * server.max_requests:,}" if server.fits else "–",
         f"{server.max_context:,}" if server.fits else "–",
         alone if server.fits else "–",
@@ -397,9 +398,11 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
         if engine := next((option.server.engine.partition(",")[0] for option in rows if option.server.here), None):
             known.append(say("here_engine", engine=ENGINES.get(engine, engine)))
     else:
-        engines = [ENGINES[option.server.engine] for option in rows]
+        engines = joined(ENGINES[option.server.engine] for option in rows)
         when = say("when_full" if answer.load.rps is None else "when")
-        known = [*folded(answer, everything), say("columns", when=when), say("source", engines=joined(engines))]
+        share = say("taken", engines=engines, share=taken(rows)) if rows else ""
+        columns = say("columns", taken=share, when=when)
+        known = [*folded(answer, everything), columns, say("source", engines=engines)]
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
         sentence = "untested_request" if answer.load.unit != "token" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))
@@ -408,6 +411,12 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
         known.append(say("files", **size, weights=files.format))
     from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
     return [*known, say("here_rate")] if from_rate else known
+
+
+def taken(rows: Sequence[Option]) -> str:
+    """Return the share of a device's memory that the engines take: `92 %`, `75 to 92 %`."""
+    shares = sorted(round(100 * option.server.available / option.server.device_memory) for option in rows)
+    return " to ".join(str(share) for share in dict.fromkeys((shares[0], shares[-1]))) + " %"
 
 
 def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list[str]:

@@ -234,12 +234,14 @@ def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> 
 
 def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
     from whichdevice.forecast.serving.forecast import TESTED
+    from whichdevice.forecast.serving.server import memory_of
 
     tried = known.server
     row = tried.row
     return Server(
         row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.source == TESTED, known.fits,
-        known.memory, known.available, known.max_requests, min(known.max_context, question.model.longest),
+        known.memory, memory_of(row), known.available, known.max_requests,
+        min(known.max_context, question.model.longest),
         known.capacity, known.one_user, known.first_token, known.ttft, known.tpot, _price(question, row, tried.count),
         row.device == HERE, most_servers(row, tried.count),
     )  # fmt: skip

@@ -90,7 +90,8 @@ def facts_of(server: serving.Server) -> dict[str, Any]:
         "device": server.device, "count": server.count, "here": server.here, "weights": server.weights,
         "engine": server.engine, "tested": server.tested, "article": words.article(server.device),
         "weights_bytes": server.memory.get("weights", 0.0), "cache_bytes": server.memory.get("cache", 0.0),
-        "available": server.available, "max_context": server.max_context, "most_servers": server.most_servers,
+        "device_memory": server.device_memory, "available": server.available, "max_context": server.max_context,
+        "most_servers": server.most_servers,
         "price": price and {
             "usd": price.usd, "low": price.low, "high": price.high, "bought_usd": price.bought_usd,
             "provider": price.provider, "lowest": price.lowest, "providers": price.providers,
