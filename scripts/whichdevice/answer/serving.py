@@ -244,8 +244,8 @@ def _choices(options: Sequence[Option]) -> list[Option]:
     able = [option for option in known if _is_choice(option)]
     able = able or [option for option in known if option.server.price is not None] or known
     for least in (SURE, LIKELY):
-        if found := [option for option in able if (option.sure or 0.0) >= least]:
-            return sorted(found, key=lambda option: (_usd(option), -(option.sure or 0.0)))
+        if sure_enough := [option for option in able if (option.sure or 0.0) >= least]:
+            return sorted(sure_enough, key=lambda option: (_usd(option), -(option.sure or 0.0)))
     return []
 
 
