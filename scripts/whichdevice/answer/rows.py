@@ -131,6 +131,12 @@ class Row:
         return f"{self.card}, {self.price.kind}" if self.price.kind in ("spot", "free") else self.card
 
     @property
+    def priced(self) -> tuple[int, str]:
+        """The number of devices, and the name of one under which the user says its price: it holds for any number."""
+        count, _, name = self.device.rpartition(" × ")
+        return int(count or 1), name
+
+    @property
     def provider(self) -> str:
         """Who offers it."""
         return self.price.provider

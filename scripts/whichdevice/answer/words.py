@@ -104,7 +104,7 @@ SENTENCES = {
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "turning": ". If an hour of waiting costs you USD {usd} or more: {device}",
     "turning_on": "; USD {usd} or more: {device}",
-    "turning_at_last": "; …; USD {usd} or more: {device}",
+    "turning_at_last": "; {count} more between; USD {usd} or more: {device}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
@@ -668,9 +668,10 @@ def turning_words(answer: Answer, fastest: Option, steps: bool = True) -> str:
     if len(points) == 1 or not steps:
         return say("more", usd=points[-1][1])
     named = [("turning", *points[0]), *(("turning_on", *point) for point in points[1:MAX_TURNS])]
-    if len(points) > MAX_TURNS:
-        named.append(("turning_on" if len(points) == MAX_TURNS + 1 else "turning_at_last", *points[-1]))
-    return "".join(say(name, device=device, usd=usd) for name, device, usd in named)
+    between = len(points) - MAX_TURNS - 1
+    if between >= 0:
+        named.append(("turning_at_last" if between else "turning_on", *points[-1]))
+    return "".join(say(name, device=device, usd=usd, count=between) for name, device, usd in named)
 
 
 def hour_words(usd: float) -> str:
