@@ -6,6 +6,7 @@ file; other processes call it from JAX, without TensorFlow and without the scrip
 device here, which takes the whole batch.
 """
 
+import ast
 import inspect
 import json
 import re
@@ -14,6 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,21 +24,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import JAX
 from whichdevice.models.script_run import SEED, Found, JaxStep, Run, Script, Watcher, is_own
-from whichdevice.models.script_size import Stack, is_whole, sizes
+from whichdevice.models.script_size import Function, Stack, is_whole, sizes
 
 KEPT = ".step.npz"
-COPIES = 8  # of the script's first batch, as data
-MAX_COPIED = 2.0**27  # bytes of a batch that is copied as often
-MAX_VALUES = 2.0**24  # bytes of an array that is kept with its values; a larger one is zeros
+COPIES = 2  # of the script's first batch, as data
+MAX_FLOATS = 2**16  # numbers of an array of floats that is kept with its values; a larger one is zeros
 MAX_READ, READ_SECONDS = 16, 30.0  # batches whose lengths are read; seconds until nobody counts batches any more
 CHANGES = ("ResourceApply", "ResourceSparseApply", "Assign")  # operations that change a variable
 TYPES = {"i1": "bool", "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
 TENSOR = re.compile(r"tensor<([^<>]*)>")
 COPY = re.compile(r"mhlo\.copy (%\S+) : (tensor<[^<>]*>)")  # XLA's own operation; JAX takes StableHLO alone
 ALIAS = re.compile(r"parameter_number = (\d+)[^}]*}, output_index = array<i64(?:: (\d+))?>")
+BITS = re.compile(r'(%\S+) = stablehlo\.constant dense<"0x(\w+)"> : tensor<([\dx]+)xi1>')  # of an older MLIR
 HALF = re.compile(r"stablehlo\.(dot|dot_general|convolution)\b.*: \(tensor<[^<>]*x?b?f16>")
 UNSUPPORTED = re.compile(r"Detected unsupported operations.*?: (\w+)", re.DOTALL)
 SUMMARIES = ("scalar", "image", "histogram", "text", "audio", "write", "graph")
@@ -170,7 +173,10 @@ class _Function:
 
 
 def _one_device(watching: Watching) -> type:
-    """Return the class that stands for a strategy of several GPUs; AutoGraph rewrites its `run` as well."""
+    """Return the class that stands for a strategy of several GPUs; AutoGraph rewrites its `run` as well.
+
+    Its data are the script's own, so that nothing is read before the first batch.
+    """
     import tensorflow as tf
 
     class OneDevice(tf.distribute.OneDeviceStrategy):  # type: ignore[misc]
@@ -183,6 +189,12 @@ def _one_device(watching: Watching) -> type:
         @property
         def num_replicas_in_sync(self) -> int:
             return self._gpus
+
+        def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+            return dataset
+
+        def distribute_datasets_from_function(self, dataset_fn: Any, options: Any = None) -> Any:
+            return dataset_fn(tf.distribute.InputContext())
 
         def run(self, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
             watching.calls.append(Call(fn, args, kwargs or {}))
@@ -205,25 +217,32 @@ def _script(watching: Watching, stack: Stack, calls: Sequence[Call]) -> Script:
     import tensorflow as tf
 
     error: StudyError | None = None
-    sources = _sources(stack, calls)
-    for call in calls:
-        leaves = tf.nest.flatten((call.args, dict(call.kwargs)))
-        if any(hasattr(leaf, "element_spec") for leaf in leaves):  # a loop over data
-            continue
+    for number, call in enumerate(calls):
+        if any(hasattr(leaf, "element_spec") for leaf in tf.nest.flatten((call.args, dict(call.kwargs)))):
+            continue  # a loop over data
         try:
-            return _of_call(watching, stack, call, sources)
+            return _of_call(watching, _inside(stack, calls[:number]), call)
         except StudyError as other:
             error = other
     raise error or StudyError(f"{stack.where}: no function takes the tensors of one batch: {BY_FUNCTION}, {INSTEAD}")
 
 
-def _sources(stack: Stack, calls: Sequence[Call]) -> list[Any]:
-    """What gives batches, of the functions' arguments and the script's variables."""
-    import tensorflow as tf
-
-    given = [leaf for call in calls for leaf in tf.nest.flatten((call.args, dict(call.kwargs)))]
-    given += [value for scope in stack.scopes for value in scope.values()]
-    return [value for value in given if hasattr(value, "element_spec") and not inspect.isclass(value)]
+def _inside(stack: Stack, calls: Sequence[Call]) -> Stack:
+    """The stack with functions that are being traced, in whose loops the step is."""
+    stack = copy(stack)
+    for call in calls:
+        function = inspect.unwrap(call.function)
+        with suppress(TypeError, OSError, ValueError):  # of no source
+            known = inspect.getclosurevars(function)
+            variables = {**known.nonlocals, **inspect.signature(function).bind(*call.args, **call.kwargs).arguments}
+            if inspect.ismethod(function):
+                variables["self"] = function.__self__
+            code, tree = function.__code__, parsed(Path(function.__code__.co_filename).read_bytes())
+            lines = range(code.co_firstlineno, max(line or 0 for *_, line in code.co_lines()) + 1)
+            loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While) and node.lineno in lines]
+            line = max((loop.body[0].lineno for loop in loops), default=code.co_firstlineno)
+            stack.functions = [Function(code, line, variables, function.__globals__), *stack.functions]
+    return stack
 
 
 class Batches(NamedTuple):
@@ -235,10 +254,12 @@ class Batches(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _of_call(watching: Watching, stack: Stack, call: Call, sources: Sequence[Any]) -> Script:
+def _of_call(watching: Watching, stack: Stack, call: Call) -> Script:
     import tensorflow as tf
 
     leaves = tf.nest.flatten((call.args, dict(call.kwargs)))
+    known = [*leaves, *(value for scope in stack.scopes for value in scope.values())]
+    sources = [value for value in known if hasattr(value, "element_spec") and not inspect.isclass(value)]
     places = [place for place, leaf in enumerate(leaves) if tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)]
     places = [place for place, leaf in enumerate(leaves) if place in places or isinstance(leaf, np.ndarray)]
     batches = _batches([leaves[place] for place in places], sources, stack.where)
@@ -287,11 +308,12 @@ def _batches(tensors: Sequence[Any], sources: Sequence[Any], where: str) -> Batc
     return Batches([_filled(array, *spec) for array, spec in zip(arrays, given, strict=True)], source, count, notes)
 
 
-def _filled(array: np.ndarray | None, shape: Sequence[int], dtype: str) -> np.ndarray:
-    """The array, or zeros that take no memory."""
-    if array is not None and array.nbytes <= MAX_COPIED:
-        return array
-    return np.broadcast_to(np.zeros((), "float32" if dtype == "bfloat16" else dtype), tuple(shape))
+def _filled(array: Any, shape: Sequence[int], dtype: str) -> np.ndarray:
+    """The array; zeros that take no memory in place of no array and of one of many floats."""
+    plain = "float32" if dtype == "bfloat16" else dtype
+    if array is not None and ("int" in dtype or np.prod(shape) <= MAX_FLOATS):
+        return np.asarray(array).astype(plain)
+    return np.broadcast_to(np.zeros((), plain), tuple(shape))
 
 
 def _shapes(source: Any) -> list[tuple[int | None, ...]]:
@@ -369,7 +391,19 @@ def compiled_step(function: Callable[..., Any], tensors: Sequence[np.ndarray], w
         said = UNSUPPORTED.search(str(error))
         reason = f"its operation {said[1]}" if said else (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise StudyError(f"{where}: XLA does not compile the step: {reason}: leave that out of it, {INSTEAD}") from error
-    return _program(COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text), concrete, tensors, where)
+    text = BITS.sub(_as_bytes, COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text))
+    return _program(text, concrete, tensors, where)
+
+
+def _as_bytes(constant: re.Match[str]) -> str:
+    """A constant of bits, which TensorFlow packs and JAX does not, as one of bytes that are converted."""
+    name, digits, shape = constant.groups()
+    numbers = np.unpackbits(np.frombuffer(bytes.fromhex(digits), np.uint8), bitorder="little")
+    text = numbers[: int(np.prod([*map(int, shape.split("x"))]))].tobytes().hex().upper()
+    return (
+        f'%bytes_{name[1:]} = stablehlo.constant dense<"0x{text}"> : tensor<{shape}xi8>\n'
+        f"    {name} = stablehlo.convert %bytes_{name[1:]} : (tensor<{shape}xi8>) -> tensor<{shape}xi1>"
+    )
 
 
 def _program(text: str, concrete: Any, tensors: Sequence[np.ndarray], where: str) -> Program:
@@ -389,7 +423,7 @@ def _program(text: str, concrete: Any, tensors: Sequence[np.ndarray], where: str
         if number < len(tensors):
             rows[place] = tensors[number]
         else:
-            values[place] = _value(array, given[place][1])
+            values[place] = _filled(array, *given[place])
             if variable is not None and variable.trainable and place in results:
                 trained.append(place)
         place += 1
@@ -404,14 +438,6 @@ def _program(text: str, concrete: Any, tensors: Sequence[np.ndarray], where: str
     batch = {place: array for place, array in rows.items() if array.ndim and len(array) == size}
     values |= {place: array for place, array in rows.items() if place not in batch}
     return Program(text, values, tuple(trained), results, batch)
-
-
-def _value(array: Any, dtype: str) -> np.ndarray:
-    """The values of a small array; a large one's are zeros that take no memory."""
-    plain = "float32" if dtype == "bfloat16" else dtype
-    if int(np.prod(array.shape)) * 4 <= MAX_VALUES:
-        return np.asarray(array).astype(plain)
-    return np.broadcast_to(np.zeros((), plain), tuple(array.shape))
 
 
 def signature(text: str) -> tuple[list[tuple[tuple[int, ...], str]], list[tuple[tuple[int, ...], str]]]:
