@@ -9,6 +9,7 @@ device here, which takes the whole batch.
 import ast
 import inspect
 import json
+import linecache
 import re
 import time
 import traceback
@@ -31,9 +32,9 @@ from whichdevice.models.script_run import SEED, Found, JaxStep, Run, Script, Wat
 from whichdevice.models.script_size import Function, Stack, is_whole, sizes
 
 KEPT = ".step.npz"
-COPIES = 2  # of the script's first batch, as data
 MAX_FLOATS = 2**16  # numbers of an array of floats that is kept with its values; a larger one is zeros
-MAX_READ, READ_SECONDS = 16, 30.0  # batches whose lengths are read; seconds until nobody counts batches any more
+MAX_READ, READ_SECONDS = 16, 60.0  # batches whose lengths are read; seconds until nobody counts batches any more
+APPLIED = ("apply_gradients", "apply", "minimize", "assign_sub")  # methods that change weights
 CHANGES = ("ResourceApply", "ResourceSparseApply", "Assign")  # operations that change a variable
 TYPES = {"i1": "bool", "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
 TENSOR = re.compile(r"tensor<([^<>]*)>")
@@ -128,8 +129,11 @@ class Watching(Watcher):
     def _opening(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(tape: Any) -> Any:
             if not self.run.over and not self._tf.inside_function():
-                where = Stack(self.run.path).where
-                self.run.stop(StudyError(f"{where}: its loop trains outside of tf.function: {BY_FUNCTION}, {INSTEAD}"))
+                stack = Stack(self.run.path)
+                if (call := _eager_step(stack)) is None:
+                    reason = f"its loop trains outside of tf.function: {BY_FUNCTION}, {INSTEAD}"
+                    self.run.stop(StudyError(f"{stack.where}: {reason}"))
+                self.run.stop(partial(_script, self, stack, [call]))
             return original(tape)
 
         return enter
@@ -245,6 +249,59 @@ def _inside(stack: Stack, calls: Sequence[Call]) -> Stack:
     return stack
 
 
+def _eager_step(stack: Stack) -> Call | None:
+    """The statements from a tape to the change of the weights as a function of what the loop changes; None: no such."""
+    for part in (part for part in stack.functions if is_own(part.code.co_filename, stack.path)):
+        body = _body_around(parsed(Path(part.code.co_filename).read_bytes()), part.line)
+        first = next((place for place, node in enumerate(body) if part.line <= (node.end_lineno or 0)), len(body))
+        last = max((place for place, node in enumerate(body) if _applies(node)), default=-1)
+        if first <= last:
+            return _as_function(body[first : last + 1], part)
+    return None
+
+
+def _body_around(tree: ast.AST, line: int) -> list[ast.stmt]:
+    """The statements of the innermost loop or function around a line, else of the file."""
+    kinds = ast.For | ast.While | ast.FunctionDef | ast.Module
+    around = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    around = [
+        node for node in around
+        if isinstance(node, ast.Module) or node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
+    ]  # fmt: skip
+    return max(around, key=lambda node: getattr(node, "lineno", 0)).body
+
+
+def _applies(node: ast.stmt) -> bool:
+    return any(isinstance(part, ast.Call) and getattr(part.func, "attr", "") in APPLIED for part in ast.walk(node))
+
+
+def _as_function(body: Sequence[ast.stmt], part: Function) -> Call:
+    """Statements as a function of the tensors in their variables, and of what they set anew."""
+    names = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    given = {
+        node.id: part.variables[node.id]
+        for node in names
+        if node.id in part.variables and (node.id in stored or _is_batch(part.variables[node.id]))
+    }
+    code = ast.unparse(ast.Module([*body], []))
+    lines = [f"def step({', '.join(given)}):\n", *(f"    {line}\n" for line in code.splitlines())]
+    name = f"<step of {part.code.co_filename}, line {part.line}>"
+    linecache.cache[name] = (sum(map(len, lines)), None, lines, name)  # AutoGraph reads a function's text
+    variables = {**part.module, **part.variables}
+    exec(compile("".join(lines), name, "exec"), variables)  # nosec B102  # of the user's own script
+    return Call(variables["step"], tuple(given.values()), {})
+
+
+def _is_batch(value: Any) -> bool:
+    import tensorflow as tf
+
+    return all(
+        isinstance(leaf, np.ndarray) or (tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable))
+        for leaf in tf.nest.flatten(value)
+    ) and bool(tf.nest.flatten(value))
+
+
 class Batches(NamedTuple):
     """The tensors of a step's first batch, and what else its source shows."""
 
@@ -272,7 +329,7 @@ def _of_call(watching: Watching, stack: Stack, call: Call) -> Script:
         return call.function(*args, **kwargs)
 
     step = compiled_step(flat, batches.tensors, stack.where)
-    return made(watching, stack, step, batches)
+    return _made(watching, stack, step, batches)
 
 
 def _batches(tensors: Sequence[Any], sources: Sequence[Any], where: str) -> Batches:
@@ -378,6 +435,24 @@ class Program:
         return HALF.search(self.text) is not None
 
 
+def keras_step(steps: Sequence[tuple[Callable[..., Any], Any]], where: str) -> Program:
+    """The program of Keras' own steps one after the other, each with its batch, a tree of arrays."""
+    import tensorflow as tf
+
+    leaves = [tf.nest.flatten(data) for _, data in steps]
+
+    def flat(*tensors: Any) -> Any:
+        results, start = [], 0
+        for (function, data), flat_data in zip(steps, leaves, strict=True):
+            given = tensors[start : start + len(flat_data)]
+            results.append(function(tf.nest.pack_sequence_as(data, given)))
+            start += len(flat_data)
+        return results
+
+    arrays = [np.asarray(leaf) for tree in leaves for leaf in tree]
+    return compiled_step(flat, [_filled(array, array.shape, array.dtype.name) for array in arrays], where)
+
+
 def compiled_step(function: Callable[..., Any], tensors: Sequence[np.ndarray], where: str) -> Program:
     """Trace a function of a batch's tensors for XLA; raises StudyError in one line where XLA cannot take it."""
     import tensorflow as tf
@@ -452,19 +527,23 @@ def _typed(text: str) -> tuple[tuple[int, ...], str]:
     return tuple(map(int, shape)), TYPES.get(kind) or kind.replace("ui", "uint").replace("i", "int", kind[0] == "i")
 
 
-def made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> Script:
+def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> Script:
     """The script of a step, with how long it trains by the loops around it."""
-    size, batch = step.size, list(step.batch.values())
-    whole = is_whole(batch, stack.outside)
-    loaded = None if batches.count is None else batches.count * size
-    shapes = [array.shape for array in batch]
-    notes = [*batches.notes, COMPILED]
-    notes += _of_gpus(watching, stack.path, size)
-    found = Found(
-        JAX, size, line=stack.line, precision="mixed" if step.is_mixed else "single", notes=tuple(notes),
-        gpus=watching.run.gpus, **sizes(stack.scopes, stack.loops, shapes, loaded, batches.count, whole=whole),
-    )  # fmt: skip
+    batch = list(step.batch.values())
+    loaded = None if batches.count is None else batches.count * step.size
+    shapes, whole = [array.shape for array in batch], is_whole(batch, stack.outside)
+    size = sizes(stack.scopes, stack.loops, shapes, loaded, batches.count, whole=whole)
+    notes = [*batches.notes, *_of_gpus(watching, stack.path, step.size)]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
+    return script_of(step, stack.line, size, source, notes, watching.run.gpus)
+
+
+def script_of(
+    step: Program, line: int | None, size: Mapping[str, Any], source: Any = None, notes: Sequence[str] = (), gpus: int = 1
+) -> Script:
+    """The script of a step, with the size of its training."""
+    precision = "mixed" if step.is_mixed else "single"
+    found = Found(JAX, step.size, line=line, precision=precision, notes=(*notes, COMPILED), gpus=gpus, **size)
     return TensorFlowScript(found, functions_of(step), source, step=step)
 
 
@@ -518,15 +597,9 @@ def kept_step(file: Path) -> SimpleNamespace | None:
 
 
 def functions_of(step: Program) -> SimpleNamespace:
-    """A model file's functions, made of a step."""
-    data = {f"input_{place}": _copied(array) for place, array in step.batch.items()}
-    return SimpleNamespace(model=lambda: jax_step(step), data=lambda: data, optimizer=lambda: OF_THE_STEP)
-
-
-def _copied(array: np.ndarray) -> np.ndarray:
-    if _is_empty(array):
-        return np.broadcast_to(np.zeros((), array.dtype), (COPIES * len(array), *array.shape[1:]))
-    return np.concatenate([array] * COPIES)
+    """A model file's functions, made of a step; its data, to train and to validate, are the one batch."""
+    batch = ({f"input_{place}": array for place, array in step.batch.items()},)
+    return SimpleNamespace(model=lambda: jax_step(step), data=lambda: (batch, batch), optimizer=lambda: OF_THE_STEP)
 
 
 def jax_step(step: Program) -> JaxStep:
