@@ -222,7 +222,7 @@ class Work:
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
     between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
     source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
-    reads_loss: bool = True  # whether each step of the script waits for a value from the device, as most do
+    decodes: bool = False  # whether the script's loader decodes images of files
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length

@@ -183,7 +183,7 @@ SENTENCES = {
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
-    "read_less": "; read the loss each 50 steps: {times} times",
+    "prepared": "; with images decoded before: {times} times",
     "whole": " On {device} the whole takes {ends} in 8 of 10 cases.",
     "moved": "Forecasts moved by what was timed on this machine: {devices}.",
     "moved_by": "{device} × {times}",
@@ -909,7 +909,7 @@ def lasting_notes(answer: Answer) -> list[str]:
         lasting.append(say("untested", devices=joined(untested, 4)))
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
-        less = say("read_less", times=f"{max(1.0, step.times / step.reads):.1f}") if step.reads else ""
+        less = say("prepared", times=f"{step.prepared:.1f}") if step.prepared else ""
         written = partial(time_words, like=max(step.whole or (0.0,)))
         whole = say("whole", device=step.card, ends=ends_in_words(*step.whole, written)) if step.whole else ""
         lasting.append(say("lived", **ends, less=less) + whole)
