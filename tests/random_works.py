@@ -57,8 +57,8 @@ def random_work(chance: random.Random) -> Work:
     return Work(
         "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
         tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
-        lived=chance.choice([None, None, Habits(1.4, -0.2, 1.2, 0.3, 1, 1)]),
-        between=chance.choice([0.0, 0.0, 0.002]),
+        lived=chance.choice([None, None, Habits(1.4, -0.2, 0.2, 0.3, 1, 1)]),
+        between=chance.choice([0.0, 0.0, 0.002]), decodes=chance.random() < 0.5,
     )  # fmt: skip
 
 

@@ -341,7 +341,7 @@ def lived_times(work: Work, row: Row) -> float:
     """Return how many times the clean step a script's takes on a device that is forecast."""
     if work.lived is None or row.is_here or not row.step_time:
         return 1.0
-    return work.lived.times(row.step_time, row.kernels, work.reads_loss)
+    return work.lived.times(row.step_time, row.kernels, work.batch / row.devices if work.decodes else 0.0)
 
 
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
@@ -516,24 +516,15 @@ def _is_worse(option: Option, best: Option, by: By) -> bool:
 
 
 def _at_price(row: Row, wants: Wants) -> Row:
-    """The row at the price and on the grid that the user names, which have no spread.
-
-    A name stands for any number of the device.
-    """
+    """The row at the price and on the grid that the user names, which have no spread."""
     if wants.grid is not None:
         row = replace(row, grid=Grid(wants.grid, region="yours"))
-    if row.is_here:
-        usd = wants.here_usd
-    elif row.price.kind in ("spot", "free"):
-        usd = wants.prices.get(row.device)
-    else:
-        count, _, name = row.card.rpartition(" × ")
-        usd = wants.prices.get(name)
-        usd = None if usd is None else usd * int(count or 1)
+    count, name = row.priced
+    usd = wants.here_usd if row.is_here else wants.prices.get(name)
     if usd is None:
         return row
     kind = row.price.kind if row.price.kind in ("spot", "free") else "user"
-    return replace(row, usd_per_hour=usd, usd_log_sd_shared=0.0, usd_log_sd_own=0.0, price=Price(kind))
+    return replace(row, usd_per_hour=usd * count, usd_log_sd_shared=0.0, usd_log_sd_own=0.0, price=Price(kind))
 
 
 def _whole(work: Work, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -> np.ndarray:

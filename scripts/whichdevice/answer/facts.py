@@ -318,7 +318,7 @@ class Lived:
     times: float
     low: float
     high: float
-    reads: float | None  # times that it takes because each step reads its loss; None: it does not
+    prepared: float | None  # times the clean step with images that are decoded before; None: it decodes none
     whole: tuple[float, float] | None  # seconds, ends of the interval of a time that is shown without it: rough
 
 
@@ -331,9 +331,9 @@ def lived(answer: Answer) -> Lived | None:
     option = options[0]
     row, low, high = option.row, option.begun_low, option.begun_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
-    reads = habits.reads if answer.work.reads_loss else None
+    prepared = habits.times(row.step_time or 0.0, row.kernels) if answer.work.decodes and row.step_time else None
     return Lived(
-        row.card, times, times / half, times * half, reads, (low, high) if row.rough and low and high else None
+        row.card, times, times / half, times * half, prepared, (low, high) if row.rough and low and high else None
     )
 
 

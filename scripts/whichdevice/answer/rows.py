@@ -133,6 +133,12 @@ class Row:
         return f"{self.card}, {self.price.kind}" if self.price.kind in ("spot", "free") else self.card
 
     @property
+    def priced(self) -> tuple[int, str]:
+        """The number of devices, and the name of one under which the user says its price: it holds for any number."""
+        count, _, name = self.device.rpartition(" × ")
+        return int(count or 1), name
+
+    @property
     def provider(self) -> str:
         """Who offers it."""
         return self.price.provider
@@ -219,7 +225,7 @@ class Work:
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
     between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
     source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
-    reads_loss: bool = True  # whether each step of the script waits for a value from the device, as most do
+    decodes: bool = False  # whether the script's loader decodes images of files
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length

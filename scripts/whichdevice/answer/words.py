@@ -105,7 +105,7 @@ SENTENCES = {
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "turning": ". If an hour of waiting costs you USD {usd} or more: {device}",
     "turning_on": "; USD {usd} or more: {device}",
-    "turning_at_last": "; …; USD {usd} or more: {device}",
+    "turning_at_last": "; {count} more between; USD {usd} or more: {device}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
@@ -191,7 +191,7 @@ SENTENCES = {
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
-    "read_less": "; read the loss each 50 steps: {times} times",
+    "prepared": "; with images decoded before: {times} times",
     "whole": " On {device} the whole takes {ends} in 8 of 10 cases.",
     "moved": "Forecasts moved by what was timed on this machine: {devices}.",
     "moved_by": "{device} × {times}",
@@ -676,9 +676,10 @@ def turning_words(answer: Answer, fastest: Option, steps: bool = True) -> str:
     if len(points) == 1 or not steps:
         return say("more", usd=points[-1][1])
     named = [("turning", *points[0]), *(("turning_on", *point) for point in points[1:MAX_TURNS])]
-    if len(points) > MAX_TURNS:
-        named.append(("turning_on" if len(points) == MAX_TURNS + 1 else "turning_at_last", *points[-1]))
-    return "".join(say(name, device=device, usd=usd) for name, device, usd in named)
+    between = len(points) - MAX_TURNS - 1
+    if between >= 0:
+        named.append(("turning_at_last" if between else "turning_on", *points[-1]))
+    return "".join(say(name, device=device, usd=usd, count=between) for name, device, usd in named)
 
 
 def hour_words(usd: float) -> str:
@@ -923,7 +924,7 @@ def lasting_notes(answer: Answer) -> list[str]:
         lasting.append(say("untested", devices=joined(untested, 4)))
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
-        less = say("read_less", times=f"{max(1.0, step.times / step.reads):.1f}") if step.reads else ""
+        less = say("prepared", times=f"{step.prepared:.1f}") if step.prepared else ""
         written = partial(time_words, like=max(step.whole or (0.0,)))
         whole = say("whole", device=step.card, ends=ends_in_words(*step.whole, written)) if step.whole else ""
         lasting.append(say("lived", **ends, less=less) + whole)

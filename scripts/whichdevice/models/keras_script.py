@@ -16,7 +16,7 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, t
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
-from whichdevice.models.script_run import SAMPLE, SEED, Found, Run, Script, Watcher, calls_of, others_like
+from whichdevice.models.script_run import SAMPLE, Found, Run, Script, Watcher, calls_of, others_like
 from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.workloads.base import Options
@@ -38,7 +38,7 @@ MOST_KEPT = 2e8  # parameters of a model that is kept as its configuration: its 
 
 
 class Watching(Watcher):
-    """Stops a script where it calls `fit` or `train_on_batch` of a Keras model, or opens a GradientTape."""
+    """Stops a script where it calls `fit` or `train_on_batch` of a Keras model."""
 
     package = "Keras"
     missing = "nothing called fit"
@@ -56,11 +56,8 @@ class Watching(Watcher):
                 package.config.set_dtype_policy(self.policy)
             for method in ("fit", "train_on_batch"):
                 self.replace(package.Model, method, self._in_place_of(getattr(package.Model, method)))
-        elif package.__name__ == "tf_keras":
-            self.run.stop(StudyError(f"{name}: it trains with Keras 2 (tf_keras): write it for Keras 3"))
         else:
-            package.random.set_seed(SEED)
-            self.replace(package.GradientTape, "__enter__", lambda _: self._stop_at_tape())
+            self.run.stop(StudyError(f"{name}: it trains with Keras 2 (tf_keras): write it for Keras 3"))
 
     def _in_place_of(self, method: Callable[..., Any]) -> Callable[..., Any]:
         parameters = inspect.signature(method)
@@ -75,15 +72,6 @@ class Watching(Watcher):
             self.run.stop(partial(_script, given | given.pop("kwargs", {}), stack, method.__name__ != "fit"))
 
         return stop
-
-    def _stop_at_tape(self) -> NoReturn:
-        self.run.stop(
-            StudyError(
-                f"{Stack(self.run.path).where}: a loop with tf.GradientTape runs on "
-                "TensorFlow alone; put its loss into compute_loss() of a keras.Model and call fit, or write a model "
-                "file (docs/start/your-model.md)"
-            )
-        )
 
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
         """A model file that looks words up is run as a script: what its functions give is what `fit` would get."""

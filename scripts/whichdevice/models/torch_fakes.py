@@ -9,7 +9,7 @@ Only this file and forecast/torch/trace.py use what PyTorch calls its own.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import Any
 
@@ -49,6 +49,11 @@ class Fakes:
         tensor = tensor.detach()
         with self.mode:  # not from the tensor itself, which would be converted first
             return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+
+    def empty(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        """A fake tensor."""
+        with self.mode:
+            return torch.empty(shape, dtype=dtype)
 
     def call(self, function: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""

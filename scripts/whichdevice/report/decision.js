@@ -61,8 +61,8 @@ const decision = (() => {
       between + (rows[place].is_here ? step : Math.max(clean[place][n] * rows[place].lived * times[n], floors[place](n)))));
   }
 
-  // The reader's price of a row, which is exact.
-  const ownPrice = (row, wants) => wants.prices?.[row.device] ?? null;
+  // The reader's price of a row, which is exact: of one device, times their number.
+  const ownPrice = ({ priced: [count, name] }, wants) => (name in wants.prices ? count * wants.prices[name] : null);
 
   // Prices of an hour of each row, null without one; all are of the same market.
   function priceDraws(rows, normals, limits, wants) {

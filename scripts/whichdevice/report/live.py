@@ -170,8 +170,8 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
 
 
 ROW_FACTS = (
-    "device", "card", "chip", "market", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
-    "host_log_sd", "fits", "memory_taken", "memory", "memory_tight", "usd_per_hour",
+    "device", "priced", "card", "chip", "market", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own",
+    "host_time", "host_log_sd", "fits", "memory_taken", "memory", "memory_tight", "usd_per_hour",
     "usd_log_sd_shared", "usd_log_sd_own", "provider", "kind", "spot", "port", "session_hours", "week_hours",
     "start_time", "start_log_sd", "reason",
 )  # fmt: skip
