@@ -73,8 +73,8 @@ def pipeline(answer: Answer) -> Pipeline | None:
                 takes = work.batch / (row.step_time or math.inf)
                 less = work.rate_on(row, written=True) if more_workers_help(work, row) else None
                 return Pipeline(
-                    row.card, row.price.kind == "free", rate, less, takes, waits, written, work.pipeline_core_rate, row.cores,
-                    work.cores_to_feed(row), work.workers_on(row),
+                    row.card, row.price.kind == "free", rate, less, takes, waits, written, work.pipeline_core_rate,
+                    row.cores, work.cores_to_feed(row), work.workers_on(row),
                 )  # fmt: skip
     return None
 

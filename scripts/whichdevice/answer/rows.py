@@ -612,9 +612,9 @@ def _offered(row: Row, known: HardwareRow | None, providers: Sequence[str]) -> I
         best = max(free, key=lambda offer: offer.week_hours or 0.0)
         names = " or ".join(dict.fromkeys(offer.provider for offer in free))
         yield replace(
-            row, usd_per_hour=0.0, usd_log_sd_shared=0.0, usd_log_sd_own=0.0, cores=known.host_cores(row.devices, "free"),
+            row, usd_per_hour=0.0, usd_log_sd_shared=0.0, usd_log_sd_own=0.0,
             price=Price("free", names, best.words), session_hours=best.session_hours,
-            week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES,
+            week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES, cores=known.host_cores(row.devices, "free"),
         )  # fmt: skip
 
 

@@ -165,7 +165,9 @@ def measured_rates(path: Path = MEASURED) -> tuple[MeasuredRate, ...]:
     return tuple(rate for _, rate in _read(path, MeasuredRate))
 
 
-def _of_known_devices(sheet: Path, kind: type[_OfDevice], rows: dict[str, HardwareRow], path: Path) -> Iterator[_OfDevice]:
+def _of_known_devices(
+    sheet: Path, kind: type[_OfDevice], rows: dict[str, HardwareRow], path: Path
+) -> Iterator[_OfDevice]:
     for where, offer in _read(sheet, kind):
         if offer.device not in rows:
             raise StudyError(f"{where}: {offer.device!r} is not in {path.name}{did_you_mean(offer.device, list(rows))}")

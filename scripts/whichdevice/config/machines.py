@@ -17,8 +17,8 @@ from whichdevice.config.prices import Z80, spread
 from whichdevice.files import CONFIG
 
 MACHINES = CONFIG / "machines.csv"
-# How fast a vCPU elsewhere feeds a device, over a core here: 1, within 1.5 times either way in 8 of 10 cases. It is half
-# of a core that runs two threads, at 2 to 3.7 GHz; a laptop's core runs one or two at 2 to 5 GHz.
+# How fast a vCPU elsewhere feeds a device, over a core here: as fast, within 1.5 times either way in 8 of 10 cases. It
+# is one of a core's two threads, at 2 to 3.7 GHz; here a core may run one thread or two, at 2 to 5 GHz.
 SPEED_LOG_SD = math.log(1.5) / Z80
 
 
