@@ -289,7 +289,6 @@ class Traced:
             return {"largest_batch_reason": str(error)}
         return {"largest_batch": largest.batch_size, "largest_batch_reason": largest.reason}
 
-
     def _largest_between(
         self, request: ProgramRequest, target: Target, needed: float, available: float
     ) -> dict[str, Any]:
@@ -314,7 +313,7 @@ def _with_changes(plan: Plan, changes: tuple[str, ...], size: int, ways: tuple[s
 
 
 def _folder(request: ProgramRequest, precision: str) -> Path:
-    """Return where traces of an `hf:` model or a script are kept: a name made of all that they depend on but their batch."""
+    """Return where traces of a model or script are kept: a name made of all that they depend on but their batch."""
     asked = request.model_dump(mode="json", include={"module", "mode", "sequence_length", "options"})
     code = Model.read(request.module).hash("whichdevice.forecast.torch.records")
     return TRACES / content_key(asked, precision, code, installed_versions(("torch", "transformers")))
