@@ -70,6 +70,12 @@ def pipeline(answer: Answer) -> Pipeline | None:
     return None
 
 
+def feeds_too_slowly(answer: Answer) -> bool:
+    """Return whether the input pipeline alone takes longer than there is time for, however fast the device."""
+    work = answer.work
+    return work.floor * answer.amount.units / work.units_per_step > answer.wants.deadline
+
+
 def more_workers_help(work: Work) -> bool:
     """Return whether the pipeline gives more with another number of workers than the file has."""
     return bool(work.pipeline_rate and work.written_rate and work.written_rate * (1 + NEAR) < work.pipeline_rate)
