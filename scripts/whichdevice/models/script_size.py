@@ -375,7 +375,7 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
     with suppress(LookupError, AttributeError, TypeError, ValueError):
         left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
         level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
-        inner = math.prod(_turns(loop) or 0 for loop in loops[level + 1 :])
+        inner = math.prod(turns_of(loop) or 0 for loop in loops[level + 1 :])
         if raised == inner > 1:  # by the turns of the loops in it, as blocks of steps do
             level, raised = len(loops) - 1, 1
         turns = math.ceil(left / raised)
