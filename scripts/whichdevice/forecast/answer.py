@@ -98,7 +98,9 @@ class Forecast:
     )
     pass_batch: int | None = column("examples of one pass on one device, of a traced step")
     checkpointing: bool | None = column("whether a traced step computes its activations again")
-    largest_batch: int | None = column("largest batch found to fit, confirmed by a compile")
+    largest_batch: int | None = column(
+        "largest batch found to fit: by a compile; of a traced step that does not fit, between two traces"
+    )
     largest_batch_reason: str | None = column("why none was found, or a much larger one may fit")
     longest_sequence: int | None = column("tokens that fit with one example in a pass; 0: none does")
     usd_per_hour: float | None = column("on-demand price of these devices, at the median of providers")

@@ -52,7 +52,7 @@ SEED = 0  # of random numbers that the script draws without one of its own
 SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
-    KERAS: "keras_script", "tensorflow": "keras_script", "tf_keras": "keras_script",
+    KERAS: "keras_script", "tf_keras": "keras_script", "tensorflow": "tensorflow_script",
     JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
     "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
     "deepspeed": "torch_script",

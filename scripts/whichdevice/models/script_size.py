@@ -375,6 +375,9 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
     with suppress(LookupError, AttributeError, TypeError, ValueError):
         left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
         level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
+        inner = math.prod(turns_of(loop) or 0 for loop in loops[level + 1 :])
+        if raised == inner > 1:  # by the turns of the loops in it, as blocks of steps do
+            level, raised = len(loops) - 1, 1
         turns = math.ceil(left / raised)
         anew = name == counter_of(loops[level].node)
         return Limit(level if anew else _set_again(loops[:level], name), level + 1, turns) if turns > 0 else None
@@ -421,7 +424,8 @@ def _set_again(loops: Sequence[Loop], count: str) -> int:
         place
         for place, loop in enumerate(loops)
         for node in _statements_of(loop.node.body)
-        if isinstance(node, ast.Assign) and count in map(ast.unparse, node.targets)
+        if isinstance(node, ast.Assign)
+        and count in (ast.unparse(part) for target in node.targets for part in getattr(target, "elts", [target]))
     ]
     return max(places, default=-1) + 1
 

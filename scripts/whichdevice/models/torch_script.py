@@ -26,11 +26,13 @@ from torch.utils.data import DataLoader
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
+from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
 from whichdevice.models.evaluation import evaluations_in, of_trainer
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import SEED, Evaluation, Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
+from whichdevice.models.torch_batches import of_few
 from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_tape import (
@@ -47,7 +49,7 @@ from whichdevice.models.torch_tape import (
 from whichdevice.numbers import number, two
 
 MAX_REAL = 1e9  # bytes of weights that have values here
-COPIES, MAX_COPIED = 4, 2**27  # of the script's first batch, as data, and of how many bytes
+COPIES = 4  # of the script's first batch, as data
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 GPU_COUNT = re.compile("gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices")
@@ -157,12 +159,13 @@ class Watching(Watcher):
             self._worker = SimpleNamespace(id=0, num_workers=1, seed=SEED, dataset=loader.dataset)
             loader.worker_init_fn(0)
             self._worker = None
-        workers, seconds = loader.num_workers, loader.timeout
-        loader.num_workers = loader.timeout = 0
+        batches = of_few(loader, self._fakes)
+        workers, seconds = batches.num_workers, batches.timeout
+        batches.num_workers = batches.timeout = 0
         try:
-            return begin(loader)
+            return begin(batches)
         finally:
-            loader.num_workers, loader.timeout = workers, seconds
+            batches.num_workers, batches.timeout = workers, seconds
 
     def detach(self) -> None:
         """Give everything back."""
@@ -321,7 +324,7 @@ class Watching(Watcher):
         It stays as it is where the script's step does not run at that size.
         """
         first = next(iter(batch.values()))
-        shapes = [] if loader is None or step.time_major else _shapes(loader, first)
+        shapes = [] if loader is None or step.time_major else _shapes(loader, first, self._fakes)
         varying = [place for place in range(1, first.ndim) if len({shape[place] for shape in shapes}) > 1]
         if not varying or varying != list(range(varying[0], varying[-1] + 1)):
             return batch, ()
@@ -354,7 +357,7 @@ class Watching(Watcher):
             loops = loops._replace(steps=loops.steps * passes)
         if loops == Loops() and (most := steps_in(scopes, loader and len(loader) // passes)):
             loops = Loops(1, most * passes)
-        whole = is_whole(batch.values(), stopped.stack.outside)
+        whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
         counts = sizes(scopes, loops, shapes, loader and len(loader.dataset), loader and len(loader), whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
             counts["examples"] = counts["examples"] * size // shapes[0][0]
@@ -480,12 +483,12 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
         weight.requires_grad_(id(weight) in trained)
 
 
-def _shapes(loader: Any, like: torch.Tensor) -> list[tuple[int, ...]]:
+def _shapes(loader: Any, like: torch.Tensor, fakes: Fakes) -> list[tuple[int, ...]]:
     """The shapes of tensors like this one in some whole batches of a loader."""
     shapes: list[tuple[int, ...]] = []
     if loader.batch_sampler is None:  # the data set gives batches itself
         return shapes
-    batches = DataLoader(loader.dataset, batch_sampler=loader.batch_sampler, collate_fn=loader.collate_fn)
+    batches = of_few(loader, fakes)
     end = time.monotonic() + SIZE_SECONDS
     with suppress(Exception):  # of the script's own data set
         for batch in itertools.islice(batches, MAX_SIZES):
@@ -515,10 +518,7 @@ def _functions(
 ) -> SimpleNamespace:
     """A model file's functions: the step, copies of the first batch, and an optimiser like the script's."""
     copies = max(COPIES, -(-8 // len(next(iter(batch.values())))))
-    if sum(value.nbytes for value in batch.values()) > MAX_COPIED:
-        copies = 1
-    arrays = {name: _array(value) for name, value in batch.items()}
-    data = {name: np.concatenate([array] * copies) if copies > 1 else array for name, array in arrays.items()}
+    data = repeated({name: _array(value) for name, value in batch.items()}, copies)
     optimizer = next(iter(optimizers), None)
     make = partial(again, type(optimizer), {} if optimizer is None else dict(optimizer.defaults))
     both = (data,), (data,)  # for validation, too: a module may need a batch in its order
