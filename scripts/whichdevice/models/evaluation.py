@@ -26,6 +26,12 @@ SAFE = {  # calls that are made to know a number
     "len", "int", "float", "bool", "min", "max", "abs", "round", "range", "reversed", "linspace", "arange", "long",
     "flip", "tolist", "ceil", "floor", "isdigit", "get", "getattr", "hasattr", "isinstance",
 }  # fmt: skip
+TAPE = "GradientTape"
+GRADIENTS = {
+    "grad", "value_and_grad", "vjp", "filter_grad", "filter_value_and_grad", "apply_gradients", "apply_updates",
+    "update", "train_step",
+}  # fmt: skip
+LOOPED = {"evaluate", "predict"}  # methods of a model that take data
 RANKS: Mapping[str, Any] = {  # of the first process
     "is_main_process": True, "is_master": True, "is_rank_zero": True, "get_rank": 0, "get_local_rank": 0,
 }  # fmt: skip
@@ -124,6 +130,7 @@ class _Search:
                 return self._either(node, at)
             case ast.With():
                 free = at.free or any(_is_free(item.context_expr) for item in node.items)
+                free = free and not any(_last_called(item.context_expr) == TAPE for item in node.items)
                 self._all(node.body, at._replace(free=free))
             case ast.For():
                 self._read(node.iter, at)
@@ -236,6 +243,13 @@ class _Search:
         if at.level == last >= 0 and at.often == 1 and self.inside(called):
             return
         batches: float | None = 1.0
+        if getattr(called, "__name__", "") in LOOPED:
+            data = value_in(node.args[0], at.scope) if node.args else UNKNOWN
+            sizes = (value_in(part.value, at.scope) for part in node.keywords if part.arg == "batch_size")
+            batches, size = batches_of(data, next(sizes, None))
+            at = at._replace(loads=True, size=size)
+        elif self.free and not at.loops:
+            return
         for _, turns in at.loops:
             batches = _product(batches, turns)
         per, every = self._every(at)
@@ -372,6 +386,10 @@ def _last(node: ast.expr) -> str:
     return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
+def _last_called(node: ast.expr) -> str:
+    return _last(node.func) if isinstance(node, ast.Call) else ""
+
+
 def _is_free(node: ast.expr) -> bool:
     """Whether it turns gradients off, as a context or a decorator."""
     call = node.func if isinstance(node, ast.Call) else node
@@ -423,6 +441,45 @@ def _limit(node: ast.For, scope: Mapping[str, Any]) -> int | None:
     return None
 
 
+def batches_of(data: Any, size: int | None) -> tuple[int | None, int | None]:
+    """Batches of what `fit` or `evaluate` of Keras takes, and their size: arrays have `size` or 32 examples in each."""
+    data = data[0] if isinstance(data, tuple | list) and data else data
+    while isinstance(data, tuple | list | dict) and data:
+        data = next(iter(data.values())) if isinstance(data, dict) else data[0]
+    try:
+        if hasattr(data, "cardinality"):
+            first = data.element_spec
+            while isinstance(first, tuple | list | dict):
+                first = next(iter(first.values())) if isinstance(first, dict) else first[0]
+            count = int(data.cardinality())
+            return count if count >= 0 else None, (first.shape[0] if first.shape else None) or size
+        if hasattr(data, "shape"):
+            return -(-data.shape[0] // (size or 32)), size or 32
+        return len(data), batch_size_of(data) or size
+    except Exception:  # of a stream, or of the script's own object
+        return None, size
+
+
+def of_fit(given: Mapping[str, Any], line: int | None, batch: int, epochs: int) -> list[Evaluation]:
+    """Return the validation of Keras' `fit`, by its arguments."""
+    data, freq = given.get("validation_data"), given.get("validation_freq") or 1
+    if data is None and not given.get("validation_split"):
+        return []
+    size = given.get("validation_batch_size") or batch
+    if data is None:
+        x = given["x"]
+        while isinstance(x, tuple | list | dict) and x:
+            x = next(iter(x.values())) if isinstance(x, dict) else x[0]
+        held = len(x) - int(len(x) * (1 - given["validation_split"]))
+        batches: int | None = -(-held // size)
+    else:
+        batches, known = batches_of(data, size)
+        size = known or size
+    batches = given.get("validation_steps") or batches
+    every = freq if isinstance(freq, int | float) else epochs / max(1, len(freq))
+    return [Evaluation(line, batches, size, every)]
+
+
 def batch_size_of(loader: Any) -> int | None:
     """Examples of each batch of a loader; None of anything else."""
     for held in (loader, getattr(loader, "batch_sampler", None)):
@@ -430,6 +487,16 @@ def batch_size_of(loader: Any) -> int | None:
         if type(size) is int and size > 0:
             return size
     return None
+
+
+def takes_gradients(function: Any) -> bool:
+    """Whether a function names what takes gradients or applies them."""
+    waiting, names = [getattr(function, "__code__", None)], set[str]()
+    while waiting:
+        if (code := waiting.pop()) is not None:
+            names |= {*code.co_names}
+            waiting += [part for part in code.co_consts if inspect.iscode(part)]
+    return bool(names & GRADIENTS)
 
 
 def is_split(loader: Any) -> bool:
