@@ -90,7 +90,7 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
         if _streams(given):
             yield given.num_workers, lambda workers: _loader(given, workers)
             return
-        most = _quick(given)
+        most = part_of(given)
         for workers in sorted({*wanted, theirs}):
             yield workers, lambda workers: _loader(given, workers, most)
     elif hasattr(given, "as_numpy_iterator"):  # tf.data: its threads are its workers
@@ -103,7 +103,7 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
         yield 0, lambda _: given
 
 
-def _quick(given: Any) -> int | None:
+def part_of(given: Any) -> int | None:
     """Examples that a loader reads in PART_SECONDS, of at most PART_BYTES; None where a batch has no more."""
     began, nbytes = time.perf_counter(), 0
     places = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
