@@ -141,8 +141,8 @@ def _script_of_several(stack: Stack, steps: Sequence[tuple[Any, Any]]) -> Script
     """The script of a loop with several `train_on_batch`, as a GAN has."""
     step = keras_step(steps, stack.where)
     shapes, loops = [array.shape for array in step.batch.values()], stack.loops
-    if loops.epochs and not (loops.steps or loops.batches):
-        loops = loops._replace(steps=1)  # each turn of its only loop is one step
+    if stack.has_one_loop and loops.epochs:
+        loops = loops._replace(steps=1)  # each turn is one step
     return script_of(step, stack.line, sizes(stack.scopes, loops, shapes, None))
 
 

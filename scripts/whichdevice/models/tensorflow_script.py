@@ -15,7 +15,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +28,7 @@ import numpy as np
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import SEED, Found, JaxStep, Run, Script, Watcher, is_own
+from whichdevice.models.script_run import SEED, Found, JaxStep, Run, Script, Watcher, is_own, replaced
 from whichdevice.models.script_size import Function, Stack, is_whole, sizes
 
 KEPT = ".step.npz"
@@ -89,10 +89,11 @@ class Watching(Watcher):
         self.replace(tf.config.experimental, "list_physical_devices", tf.config.list_physical_devices)
         for owner, name in (
             (tf.config.experimental, "set_memory_growth"), (tf.config, "set_visible_devices"),
-            (tf.config, "set_logical_device_configuration"), (tf, "print"),
-            *((tf.summary, name) for name in SUMMARIES),
+            (tf.config, "set_logical_device_configuration"),
         ):  # fmt: skip
-            self.replace(owner, name, untraced(lambda *_, **__: None))
+            self.replace(owner, name, lambda *_, **__: None)
+        self.replacements.enter_context(_silent())
+        self.replace(tf.summary, "create_file_writer", lambda *_, **__: tf.summary.create_noop_writer())
 
     def _devices(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Stand in for the list of devices, in which the script sees GPUs."""
@@ -207,6 +208,18 @@ def _one_device(watching: Watching) -> type:
             return result
 
     return OneDevice
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Leave out what a step prints and writes into a log: the host does that."""
+    import tensorflow as tf
+
+    nothing = tf.autograph.experimental.do_not_convert(lambda *_, **__: None)
+    with ExitStack() as stack:
+        for owner, name in ((tf, "print"), *((tf.summary, name) for name in SUMMARIES)):
+            stack.enter_context(replaced(owner, name, nothing))
+        yield
 
 
 def _changes(traced: Any) -> bool:
@@ -470,11 +483,13 @@ def compiled_step(function: Callable[..., Any], tensors: Sequence[np.ndarray], w
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in tensors]
     traced = tf.function(function, jit_compile=True)
     try:
-        concrete = traced.get_concrete_function(*specs)
-        text = traced.experimental_get_compiler_ir(*specs)(stage="stablehlo")
+        with _silent():
+            concrete = traced.get_concrete_function(*specs)
+            text = traced.experimental_get_compiler_ir(*specs)(stage="stablehlo")
     except Exception as error:
         said = UNSUPPORTED.search(str(error))
-        reason = f"its operation {said[1]}" if said else (str(error).strip().splitlines() or [type(error).__name__])[0]
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        reason = f"its operation {said[1]}" if said else lines[-1 if lines[0].startswith("in user code") else 0]
         raise StudyError(f"{where}: XLA does not compile the step: {reason}: leave that out of it, {INSTEAD}") from error
     text = BITS.sub(_as_bytes, COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text))
     return _program(text, concrete, tensors, where)
@@ -540,12 +555,14 @@ def _typed(text: str) -> tuple[tuple[int, ...], str]:
 def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> Script:
     """The script of a step, with how long it trains by the loops around it."""
     batch = list(step.batch.values())
-    loaded = None if batches.count is None else batches.count * step.size
     shapes, whole = [array.shape for array in batch], is_whole(batch, stack.outside)
-    loops = stack.loops
-    if loops.epochs and not (whole or loops.steps or loops.batches or loaded or loops.unknown):
-        loops = loops._replace(steps=1)  # each turn of its only loop is one step
-    size = sizes(stack.scopes, loops, shapes, loaded, batches.count, whole=whole)
+    loops, count = stack.loops, batches.count
+    if loops.batches:  # of what the loop is over, which may be more or fewer than its source has
+        loops, count = loops._replace(steps=loops.batches), None
+    elif stack.has_one_loop and loops.epochs and not (whole or count):
+        loops = loops._replace(steps=1)  # each turn is one step
+    loaded = None if count is None else count * step.size
+    size = sizes(stack.scopes, loops, shapes, loaded, count, whole=whole)
     notes = [*batches.notes, *_of_gpus(watching, stack.path, step.size)]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
     return script_of(step, stack.line, size, source, notes, watching.run.gpus)
