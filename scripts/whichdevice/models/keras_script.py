@@ -140,8 +140,10 @@ def _on_tensorflow() -> bool:
 def _script_of_several(stack: Stack, steps: Sequence[tuple[Any, Any]]) -> Script:
     """The script of a loop with several `train_on_batch`, as a GAN has."""
     step = keras_step(steps, stack.where)
-    shapes = [array.shape for array in step.batch.values()]
-    return script_of(step, stack.line, sizes(stack.scopes, stack.loops, shapes, None))
+    shapes, loops = [array.shape for array in step.batch.values()], stack.loops
+    if stack.has_one_loop and loops.epochs:
+        loops = loops._replace(steps=1)  # each turn is one step
+    return script_of(step, stack.line, sizes(stack.scopes, loops, shapes, None))
 
 
 def _check_trainable(model: Any, where: str) -> None:
