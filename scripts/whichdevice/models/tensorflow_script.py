@@ -27,6 +27,7 @@ import numpy as np
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
+from whichdevice.models.evaluation import evaluations_in
 from whichdevice.models.framework import JAX
 from whichdevice.models.script_run import SEED, Found, JaxStep, Run, Script, Watcher, is_own, replaced
 from whichdevice.models.script_size import Function, Stack, is_whole, sizes
@@ -563,9 +564,17 @@ def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> 
         loops = loops._replace(steps=1)  # each turn is one step
     loaded = None if count is None else count * step.size
     size = sizes(stack.scopes, loops, shapes, loaded, count, whole=whole)
+    size["evaluations"] = tuple(evaluations_in(stack, step.size, _evaluates, free=True))
     notes = [*batches.notes, *_of_gpus(watching, stack.path, step.size)]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
     return script_of(step, stack.line, size, source, notes, watching.run.gpus)
+
+
+def _evaluates(called: Any) -> float | None:
+    """Return the work of a forward pass where a model of Keras is called."""
+    import keras
+
+    return 1.0 if isinstance(called, keras.Model) else None
 
 
 def script_of(
