@@ -17,6 +17,7 @@ import numpy as np
 
 RATE_SECONDS = 1.5  # of measuring for each number of workers
 MOST_BATCHES = 2000
+BATCH_SECONDS = 120  # until a loader's worker that gives nothing is given up
 PART_SECONDS, PART_BYTES = 0.25, 2**25  # of the examples that a loader gives at once while it is timed
 
 
@@ -122,6 +123,7 @@ def _loader(given: Any, workers: int, most: int | None = None) -> Any:
     if workers:
         names = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
         kept |= {name: getattr(given, name) for name in names}
+        kept["timeout"] = kept["timeout"] or BATCH_SECONDS
     order = {} if _streams(given) else {"sampler": given.sampler}
     if given.batch_sampler is None:  # the dataset gives batches itself
         return DataLoader(given.dataset, batch_size=None, **order, **kept)
