@@ -80,7 +80,9 @@ def _summed(found: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 class _Search:
-    def __init__(self, stack: Stack, size: int, forward: Forward, inside: Callable[[Any], bool], free: bool) -> None:
+    def __init__(
+        self, stack: Stack, size: int, forward: Forward, inside: Callable[[Any], bool], free: bool
+    ) -> None:
         self.stack, self.size, self.forward, self.inside, self.free = stack, size, forward, inside, free
         self.loops = stack.around
         self.found: list[Evaluation] = []
@@ -235,9 +237,7 @@ class _Search:
             batches = _product(batches, turns)
         per, every = self._every(at)
         self.found.append(
-            Evaluation(
-                at.line, batches, at.size or _rows_of(node, at.scope) or self.size, every, per, work, at.split, at.loads
-            )
+            Evaluation(at.line, batches, at.size or _rows_of(node, at.scope) or self.size, every, per, work, at.split, at.loads)
         )
 
     def _every(self, at: At) -> tuple[Per, float | None]:

@@ -465,9 +465,7 @@ def compiled_step(function: Callable[..., Any], tensors: Sequence[np.ndarray], w
     except Exception as error:
         said = UNSUPPORTED.search(str(error))
         reason = f"its operation {said[1]}" if said else (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise StudyError(
-            f"{where}: XLA does not compile the step: {reason}: leave that out of it, {INSTEAD}"
-        ) from error
+        raise StudyError(f"{where}: XLA does not compile the step: {reason}: leave that out of it, {INSTEAD}") from error
     text = BITS.sub(_as_bytes, COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text))
     return _program(text, concrete, tensors, where)
 
@@ -541,12 +539,7 @@ def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> 
 
 
 def script_of(
-    step: Program,
-    line: int | None,
-    size: Mapping[str, Any],
-    source: Any = None,
-    notes: Sequence[str] = (),
-    gpus: int = 1,
+    step: Program, line: int | None, size: Mapping[str, Any], source: Any = None, notes: Sequence[str] = (), gpus: int = 1
 ) -> Script:
     """The script of a step, with the size of its training."""
     precision = "mixed" if step.is_mixed else "single"
