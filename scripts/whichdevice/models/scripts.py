@@ -237,6 +237,7 @@ def _look(address: Address) -> None:
             child.kill()
         os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])  # nosec B606  # the interpreter that runs this
     training = script.found
+    sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
     try:
         training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))
     except Exception as error:  # of the script's own data set

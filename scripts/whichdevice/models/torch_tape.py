@@ -11,7 +11,7 @@ import inspect
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import MethodType
@@ -295,7 +295,9 @@ class Step(torch.nn.Module):
 
     def without_fakes(self) -> "Step":
         """The same step for other modes of fake tensors and for none: weights on `meta`, constants of ones."""
-        self.calls = [call._replace(args=ones(call.args), kwargs=ones(call.kwargs)) for call in self.calls]
+        self.calls = [
+            call._replace(args=mapped(ones, call.args), kwargs=mapped(ones, call.kwargs)) for call in self.calls
+        ]
         for module in self.modules():
             for name, value in list(vars(module).items()):  # what a module kept of its first call
                 if name not in ("_parameters", "_buffers", "_modules") and any(map(is_fake, leaves(value))):
@@ -535,7 +537,21 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
         return dict(enumerate(tree))
     if callable(getattr(tree, "to_dict", None)) and callable(getattr(tree, "keys", None)):  # a graph
         return dict(tree.to_dict())
-    return None
+    return None if torch.is_tensor(tree) or callable(tree) else _held_by(tree)
+
+
+def _held_by(thing: Any) -> dict[str, Any] | None:
+    """The attributes of an object of a script's own that are tensors or hold some, as images with their mask."""
+    attributes = getattr(thing, "__dict__", {})
+    inside = {name: value.values() if isinstance(value, dict) else value for name, value in attributes.items()}
+    kinds = (torch.Tensor, Result)
+    held = {
+        name: attributes[name]
+        for name, value in inside.items()
+        if isinstance(value, kinds)
+        or (isinstance(value, Sequence | ValuesView) and any(isinstance(part, kinds) for part in value))
+    }
+    return held or None
 
 
 def shared_out(tree: Any, size: int, count: int) -> Any:
@@ -586,10 +602,14 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     if type(tree) in (tuple, list):
         return type(tree)(made.values())
     if isinstance(tree, tuple | list):
-        return tree
+        return tree._make(made.values()) if hasattr(tree, "_make") else tree
     if isinstance(tree, Mapping):
         return made
     changed = copy.copy(tree)
+    attributes = vars(changed)
     for key, part in made.items():
-        setattr(changed, key, part)
+        if key in attributes:  # of an object that may be frozen
+            attributes[key] = part
+        else:
+            setattr(changed, key, part)
     return changed
