@@ -43,6 +43,7 @@ from whichdevice.models.torch_tape import (
     is_module,
     leaves,
     optimizers_in,
+    tensors_of,
     weights_of,
 )
 from whichdevice.numbers import number, two
@@ -444,7 +445,9 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
     free, others = (
         {call.function for call in calls if is_module(call.function) and call.free == free} for free in (True, False)
     )
-    if trained and not trained & {id(weight) for module in others for weight in module.parameters()}:
+    used = {id(weight) for module in others for weight in module.parameters()}
+    used |= {id(leaf) for call in calls if not call.free for leaf in tensors_of(call)}
+    if trained and not trained & used:
         raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
     for weight in (weight for module in free - others for weight in module.parameters()):
         weight.requires_grad_(id(weight) in trained)
