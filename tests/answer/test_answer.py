@@ -26,6 +26,7 @@ from whichdevice.answer.rows import (
 )
 from whichdevice.answer.table import by_stake, head, study_lines, study_rows, text
 from whichdevice.answer.words import amount_words, as_json, fits_words, lines, notes, title
+from whichdevice.config.machines import ASSUMED, Cores
 from whichdevice.config.model import Workload
 from whichdevice.errors import StudyError
 from whichdevice.forecast.work import FUSED_RECURRENT
@@ -163,22 +164,54 @@ def test_what_is_shared_cancels_in_a_ratio_and_in_a_choice() -> None:
 
 
 def test_a_device_waits_for_the_input_pipeline() -> None:
-    """100 images a step at 900 images/s: no step is below 0.11 s, so the cheapest card is as fast as any."""
+    """100 images a step at 900 images/s: no step is below 0.11 s, so the cheapest card is as fast as any.
+
+    Cores elsewhere feed as fast as those here, within 1.5 times either way.
+    """
     by_time, two_workers = replace(SIZE, by="time"), {"pipeline_workers": 2, "written_rate": 400.0}
     found = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time, pipeline_rate=900, **two_workers)
     assert found.pick is not None and found.pick.device == "T4"
     assert {option.device: round(option.seconds or 0, -2) for option in found.options} == {
         "T4": 11100, "L40S": 11100, "H100": 11100, "this machine": 50000,
     }  # fmt: skip
-    sentence = "Your pipeline gives 900 images/s with 2 cores, 400 with no worker process as written; T4 takes 2,500: "
-    assert sentence + "it would wait 64 % of the time; about 6 such cores feed it." in lines(found)
+    sentence = "Your pipeline gives 900 images/s with 2 cores here, 400 with no worker process as written; T4 takes "
+    assert sentence + "2,500: it would wait 64 % of the time." in lines(found)
     assert "Not included: validation." in notes(found)
     fast = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time, pipeline_rate=1e6)
     assert fast.pick == answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time).pick
     assert not any("pipeline" in line for line in lines(fast))
     slow = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time, pipeline_rate=1e6, **two_workers)
     sentence = "As written, with no worker process, your pipeline gives 400 images/s; L40S takes 10,000: use 2 workers "
-    assert slow.pick == fast.pick and sentence + "for 1,000,000." in lines(slow)
+    assert slow.pick == fast.pick and sentence.removesuffix(" ") + "." in lines(slow)
+
+
+def test_the_cores_of_its_machine_feed_a_device_not_those_of_this_machine() -> None:
+    """55 images/s a core, and 0.25 s a step on 8 × H100: 192 cores feed them, a free T4's two cores starve it."""
+    eight = replace(device("8 × H100 SXM", 0.25, 20.0), devices=8, cores=Cores(192, 96, 256, 0.3))
+    free = replace(FREE, cores=Cores(2, 2, 2, 0.0))
+    feeding = {"pipeline_rate": 110.0, "pipeline_workers": 2, "pipeline_core_rate": 55.0, "written_workers": None}
+    found = answer(here(5.0), eight, free, wants=replace(SIZE, examples=1e5), **feeding)
+    seconds = {option.device: (option.seconds_low, option.seconds, option.seconds_high) for option in found.options}
+    assert seconds["8 × H100 SXM"] == pytest.approx((250 / 1.48, 250, 250 * 1.48), rel=0.02)  # of its forecast alone
+    assert seconds["T4, free"] == pytest.approx((1e5 / 165, 1e5 / 110, 1e5 / 73), rel=0.03)  # 1.5 times either way
+    sentence = (
+        "Your pipeline gives 55 images/s a core; a free T4's machine has 2 cores: it would wait 96 % of the time; "
+    )
+    assert sentence + "46 would feed it." in lines(found)
+    whole = answer(here(5.0), eight, free, wants=replace(SIZE, examples=1e5), **feeding | {"pipeline_core_rate": 0.0})
+    assert {option.seconds and round(option.seconds) for option in whole.options} == {909, 5000}  # one process
+
+
+CORES: list[tuple[Cores, str]] = [
+    (Cores(12, 6, 16, 0.3), "T4's machine has about 12 cores (6 to 16)"),
+    (ASSUMED, "T4's machine has 8 cores (assumed)"),
+]
+
+
+@pytest.mark.parametrize(("cores", "words"), CORES)
+def test_how_sure_the_number_of_cores_is_is_said(cores: Cores, words: str) -> None:
+    found = answer(replace(CHEAP, cores=cores), pipeline_rate=110.0, pipeline_core_rate=55.0, written_workers=1)
+    assert any(f"55 images/s a core, 55 with 1 worker as written; {words}: it" in line for line in lines(found))
 
 
 FEEDS = {

@@ -46,10 +46,12 @@ from whichdevice.answer.words import (
     title,
     why_words,
 )
+from whichdevice.config.machines import Cores
 
 TIGHT = replace(CHEAP, memory_tight=True, memory_needed=14.6e9, memory_available=15e9)
 NOTED = replace(FAST, notes=("channels last: as channels first",))
-PIPELINE = {"pipeline_rate": 22_000.0, "pipeline_workers": 2, "written_rate": 400.0}
+PIPELINE = {"pipeline_rate": 4000.0, "pipeline_workers": 2, "pipeline_core_rate": 2000.0, "written_rate": 400.0}
+HOSTED = tuple(replace(row, cores=Cores(12, 6, 16, 0.3)) for row in (FAST, MIDDLE, CHEAP))
 HOST = replace(device("L4", 0.03, 0.7), host_time=0.04, host_log_sd=0.1, start_time=420.0)
 WRONG = replace(here(), contradicts=True, forecast_time=0.01, disturbed=True)
 SETTLE = device("A100", 0.01, 1.0, own=0.4), device("L40S", 0.0105, 1.0, own=0.4)
@@ -75,7 +77,7 @@ SITUATIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], dict[str, Any]]] = 
     ("estimated here", {}, (estimated("this machine", 900.0, 1e9, 25e9), FAST), {}),
     ("not here", {}, (without_time("this machine", "4-bit weights need a GPU"), FAST), {}),
     ("nobody rents it", {}, (UNRENTED,), {}),
-    ("a pipeline", {"by": "time"}, (here(0.5), FAST, MIDDLE, CHEAP), PIPELINE),
+    ("a pipeline", {"by": "time"}, (here(0.5), *HOSTED), PIPELINE),
     ("notes", {}, (NOTED, MIDDLE), {"remarks": ("Lengths vary.",)}),
     ("generation", {}, (here(), FAST), {"mode": "generate", "sequence_length": 8, "prompt": 4}),
     ("predictions", {}, (here(), replace(FAST, software="torch.compile")), {"mode": "predict"}),
@@ -306,7 +308,34 @@ def test_a_pipeline_limits_the_pick_or_the_fastest(
     limit = facts.pipeline(answer(FAST, CHEAP, **known))
     assert (limit and (limit.card, limit.as_written)) == expected
     if limit is not None:
-        assert 0 < limit.waits < 1 and limit.takes > limit.rate and limit.feed >= 1
+        assert 0 < limit.waits < 1 and limit.takes > limit.rate and limit.feed == 0
+
+
+def hosted(cores: float, **more: Any) -> Row:
+    """A T4, which takes 2,500 images a second, of a machine with so many cores."""
+    return replace(CHEAP, cores=Cores(cores, cores, cores, 0.0), **more)
+
+
+WORKERS: list[tuple[str, dict[str, Any], float, tuple[float, float, int]]] = [
+    ("each core of the machine gives as many as one here", {}, 12, (660.0, 660.0, 12)),
+    ("no more workers than feed the device", {}, 64, (3520.0, 3520.0, 46)),
+    ("as written it has four workers", {"written_workers": 4}, 12, (660.0, 220.0, 12)),
+    ("four workers share two cores", {"written_workers": 4}, 2, (110.0, 110.0, 2)),
+    ("as written it has none", {"written_workers": 0, "written_rate": 60.0}, 12, (660.0, 60.0, 12)),
+    ("more workers give no more", {"pipeline_core_rate": 0.0}, 12, (110.0, 100.0, 2)),
+    ("the own process is faster", {"pipeline_workers": 0}, 1, (110.0, 110.0, 1)),
+]
+
+
+@pytest.mark.parametrize(("rule", "known", "cores", "expected"), WORKERS, ids=[one[0] for one in WORKERS])
+def test_the_machine_of_a_device_feeds_it(
+    rule: str, known: dict[str, Any], cores: float, expected: tuple[float, float, int]
+) -> None:
+    row = hosted(cores)
+    feeding = {"pipeline_rate": 110.0, "pipeline_workers": 2, "pipeline_core_rate": 55.0, "written_rate": 100.0}
+    asked = work(row, **feeding | {"written_workers": None} | known)
+    assert (asked.rate_on(row), asked.rate_on(row, written=True), asked.workers_on(row)) == expected
+    assert asked.rate_on(here()) == 110.0 and asked.floor(here()) == 100 / 110
 
 
 def test_a_pipeline_without_a_time_limits_nothing() -> None:

@@ -17,6 +17,8 @@ import numpy as np
 
 RATE_SECONDS = 1.5  # of measuring for each number of workers
 MOST_BATCHES = 2000
+GROWS = 1.15  # times the rate of one thread, from which on several are faster
+CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it
 PART_SECONDS, PART_BYTES = 0.25, 2**25  # of the examples that a loader gives at once while it is timed
 
 
@@ -26,7 +28,8 @@ class Rate(NamedTuple):
     workers: int
     examples_per_second: float
     first_seconds: float
-    written: bool = True  # whether the file or script has so many
+    written: bool = True  # whether the file or script has so many, as far as there are cores
+    asked: int | None = None  # how many it asks for; None: as many as there are cores, or none
 
 
 def rates(given: Any, batch_size: int) -> list[Rate]:
@@ -37,8 +40,9 @@ def rates(given: Any, batch_size: int) -> list[Rate]:
     ]
     rates = [rate for rate in rates if rate.examples_per_second]
     most = max((rate.workers for rate in rates), default=0)
-    written = min(getattr(given, "num_workers", best(rates).workers if rates else 0), most)  # tf.data's: what it finds
-    return [rate._replace(written=rate.workers == written) for rate in rates]
+    asked = getattr(given, "num_workers", None)
+    written = min(best(rates).workers if asked is None and rates else asked or 0, most)  # tf.data's: what it finds
+    return [rate._replace(written=rate.workers == written, asked=asked) for rate in rates]
 
 
 def best(found: Iterable[Any]) -> Any:
@@ -47,13 +51,31 @@ def best(found: Iterable[Any]) -> Any:
 
 
 def best_and_written(found: Sequence[Any]) -> dict[str, Any]:
-    """Examples per second and workers of the fastest of several rates, at least one, and of the one as written."""
+    """Examples per second and workers of the fastest of several rates, at least one, and of the one as written.
+
+    `written_workers` is None where the pipeline takes as many as there are cores.
+    """
     fastest = best(found)
     written = next((rate for rate in found if rate.written), fastest)
+    workers = written.workers if written.asked is None else written.asked
     return {
         "pipeline_rate": fastest.examples_per_second, "pipeline_workers": fastest.workers,
-        "written_rate": written.examples_per_second, "written_workers": written.workers,
+        "pipeline_core_rate": core_rate(found), "written_rate": written.examples_per_second,
+        "written_workers": None if written.asked is None and written is fastest else workers,
     }  # fmt: skip
+
+
+def core_rate(found: Sequence[Any]) -> float:
+    """Return the examples per second that each core gives with a worker; 0: more workers give no more.
+
+    Processes are faster with more, unless a batch takes longer to hand over than to make; threads where that is seen.
+    """
+    by_workers = {rate.workers: rate.examples_per_second for rate in found}
+    if 1 not in by_workers or len(by_workers) == 1:
+        return 0.0
+    most, one = max(by_workers), by_workers[1]
+    grows = one > CARRIED * by_workers[0] if 0 in by_workers else by_workers[most] > GROWS * one
+    return float(by_workers[most] / most) if grows else 0.0
 
 
 def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
@@ -68,7 +90,7 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
         if _streams(given):
             yield given.num_workers, lambda workers: _loader(given, workers)
             return
-        most = _quick(given)
+        most = part_of(given)
         for workers in sorted({*wanted, theirs}):
             yield workers, lambda workers: _loader(given, workers, most)
     elif hasattr(given, "as_numpy_iterator"):  # tf.data: its threads are its workers
@@ -81,7 +103,7 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
         yield 0, lambda _: given
 
 
-def _quick(given: Any) -> int | None:
+def part_of(given: Any) -> int | None:
     """Examples that a loader reads in PART_SECONDS, of at most PART_BYTES; None where a batch has no more."""
     began, nbytes = time.perf_counter(), 0
     places = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])

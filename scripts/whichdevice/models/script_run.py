@@ -33,7 +33,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
@@ -59,6 +59,30 @@ WATCHERS = {  # by package, the module with its `Watcher`
 }  # fmt: skip
 
 
+Per = Literal["epoch", "step", "training"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Forward passes that come again and again, or once, besides the steps of a training."""
+
+    line: int | None  # of the script
+    batches: float | None  # each time, in one process; None: not known
+    batch_size: int
+    every: float | None  # epochs or steps between two times; None: not known
+    per: Per = "epoch"
+    work: float = 1.0  # of the forward pass of a step, at the same batch
+    split: bool = False  # whether several GPUs share the batches
+    loads: bool = True  # whether a loader gives them
+    passes: int = 1  # batches of a step of the script's loop, as it counts them
+    shared: bool = False  # whether GPUs share the examples of a step
+
+    @property
+    def known(self) -> bool:
+        """Return whether its time can be counted."""
+        return self.batches is not None and self.every is not None
+
+
 @dataclass(frozen=True)
 class Found:
     """The training of a script, as plain data; None: the script does not show it."""
@@ -77,6 +101,7 @@ class Found:
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
     gpus: int = 1  # that the script has to see
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
+    evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
 
     def declaration(self) -> Declaration:
         """Return it as constants of a model file; `examples` limits what is read of streamed data."""

@@ -33,7 +33,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Found, Run, calls_of, run_watched
+from whichdevice.models.script_run import Evaluation, Found, Run, calls_of, run_watched
 from whichdevice.models.tensorflow_script import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
@@ -96,9 +96,8 @@ def known(address: Address) -> Found | None:
     """Return what an earlier run of this script found, with these files, arguments and versions."""
     with suppress(OSError, ValueError, TypeError):
         record = json.loads(_kept(address).read_text(encoding="utf-8"))
-        return Found(
-            **record | {"pipeline": tuple(Rate(*rate) for rate in record["pipeline"]), "notes": tuple(record["notes"])}
-        )
+        record |= {"pipeline": tuple(Rate(*rate) for rate in record["pipeline"]), "notes": tuple(record["notes"])}
+        return Found(**record | {"evaluations": tuple(Evaluation(**one) for one in record["evaluations"])})
     return None
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -597,6 +597,9 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
         return dict(enumerate(tree))
     if callable(getattr(tree, "to_dict", None)) and callable(getattr(tree, "keys", None)):  # a graph
         return dict(tree.to_dict())
+    held = getattr(tree, "__dict__", None)
+    if type(held) is dict and not isinstance(tree, torch.nn.Module | torch.optim.Optimizer | FunctionType):
+        return {name: value for name, value in held.items() if torch.is_tensor(value)} or None
     return None
 
 
@@ -648,10 +651,13 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     if type(tree) in (tuple, list):
         return type(tree)(made.values())
     if isinstance(tree, tuple | list):
-        return tree
+        return type(tree)(*made.values()) if hasattr(tree, "_fields") else tree
     if isinstance(tree, Mapping):
         return made
     changed = copy.copy(tree)
     for key, part in made.items():
-        setattr(changed, key, part)
+        try:
+            setattr(changed, key, part)
+        except AttributeError:  # a frozen one
+            object.__setattr__(changed, key, part)
     return changed
