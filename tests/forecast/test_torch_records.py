@@ -1,5 +1,6 @@
 """PyTorch files to compiled records: traced once, memory, changes, and errors in one line."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,22 @@ def test_the_largest_batch_is_confirmed_by_a_trace(tmp_path):
     _, _, facts, _ = record_of(asked)
     plan: Plan = Traced(asked).plan
     assert facts.memory_available * 0.9 < need(plan.trace(facts.largest_batch)) <= facts.memory_available
+
+
+def test_devices_that_are_too_small_share_the_traces_that_find_their_largest_batch(tmp_path, monkeypatch):
+    traced, sizes = Traced(request(tmp_path, batch_size=2**23)), []
+    monkeypatch.setattr("whichdevice.forecast.torch.trace.trace_step", partial(counted, sizes))
+    found = {}
+    for device in ("L4", "RTX 3090", "RTX 5090", "A100 40GB PCIe"):
+        _, _, found[device], _ = traced.record(request(tmp_path, device, batch_size=2**23), find_target(device))
+    assert all(facts.largest_batch for facts in found.values())
+    assert len(sizes) == len(set(sizes)) and {size for _, size in sizes} <= {2**23 >> halves for halves in range(4)}
+    assert need(traced.trace(found["L4"].largest_batch)) == pytest.approx(found["L4"].memory_available, rel=0.02)
+
+
+def counted(sizes, step, size):
+    sizes.append((step, size))
+    return trace_step(step, size)
 
 
 OWN = 'with torch.autocast("cuda", dtype=torch.bfloat16): return self.head(self.blocks(x))'

@@ -11,7 +11,7 @@ import pytest
 
 from whichdevice.models import pipeline
 from whichdevice.models.data import pipeline_in
-from whichdevice.models.pipeline import rate_of, rates
+from whichdevice.models.pipeline import PART_BYTES, Parts, Rate, best_and_written, part_of, rate_of, rates
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -55,8 +55,8 @@ class Batches:
 
 def test_the_first_batch_is_timed_apart_and_a_generator_may_end(clock: list[float]) -> None:
     found = Batches(clock)
-    assert rate_of((found[place] for place in range(8)), 4) == (0, 8.0, 5.0, True)
-    assert rates(found, 4) == [(0, 8.0, 5.0, True)]
+    assert rate_of((found[place] for place in range(8)), 4) == (0, 8.0, 5.0, True, None)
+    assert rates(found, 4) == [(0, 8.0, 5.0, True, None)]
     assert rate_of(iter([found[0]]), 4).first_seconds == 0.0 and rates(np.zeros((8, 2)), 4) == []
 
 
@@ -112,6 +112,32 @@ def test_a_pipeline_that_ends_is_timed_by_its_whole_passes(clock: list[float], m
     assert rates(iter(()), 4) == []
 
 
+GROWING: list[tuple[str, dict[int, float], float]] = [
+    ("processes that make batches", {0: 60.0, 1: 58.0, 2: 110.0}, 55.0),
+    ("processes on a busy machine", {0: 60.0, 1: 58.0, 2: 60.0}, 30.0),
+    ("processes of one core", {0: 60.0, 1: 50.0}, 50.0),
+    ("processes that hand over more slowly than they make", {0: 9000.0, 1: 4000.0, 2: 5000.0}, 0.0),
+    ("threads that share the work", {1: 60.0, 8: 400.0}, 50.0),
+    ("threads that one waits for", {1: 60.0, 2: 61.0}, 0.0),
+    ("one thread of one core", {1: 60.0}, 0.0),
+    ("the training's own process", {0: 60.0}, 0.0),
+]
+
+
+@pytest.mark.parametrize(("kind", "rates_of_workers", "core_rate"), GROWING, ids=[one[0] for one in GROWING])
+def test_what_each_core_gives_is_known_where_more_workers_give_more(
+    kind: str, rates_of_workers: dict[int, float], core_rate: float
+) -> None:
+    found = best_and_written([Rate(workers, rate, 0.1) for workers, rate in rates_of_workers.items()])
+    assert found["pipeline_core_rate"] == core_rate and found["pipeline_rate"] == max(rates_of_workers.values())
+
+
+def test_a_loader_as_written_has_its_own_number_of_workers_even_where_cores_are_fewer() -> None:
+    loader = [Rate(0, 60.0, 0.1, written=False, asked=8), Rate(2, 110.0, 0.1, written=True, asked=8)]
+    assert best_and_written(loader)["written_workers"] == 8
+    assert best_and_written([Rate(1, 60.0, 0.1, False), Rate(2, 110.0, 0.1)])["written_workers"] is None
+
+
 def test_a_data_function_has_a_pipeline_where_it_gives_batches_one_after_the_other() -> None:
     class PyDataset(Batches):
         pass
@@ -122,3 +148,67 @@ def test_a_data_function_has_a_pipeline_where_it_gives_batches_one_after_the_oth
     assert pipeline_in(type("Dataset", (), vars(sized))()) is not None
     for none in (arrays, (arrays, arrays), {"x": arrays[0]}, ((x, 0) for x in range(8)), [(x, 0) for x in range(8)]):
         assert pipeline_in(none) is None
+
+
+class Images:
+    """A data set that counts the examples that it gives: large ones that take no memory."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.sizes, self.given = sizes, 0
+
+    def __len__(self) -> int:
+        return 10**6
+
+    def __getitem__(self, place: int) -> tuple[object, int]:
+        import torch
+
+        self.given += 1
+        return torch.zeros(()).expand(3, self.sizes[place % len(self.sizes)], 512), place
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("collated", [False, True])
+def test_a_batch_of_many_large_images_is_made_of_a_few_without_values(collated: bool) -> None:
+    import torch
+    from torch.utils.data import DataLoader, default_collate
+
+    from whichdevice.models.torch_batches import ALIKE, of_few
+    from whichdevice.models.torch_fakes import Fakes, is_fake
+
+    def collate(examples: list[tuple[torch.Tensor, int]]) -> dict[str, torch.Tensor]:
+        images, classes = default_collate(examples)
+        return {"images": images.transpose(0, 1), "classes": classes, "count": len(examples)}
+
+    data = Images([512])
+    settings = {"collate_fn": collate} if collated else {}
+    [images, classes, *count] = list_of(next(iter(of_few(DataLoader(data, batch_size=1024, **settings), Fakes()))))
+    assert data.given == ALIKE and is_fake(images)
+    assert images.shape == ((3, 1024, 512, 512) if collated else (1024, 3, 512, 512))
+    assert classes.tolist() == [*range(ALIKE)] * 128 and count == [1024] * collated
+
+
+def list_of(batch: object) -> list[object]:
+    return list(batch.values()) if isinstance(batch, dict) else list(batch)  # type: ignore[call-overload]
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(("sizes", "batch"), [([512, 256], 64), ([4], 1024)])
+def test_all_examples_are_read_where_shapes_vary_or_they_are_small_and_quick(sizes: list[int], batch: int) -> None:
+    from torch.utils.data import DataLoader
+
+    from whichdevice.models.torch_batches import of_few
+    from whichdevice.models.torch_fakes import Fakes
+
+    data = Images(sizes)
+    loader = of_few(DataLoader(data, batch_size=batch, collate_fn=len), Fakes())
+    assert next(iter(loader)) == batch == data.given
+
+
+@pytest.mark.needs("torch")
+def test_a_loader_of_large_examples_is_timed_by_parts_of_its_batches() -> None:
+    from torch.utils.data import DataLoader
+
+    most = part_of(DataLoader(Images([512]), batch_size=1024))
+    assert most is not None and most <= 1 + PART_BYTES / (4 * 3 * 512 * 512)
+    assert part_of(DataLoader(Images([4]), batch_size=16)) is None
+    assert [*Parts([range(5), range(2)], 2)] == [range(2), range(2, 4), range(4, 5), range(2)]

@@ -373,19 +373,17 @@ def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
     text = text.replace(
         "DataLoader(Scaled(), 64", f"DataLoader(Scaled(), {'64 // torch.cuda.device_count()' * shares or 64}"
     )
-    path = tmp_path / "train.py"
-    path.write_text(text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet ="), encoding="utf-8")
+    text = text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet =")
     note = SHARED.format(batch=64, gpus=8) if shares else SEVERAL.format(8, 64, 8, 512)
-    assert probe(read_address(str(path))).notes == (note,)
+    assert probed(text, tmp_path).notes == (note,)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
 def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
     """Not where more GPUs make fewer of them."""
-    (tmp_path / "train.py").write_text(STEPPED.format(divided=divided), encoding="utf-8")
     note = SEVERAL.format(8, 16, 8, 128).removesuffix(".") + f"{steps}."
-    assert probe(read_address(str(tmp_path / "train.py"))).notes == (note,)
+    assert probed(STEPPED.format(divided=divided), tmp_path).notes == (note,)
 
 
 @pytest.mark.slow
@@ -401,8 +399,7 @@ def test_an_environment_of_the_scripts_own_is_timed_as_it_is_stepped(tmp_path):
     """Two at once, without a space of actions to draw from."""
     text = (SCRIPTS / "torch_environment.py").read_text(encoding="utf-8")
     text = text.replace("    action_space = SimpleNamespace(sample=lambda: 0)\n", "")
-    (tmp_path / "train.py").write_text(text.replace("1.0, False", "np.ones(2), False"), encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
+    found = probed(text.replace("1.0, False", "np.ones(2), False"), tmp_path)
     assert found.between > 0 and found.notes[0].startswith("Between two steps it collects 32 frames;")
 
 
@@ -445,17 +442,44 @@ def test_a_part_of_a_batch_has_its_part_of_the_work(name, needs, mark):
     ids=["classes", "points", "edges"],
 )
 def test_classes_in_order_are_no_graphs(name, inputs, unit, batch, tmp_path):
-    (tmp_path / "train.py").write_text(ORDERED.format(name=name, inputs=inputs), encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
+    found = probed(ORDERED.format(name=name, inputs=inputs), tmp_path)
     assert (found.unit, found.batch_size) == (unit, batch)
 
 
+def probed(text: str, folder: Path) -> Found:
+    """What is found in a script of this text."""
+    (folder / "train.py").write_text(text, encoding="utf-8")
+    return probe(read_address(str(folder / "train.py")))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [EVALUATES, TEACHES, ON_META], ids=["own", "teacher", "weights on meta"])
-def test_what_comes_before_the_training_takes_no_long_time_and_no_values(text, tmp_path):
-    """An evaluation, a long one of a teacher, and weights that are made on `meta` and emptied wherever they go."""
-    (tmp_path / "train.py").write_text(text, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+@pytest.mark.parametrize(
+    ("text", "batch"),
+    [
+        pytest.param(EVALUATES, 16, id="a long evaluation before the training"),
+        pytest.param(TEACHES, 16, id="one of a teacher"),
+        pytest.param(ON_META, 16, id="weights that are made on meta and emptied wherever they go"),
+        pytest.param(CHOOSES, 16, id="a network that chooses by constants of its own, as TabNet does"),
+        pytest.param(COLLECTS, 32, id="frames that the network collects itself are no batches"),
+    ],
+)
+def test_the_batch_is_that_of_the_training(text, batch, tmp_path):
+    assert probed(text, tmp_path).batch_size == batch
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "examples", "piped"),
+    [
+        pytest.param(IN_LOOP, 640, True, id="a loader that only a loop has"),
+        pytest.param(BUCKETS, 6400, True, id="a sampler of batches"),
+        pytest.param(WORKERS, 640, True, id="dozens of workers are no more than there are cores"),
+        pytest.param(OPENS, 640, False, id="what workers open when they start is opened once"),
+    ],
+)
+def test_a_loader_shows_the_examples(text, examples, piped, tmp_path):
+    found = probed(text, tmp_path)
+    assert (found.batch_size, found.examples, found.epochs, bool(found.pipeline)) == (64, examples, 3, piped)
 
 
 @pytest.mark.slow
@@ -487,49 +511,7 @@ def test_batches_that_a_library_sums_in_two_places_are_one_steps(tmp_path):
     text = f"import sys\nsys.path.append({str(library)!r})\nimport torch\nfrom library import fit\n"
     text += "net = torch.nn.Linear(4, 2)\nloader = torch.utils.data.DataLoader(torch.zeros(640, 4), 64)\n"
     text += "fit(net, loader, torch.optim.SGD(net.parameters(), 0.1))\n"
-    (tmp_path / "train.py").write_text(text, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).notes == (TWO,)
-
-
-@pytest.mark.slow
-def test_a_network_may_choose_by_constants_of_its_own(tmp_path):
-    """As TabNet does, whose categories are embedded."""
-    (tmp_path / "train.py").write_text(CHOOSES, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
-
-
-@pytest.mark.slow
-def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
-    (tmp_path / "train.py").write_text(COLLECTS, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
-
-
-@pytest.mark.slow
-def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
-    (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
-
-
-@pytest.mark.slow
-def test_the_loader_of_a_training_may_have_a_sampler_of_batches(tmp_path):
-    (tmp_path / "train.py").write_text(BUCKETS, encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs) == (64, 6400, 3)
-
-
-@pytest.mark.slow
-def test_no_more_processes_than_cores_load_what_a_script_starts_dozens_for(tmp_path):
-    (tmp_path / "train.py").write_text(WORKERS, encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
-
-
-@pytest.mark.slow
-def test_what_workers_open_when_they_start_is_opened_once(tmp_path):
-    (tmp_path / "train.py").write_text(OPENS, encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3)
+    assert probed(text, tmp_path).notes == (TWO,)
 
 
 @pytest.mark.slow
@@ -553,8 +535,7 @@ def test_a_penalty_of_some_steps_is_no_step_of_its_own(tmp_path):
 
 @pytest.mark.slow
 def test_what_a_script_draws_is_the_same_each_time(tmp_path):
-    (tmp_path / "train.py").write_text(DRAWS, encoding="utf-8")
-    first, second = (probe(read_address(str(tmp_path / "train.py"))) for _ in range(2))
+    first, second = (probed(DRAWS, tmp_path) for _ in range(2))
     assert first.batch_size == second.batch_size
 
 

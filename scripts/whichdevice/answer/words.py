@@ -23,6 +23,7 @@ from whichdevice.answer.decide import (
     RuledOut,
 )
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
+from whichdevice.config.machines import Cores
 from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.numbers import between, counted, ends_in_words, number, time_words, two, usd_words
@@ -104,7 +105,7 @@ SENTENCES = {
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "turning": ". If an hour of waiting costs you USD {usd} or more: {device}",
     "turning_on": "; USD {usd} or more: {device}",
-    "turning_at_last": "; …; USD {usd} or more: {device}",
+    "turning_at_last": "; {count} more between; USD {usd} or more: {device}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
@@ -119,11 +120,18 @@ SENTENCES = {
     "paid": ". Paid: USD {usd} ({provider})",
     "on_demand": ". On demand: USD {usd} ({provider})",
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
-    "pipeline": "Your pipeline gives {rate} with {cores}{written}; {device} takes {takes}: it would wait {waits} of "
-    "the time; about {feed} such cores feed it.",
+    "pipeline": "Your pipeline gives {rate} a core{written}; {device}'s machine has {cores}: it would wait {waits} of the "
+    "time; {feed} would feed it.",
+    "pipeline_limit": "Your pipeline gives {rate} however many the cores{written}; {device} takes {takes}: it would "
+    "wait {waits} of the time.",
+    "pipeline_here": "Your pipeline gives {rate} with {cores} here{written}; {device} takes {takes}: it would wait "
+    "{waits} of the time.",
+    "cores_of": "{number} cores",
+    "cores_between": "about {number} cores ({low} to {high})",
+    "cores_assumed": "{number} cores (assumed)",
     "rate_of": "{number} {unit}s/s",
     "written": ", {rate} with {workers} as written",
-    "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best} for {more}.",
+    "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best}.",
     "no_worker": "no worker process",
     "collecting": "Your environment decides: {share} of the time on {device} is collecting; no device changes that.",
     "odd": "Is it so long? {source} trains on {amount}: name your own with --examples and --epochs, or --steps.",
@@ -668,9 +676,10 @@ def turning_words(answer: Answer, fastest: Option, steps: bool = True) -> str:
     if len(points) == 1 or not steps:
         return say("more", usd=points[-1][1])
     named = [("turning", *points[0]), *(("turning_on", *point) for point in points[1:MAX_TURNS])]
-    if len(points) > MAX_TURNS:
-        named.append(("turning_on" if len(points) == MAX_TURNS + 1 else "turning_at_last", *points[-1]))
-    return "".join(say(name, device=device, usd=usd) for name, device, usd in named)
+    between = len(points) - MAX_TURNS - 1
+    if between >= 0:
+        named.append(("turning_at_last" if between else "turning_on", *points[-1]))
+    return "".join(say(name, device=device, usd=usd, count=between) for name, device, usd in named)
 
 
 def hour_words(usd: float) -> str:
@@ -691,19 +700,26 @@ def waiting(answer: Answer) -> str:
         return say("collecting", share=chance(share), device=answer.pick.row.card)
     if limit is None:
         return ""
-    rate = say("rate_of", number=two(limit.rate), unit=work.unit)
-    takes, written = two(limit.takes), two(work.written_rate or 0.0)
+    device = say("a_free", card=limit.card) if limit.free else limit.card
+    takes, waits = two(limit.takes), chance(limit.waits)
+    rate, written = say("rate_of", number=two(limit.rate), unit=work.unit), _workers(work.written_workers or 0)
     if limit.as_written:
-        return say(
-            "workers", workers=_workers(work.written_workers), rate=rate, device=limit.card, takes=takes,
-            best=_workers(work.pipeline_workers), more=two(work.pipeline_rate or 0.0),
-        )  # fmt: skip
-    less = say("written", rate=written, workers=_workers(work.written_workers)) if facts.more_workers_help(work) else ""
-    cores = counted(max(1, work.pipeline_workers), "core")
-    return say(
-        "pipeline", rate=rate, cores=cores, written=less, device=limit.card, takes=takes, waits=chance(limit.waits),
-        feed=two(limit.feed),
-    )  # fmt: skip
+        best = _workers(limit.workers)
+        return say("workers", workers=written, rate=rate, device=device, takes=takes, best=best)
+    less = "" if limit.written is None else say("written", rate=two(limit.written), workers=written)
+    known = {"written": less, "device": device, "takes": takes, "waits": waits}
+    if limit.cores is None:
+        return say("pipeline_here", rate=rate, cores=counted(max(1, work.pipeline_workers), "core"), **known)
+    if not limit.core_rate:
+        return say("pipeline_limit", rate=rate, **known)
+    rate = say("rate_of", number=two(limit.core_rate), unit=work.unit)
+    return say("pipeline", rate=rate, cores=_cores(limit.cores), feed=two(limit.feed), **known)
+
+
+def _cores(cores: Cores) -> str:
+    ends = {name: f"{getattr(cores, name):,.0f}" for name in ("number", "low", "high")}
+    kind = "assumed" if cores.assumed else "of" if cores.low == cores.high else "between"
+    return say(f"cores_{kind}", **ends)
 
 
 def _workers(count: int) -> str:
@@ -885,7 +901,7 @@ def running_lines(answer: Answer) -> list[str]:
         workers=workers, faster=faster,
         largest="" if run.largest is None else say("running_largest", largest=f"{run.largest:,}"),
     )  # fmt: skip
-    best_workers = say("best_workers", workers=_workers(answer.work.pipeline_workers))
+    best_workers = say("best_workers", workers=_workers(answer.work.workers_on(pick.row)))
     changes = [
         say("faster_change", name=one.name or best_workers, **{end: f"{getattr(one, end):.2f}" for end in FACTOR_ENDS})
         for one in facts.faster(answer)
@@ -930,7 +946,7 @@ def lasting_notes(answer: Answer) -> list[str]:
         ]
         lasting.append(say("start", times=", ".join(times)))
     if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
-        lasting.append(say("without_validation" if answer.work.floor else "without_data"))
+        lasting.append(say("without_validation" if answer.work.pipeline_rate else "without_data"))
     return lasting
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from whichdevice.errors import StudyError
+from whichdevice.models.data import repeated
 from whichdevice.models.framework import JAX
 from whichdevice.models.script_run import Found, JaxStep, Run, Script, Watcher
 from whichdevice.models.script_size import Stack, is_whole, sizes
@@ -251,8 +252,9 @@ def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
     step, batch = _step((loops[0].step if loops else None) or traced, where)
     size = len(next(iter(batch.values())))
     training = Found(JAX, size, line=stack.line, **_sizes(stack, loops, list(batch.values())))
-    data = {name: np.concatenate([np.asarray(value)] * COPIES) for name, value in batch.items()}
-    return Script(training, SimpleNamespace(model=lambda: step, data=lambda: data, optimizer=lambda: OF_THE_STEP))
+    data = repeated({name: np.asarray(value) for name, value in batch.items()}, COPIES)
+    both = (data,), (data,)  # for validation, too
+    return Script(training, SimpleNamespace(model=lambda: step, data=lambda: both, optimizer=lambda: OF_THE_STEP))
 
 
 def _tracers(tree: Any) -> list[Any]:

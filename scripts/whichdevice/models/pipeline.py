@@ -4,18 +4,22 @@
         rate.workers, rate.examples_per_second, rate.first_seconds, rate.written
 
 A pipeline is what gives batches one after the other: a tf.data.Dataset, a PyTorch DataLoader, a keras.utils.PyDataset
-or a generator. Arrays in memory are none. The first batch is timed apart: it starts workers and fills buffers.
+or a generator. Arrays in memory are none. The first batch is timed apart: it starts workers and fills buffers. A loader
+of large or slow examples is timed by parts of its batches.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 RATE_SECONDS = 1.5  # of measuring for each number of workers
 MOST_BATCHES = 2000
+GROWS = 1.15  # times the rate of one thread, from which on several are faster
+CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it
+PART_SECONDS, PART_BYTES = 0.25, 2**25  # of the examples that a loader gives at once while it is timed
 
 
 class Rate(NamedTuple):
@@ -24,7 +28,8 @@ class Rate(NamedTuple):
     workers: int
     examples_per_second: float
     first_seconds: float
-    written: bool = True  # whether the file or script has so many
+    written: bool = True  # whether the file or script has so many, as far as there are cores
+    asked: int | None = None  # how many it asks for; None: as many as there are cores, or none
 
 
 def rates(given: Any, batch_size: int) -> list[Rate]:
@@ -35,8 +40,9 @@ def rates(given: Any, batch_size: int) -> list[Rate]:
     ]
     rates = [rate for rate in rates if rate.examples_per_second]
     most = max((rate.workers for rate in rates), default=0)
-    written = min(getattr(given, "num_workers", best(rates).workers if rates else 0), most)  # tf.data's: what it finds
-    return [rate._replace(written=rate.workers == written) for rate in rates]
+    asked = getattr(given, "num_workers", None)
+    written = min(best(rates).workers if asked is None and rates else asked or 0, most)  # tf.data's: what it finds
+    return [rate._replace(written=rate.workers == written, asked=asked) for rate in rates]
 
 
 def best(found: Iterable[Any]) -> Any:
@@ -45,13 +51,31 @@ def best(found: Iterable[Any]) -> Any:
 
 
 def best_and_written(found: Sequence[Any]) -> dict[str, Any]:
-    """Examples per second and workers of the fastest of several rates, at least one, and of the one as written."""
+    """Examples per second and workers of the fastest of several rates, at least one, and of the one as written.
+
+    `written_workers` is None where the pipeline takes as many as there are cores.
+    """
     fastest = best(found)
     written = next((rate for rate in found if rate.written), fastest)
+    workers = written.workers if written.asked is None else written.asked
     return {
         "pipeline_rate": fastest.examples_per_second, "pipeline_workers": fastest.workers,
-        "written_rate": written.examples_per_second, "written_workers": written.workers,
+        "pipeline_core_rate": core_rate(found), "written_rate": written.examples_per_second,
+        "written_workers": None if written.asked is None and written is fastest else workers,
     }  # fmt: skip
+
+
+def core_rate(found: Sequence[Any]) -> float:
+    """Return the examples per second that each core gives with a worker; 0: more workers give no more.
+
+    Processes are faster with more, unless a batch takes longer to hand over than to make; threads where that is seen.
+    """
+    by_workers = {rate.workers: rate.examples_per_second for rate in found}
+    if 1 not in by_workers or len(by_workers) == 1:
+        return 0.0
+    most, one = max(by_workers), by_workers[1]
+    grows = one > CARRIED * by_workers[0] if 0 in by_workers else by_workers[most] > GROWS * one
+    return float(by_workers[most] / most) if grows else 0.0
 
 
 def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
@@ -63,8 +87,12 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
     """A function that makes the pipeline anew, by number of workers."""
     if hasattr(given, "batch_sampler") and hasattr(given, "dataset"):  # PyTorch's DataLoader
         theirs = min(given.num_workers, wanted[-1])  # workers beyond the cores take turns
-        for workers in [given.num_workers] if _streams(given) else sorted({*wanted, theirs}):
-            yield workers, lambda workers: _loader(given, workers)
+        if _streams(given):
+            yield given.num_workers, lambda workers: _loader(given, workers)
+            return
+        most = part_of(given)
+        for workers in sorted({*wanted, theirs}):
+            yield workers, lambda workers: _loader(given, workers, most)
     elif hasattr(given, "as_numpy_iterator"):  # tf.data: its threads are its workers
         for workers in wanted[1:]:
             yield workers, lambda workers: _with_threads(given, workers)
@@ -75,7 +103,40 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
         yield 0, lambda _: given
 
 
-def _loader(given: Any, workers: int) -> Any:
+def part_of(given: Any) -> int | None:
+    """Examples that a loader reads in PART_SECONDS, of at most PART_BYTES; None where a batch has no more."""
+    began, nbytes = time.perf_counter(), 0
+    places = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
+    for number, place in enumerate(places, 1):
+        nbytes += nbytes_of(given.dataset[place])
+        if number < len(places) and (time.perf_counter() - began > PART_SECONDS or nbytes > PART_BYTES):
+            return number
+    return None
+
+
+class Parts:
+    """The batches of a sampler in parts of at most so many examples."""
+
+    def __init__(self, batches: Iterable[Sequence[Any]], most: int) -> None:
+        self._batches, self._most = batches, most
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
+        """Return the places of each part's examples."""
+        for batch in self._batches:
+            for start in range(0, len(batch), self._most):
+                yield batch[start : start + self._most]
+
+
+def nbytes_of(example: Any) -> int:
+    """Bytes of the arrays of an example."""
+    if isinstance(example, Mapping):
+        return sum(map(nbytes_of, example.values()))
+    if isinstance(example, tuple | list):
+        return sum(nbytes_of(part) for part in example if not isinstance(part, int | float))
+    return int(getattr(example, "nbytes", 0))
+
+
+def _loader(given: Any, workers: int, most: int | None = None) -> Any:
     from torch.utils.data import DataLoader
 
     kept = {"num_workers": workers, "pin_memory": False}
@@ -86,6 +147,8 @@ def _loader(given: Any, workers: int) -> Any:
     order = {} if _streams(given) else {"sampler": given.sampler}
     if given.batch_sampler is None:  # the dataset gives batches itself
         return DataLoader(given.dataset, batch_size=None, **order, **kept)
+    if most is not None:
+        return DataLoader(given.dataset, batch_sampler=Parts(given.batch_sampler, most), **kept)
     if given.batch_size is None or type(given.batch_sampler).__name__ != "BatchSampler":
         return DataLoader(given.dataset, batch_sampler=given.batch_sampler, **kept)
     return DataLoader(given.dataset, batch_size=given.batch_size, drop_last=given.drop_last, **order, **kept)

@@ -131,7 +131,7 @@ class Stack:
     @property
     def own_lines(self) -> tuple[tuple[CodeType, int], ...]:
         """The lines of the script's functions: a library may take gradients of the same loss in two places."""
-        return tuple((part.code, part.line) for part in self._own) or self.lines
+        return tuple((part.code, part.line) for part in self.own) or self.lines
 
     @cached_property
     def scopes(self) -> list[Mapping[str, Any]]:
@@ -143,17 +143,17 @@ class Stack:
         return scopes + [module for module in mains if "__file__" in module][-1:]
 
     @cached_property
-    def _own(self) -> list[Function]:
+    def own(self) -> list[Function]:
         """The functions of the script's files, the outermost first."""
         return [part for part in reversed(self.functions) if is_own(part.code.co_filename, self.path)]
 
     @cached_property
-    def _loops(self) -> list[Loop]:
+    def around(self) -> list[Loop]:
         """The loops of the script's files around the line of each function, the outermost first."""
-        trees = {name: parsed(Path(name).read_bytes()) for name in {part.code.co_filename for part in self._own}}
+        trees = {name: parsed(Path(name).read_bytes()) for name in {part.code.co_filename for part in self.own}}
         return [
             Loop(node, {**part.module, **part.variables}, part.line)
-            for part in self._own
+            for part in self.own
             for node in _around(trees[part.code.co_filename], part.line)
             if not (_steps_each(node, part.variables) or _starts_processes(node, part.line))
         ]
@@ -165,10 +165,10 @@ class Stack:
         The innermost loop is over batches, those around it over epochs. A count that a loop raises and compares, as in
         `while step < steps:` or `if step >= steps: break`, is a limit for all loops in which it is not set again.
         """
-        loops = self._loops
+        loops = self.around
         if not loops:
             return Loops()
-        turns = [_turns(loop) for loop in loops]
+        turns = [turns_of(loop) for loop in loops]
         least = _least(turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
         last, steps, epochs, total = loops[-1], turns[-1], least[-2], least[-1]
         if total is not None and (epochs is None or steps is None or total < epochs * steps):
@@ -195,13 +195,13 @@ class Stack:
 
         It is what variables hold, and attributes of theirs that the functions inside of the loop read.
         """
-        if len(self._loops) != 1:
+        if len(self.around) != 1:
             return []
-        loop = self._loops[0]
+        loop = self.around[0]
         trees: list[tuple[ast.AST, Mapping[str, Any]]] = [(loop.node, loop.variables)]
-        inner = self._own[-1]
+        inner = self.own[-1]
         if not loop.node.lineno <= inner.line <= (loop.node.end_lineno or 0):
-            trees.append((_function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
+            trees.append((function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
 
 
@@ -229,7 +229,7 @@ def _header(node: ast.For | ast.While) -> str:
     return f"{ast.unparse(node.target)} in {ast.unparse(node.iter)}"
 
 
-def _function_at(tree: ast.AST, line: int) -> ast.AST:
+def function_at(tree: ast.AST, line: int) -> ast.AST:
     """The innermost function around a line."""
     around = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     around = [node for node in around if node.lineno <= line <= (node.end_lineno or 0)]
@@ -309,7 +309,7 @@ def _counts(loop: ast.For, variables: Mapping[str, Any]) -> bool:
     return isinstance(over, range) or isinstance(getattr(over, "iterable", None), range)
 
 
-def _turns(loop: Loop) -> int | None:
+def turns_of(loop: Loop) -> int | None:
     """Turns of a loop over a range or over what has a length, by the values of the variables."""
     if isinstance(loop.node, ast.While):
         return None
@@ -375,8 +375,11 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
     with suppress(LookupError, AttributeError, TypeError, ValueError):
         left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
         level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
+        inner = math.prod(turns_of(loop) or 0 for loop in loops[level + 1 :])
+        if raised == inner > 1:  # by the turns of the loops in it, as blocks of steps do
+            level, raised = len(loops) - 1, 1
         turns = math.ceil(left / raised)
-        anew = name == _counter(loops[level].node)
+        anew = name == counter_of(loops[level].node)
         return Limit(level if anew else _set_again(loops[:level], name), level + 1, turns) if turns > 0 else None
     return None
 
@@ -387,7 +390,7 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
     The name shows it where a function that the loop calls raises the count.
     """
     for level, loop in reversed([*enumerate(loops)][place:]):
-        if count == _counter(loop.node):
+        if count == counter_of(loop.node):
             return level, 1
         for node in _statements_of(loop.node.body, loop.line):
             if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == count:
@@ -405,7 +408,7 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
     raise LookupError
 
 
-def _counter(loop: ast.For | ast.While) -> str | None:
+def counter_of(loop: ast.For | ast.While) -> str | None:
     """The variable in which a loop over a range or with `enumerate` counts its turns."""
     if isinstance(loop, ast.While):
         return None
@@ -421,7 +424,8 @@ def _set_again(loops: Sequence[Loop], count: str) -> int:
         place
         for place, loop in enumerate(loops)
         for node in _statements_of(loop.node.body)
-        if isinstance(node, ast.Assign) and count in map(ast.unparse, node.targets)
+        if isinstance(node, ast.Assign)
+        and count in (ast.unparse(part) for target in node.targets for part in getattr(target, "elts", [target]))
     ]
     return max(places, default=-1) + 1
 

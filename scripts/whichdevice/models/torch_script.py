@@ -11,9 +11,9 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
@@ -26,10 +26,13 @@ from torch.utils.data import DataLoader
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
+from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
+from whichdevice.models.evaluation import evaluations_in, of_trainer
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import SEED, Found, Run, Script, Watcher, is_own, others_like
+from whichdevice.models.script_run import SEED, Evaluation, Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
+from whichdevice.models.torch_batches import of_few
 from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_tape import (
@@ -46,7 +49,7 @@ from whichdevice.models.torch_tape import (
 from whichdevice.numbers import number, two
 
 MAX_REAL = 1e9  # bytes of weights that have values here
-COPIES, MAX_COPIED = 4, 2**27  # of the script's first batch, as data, and of how many bytes
+COPIES = 4  # of the script's first batch, as data
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 GPU_COUNT = re.compile("gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices")
@@ -156,12 +159,13 @@ class Watching(Watcher):
             self._worker = SimpleNamespace(id=0, num_workers=1, seed=SEED, dataset=loader.dataset)
             loader.worker_init_fn(0)
             self._worker = None
-        workers, seconds = loader.num_workers, loader.timeout
-        loader.num_workers = loader.timeout = 0
+        batches = of_few(loader, self._fakes)
+        workers, seconds = batches.num_workers, batches.timeout
+        batches.num_workers = batches.timeout = 0
         try:
-            return begin(loader)
+            return begin(batches)
         finally:
-            loader.num_workers, loader.timeout = workers, seconds
+            batches.num_workers, batches.timeout = workers, seconds
 
     def detach(self) -> None:
         """Give everything back."""
@@ -281,9 +285,19 @@ class Watching(Watcher):
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
             gpus=self.run.gpus,
             between=between,
+            evaluations=tuple(self._evaluations(stopped, step, size, passes)),
             **counts,
         )
         return Script(training, _functions(step, batch, stopped.optimizers), loader)
+
+    def _evaluations(self, stopped: Stopped, step: Step, size: int, passes: int) -> Iterator[Evaluation]:
+        """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
+        by_trainer = of_trainer(stopped.stack.scopes)
+        known = evaluations_in(stopped.stack, size, *_forwards(step)) if by_trainer is None else by_trainer
+        summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
+        shared = self._shares or self._sums_less
+        for evaluation in known:
+            yield replace(evaluation, passes=max(summed, evaluation.passes), shared=shared)
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
         """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
@@ -307,7 +321,7 @@ class Watching(Watcher):
         It stays as it is where the script's step does not run at that size.
         """
         first = next(iter(batch.values()))
-        shapes = [] if loader is None or step.time_major else _shapes(loader, first)
+        shapes = [] if loader is None or step.time_major else _shapes(loader, first, self._fakes)
         varying = [place for place in range(1, first.ndim) if len({shape[place] for shape in shapes}) > 1]
         if not varying or varying != list(range(varying[0], varying[-1] + 1)):
             return batch, ()
@@ -336,11 +350,11 @@ class Watching(Watcher):
         scopes, loops = stopped.stack.scopes, stopped.stack.loops
         size = len(next(iter(batch.values())))
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
-        if loops.steps and passes > 1 and stopped.losses[-1].loops != loops:  # a loop of its own takes a step's batches
+        if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
             loops = loops._replace(steps=loops.steps * passes)
         if loops == Loops() and (most := steps_in(scopes, loader and len(loader) // passes)):
             loops = Loops(1, most * passes)
-        whole = is_whole(batch.values(), stopped.stack.outside)
+        whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
         counts = sizes(scopes, loops, shapes, loader and len(loader.dataset), loader and len(loader), whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
             counts["examples"] = counts["examples"] * size // shapes[0][0]
@@ -436,6 +450,25 @@ def _last_name(node: ast.expr) -> str:
     return ""
 
 
+def _apart(stopped: Stopped) -> bool:
+    """Whether gradients are taken in another loop than the one that steps."""
+    return bool(stopped.losses[-1].loops != stopped.stack.loops)
+
+
+def _forwards(step: Step) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
+    """Return the work of a module's forward pass over that of a step, by weights, and whether it is a teacher in it."""
+    total = sum(weight.numel() for weight in step.parameters()) or 1
+    free = [step.called[call.function] for call in step.calls if call.free and isinstance(call.function, int)]
+    teachers = {id(part) for module in free for part in module.modules()}
+
+    def forward(called: Any) -> float | None:
+        called = called if is_module(called) else getattr(called, "module", None)  # of an engine
+        weights = sum(weight.numel() for weight in called.parameters()) if is_module(called) else 0
+        return min(1.0, weights / total) if weights else None
+
+    return forward, lambda called: id(called) in teachers
+
+
 def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
     """Let a teacher's weights have neither gradients nor an optimiser's state."""
     free, others = (
@@ -447,12 +480,12 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
         weight.requires_grad_(id(weight) in trained)
 
 
-def _shapes(loader: Any, like: torch.Tensor) -> list[tuple[int, ...]]:
+def _shapes(loader: Any, like: torch.Tensor, fakes: Fakes) -> list[tuple[int, ...]]:
     """The shapes of tensors like this one in some whole batches of a loader."""
     shapes: list[tuple[int, ...]] = []
     if loader.batch_sampler is None:  # the data set gives batches itself
         return shapes
-    batches = DataLoader(loader.dataset, batch_sampler=loader.batch_sampler, collate_fn=loader.collate_fn)
+    batches = of_few(loader, fakes)
     end = time.monotonic() + SIZE_SECONDS
     with suppress(Exception):  # of the script's own data set
         for batch in itertools.islice(batches, MAX_SIZES):
@@ -482,10 +515,7 @@ def _functions(
 ) -> SimpleNamespace:
     """A model file's functions: the step, copies of the first batch, and an optimiser like the script's."""
     copies = max(COPIES, -(-8 // len(next(iter(batch.values())))))
-    if sum(value.nbytes for value in batch.values()) > MAX_COPIED:
-        copies = 1
-    arrays = {name: _array(value) for name, value in batch.items()}
-    data = {name: np.concatenate([array] * copies) if copies > 1 else array for name, array in arrays.items()}
+    data = repeated({name: _array(value) for name, value in batch.items()}, copies)
     optimizer = next(iter(optimizers), None)
     make = partial(again, type(optimizer), {} if optimizer is None else dict(optimizer.defaults))
     both = (data,), (data,)  # for validation, too: a module may need a batch in its order

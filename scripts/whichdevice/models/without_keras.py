@@ -72,7 +72,8 @@ class NativeFile(ModelFile):
         train, validation = super().splits(arrays)
         if "weights" in train.arrays:
             raise StudyError(f"{self.address.label}: data() gives sample weights; only Keras models take them")
-        self._first = {name: np.array(values[: self.tried]) for name, values in train.arrays.items()}
+        first = {name: values[: self.tried] for name, values in train.arrays.items()}
+        self._first = {name: np.array(values) if values.strides[0] else values for name, values in first.items()}
         return train, validation
 
     def _shapes_of_model(self) -> tuple[Tree, Tree]:

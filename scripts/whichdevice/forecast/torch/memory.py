@@ -67,7 +67,7 @@ class Plan:
     """
 
     def __init__(self, step: Step, folder: Path | None = None) -> None:
-        self.step, self._folder = step, folder
+        self.step, self.folder = step, folder
         self._traces: dict[tuple[int, tuple[str, ...]], Trace] = {}
         self._few: dict[int, Trace | None] = {}
 
@@ -119,7 +119,7 @@ class Plan:
     def _kept(self, step: Step, size: int, ways: tuple[str, ...]) -> Trace:
         from whichdevice.forecast.torch.trace import Trace
 
-        path = None if self._folder is None else self._folder / f"{', '.join([str(size), *ways])}.json"
+        path = None if self.folder is None else self.folder / f"{', '.join([str(size), *ways])}.json"
         if path is not None and path.is_file():
             with suppress(OSError, ValueError, KeyError, TypeError, StudyError):  # one that cannot be read is made anew
                 return Trace.from_dict(json.loads(path.read_text(encoding="utf-8")))

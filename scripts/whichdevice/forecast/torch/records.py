@@ -29,6 +29,7 @@ from whichdevice.measuring.request import content_key
 from whichdevice.models.hugging_face import HubModel
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
+from whichdevice.models.scripts import ScriptAdapter
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.records.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
 from whichdevice.records.schema import GENERATED_UNIT
@@ -37,6 +38,7 @@ from whichdevice.workloads.base import Options
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
 SHORTEST, ROUND = 256, 64  # tokens of the first sequence that is tried for the longest, and of its steps
+NONE_FITS = "not even the smallest batch fits"
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
@@ -77,7 +79,8 @@ class Traced:
         # Of generation, which calls the module for each word, no published times are of compiled modules.
         self._compiled = workload.compiled and self._cache is None
         step = step_of(workload, "bfloat16" if self._cache else precision, request.mode)
-        self.plan = Plan(step, _folder(request, step.precision) if workload.address.kind == "hub" else None)
+        folder = _folder(request, step.precision)
+        self.plan = Plan(step, folder if workload.address.kind == "hub" else None)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             torch.compiler.set_stance("force_eager")  # a compiled module hides its kernels
@@ -85,6 +88,8 @@ class Traced:
                 on_draft(self)
             self._first = 1 if workload.tunable else request.batch_size
             self.trace(self._first)
+        if isinstance(workload.adapter, ScriptAdapter):
+            self.plan.folder = folder  # what follows says no more than its traces do
         workload.check_options()
         path = workload.address.path
         calls = (
@@ -275,12 +280,31 @@ class Traced:
             return nbytes
 
         if request.batch_size == target.devices and needed > available:
-            return {"largest_batch_reason": "not even the smallest batch fits"}
+            return {"largest_batch_reason": NONE_FITS}
+        if not request.largest_batch:
+            return self._largest_between(request, target, needed, available)
         try:
             largest = largest_batch(need_of, request.batch_size, needed, available, target.devices)
         except StudyError as error:
             return {"largest_batch_reason": str(error)}
         return {"largest_batch": largest.batch_size, "largest_batch_reason": largest.reason}
+
+    def _largest_between(
+        self, request: ProgramRequest, target: Target, needed: float, available: float
+    ) -> dict[str, Any]:
+        """The largest batch by a line between halves of the batch, which all devices share: memory bends upwards."""
+        above, of_above = request.batch_size // target.devices, needed
+        while above > 1:
+            below = above // 2
+            try:
+                of_below = need(self.trace(below))
+            except StudyError as error:
+                return {"largest_batch_reason": str(error)}
+            if of_below <= available:
+                size = below + int((above - below) * (available - of_below) / (of_above - of_below))
+                return {"largest_batch": size * target.devices}
+            above, of_above = below, of_below
+        return {"largest_batch_reason": NONE_FITS}
 
 
 def _with_changes(plan: Plan, changes: tuple[str, ...], size: int, ways: tuple[str, ...]) -> Trace:
@@ -289,7 +313,7 @@ def _with_changes(plan: Plan, changes: tuple[str, ...], size: int, ways: tuple[s
 
 
 def _folder(request: ProgramRequest, precision: str) -> Path:
-    """Return where traces of an `hf:` model are kept: a name made of all that they depend on but their batch."""
+    """Return where traces of a model or script are kept: a name made of all that they depend on but their batch."""
     asked = request.model_dump(mode="json", include={"module", "mode", "sequence_length", "options"})
     code = Model.read(request.module).hash("whichdevice.forecast.torch.records")
     return TRACES / content_key(asked, precision, code, installed_versions(("torch", "transformers")))
