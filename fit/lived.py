@@ -366,7 +366,7 @@ def main() -> None:
     habits = Habits(factor, kernel, images, log_sd, len(reports.rows), len(set(reports.groups)))
     HABITS.write_text(json.dumps(habits.to_dict(), indent=1) + "\n", encoding="utf-8")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    generated = "\n".join(_page(reports, scores, habits))
+    generated = "\n".join(line.rstrip() for line in _page(reports, scores, habits))
     PAGE.write_text(f"{before}{BEGIN}\n\n{generated}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
     for name, left_out in scores.items():
         print(name, left_out.score())
