@@ -500,10 +500,11 @@ def hardware() -> str:
                         for each in rows.values()])  # fmt: skip
     text += (
         "\n## Prices\n\nUSD for an hour of one device, from `config/prices.csv`: the cheapest offer on demand, and the "
-        "cheapest spot offer. Prices change often: check them before you rent. "
+        "cheapest spot offer. Prices change often: check them before you rent. Cores are vCPUs by the card, the median "
+        "of the rented machines of `config/machines.csv`. "
         "[How to use other prices](../how-to/choose-what-to-rent.md).\n\n"
     )
-    head = ["device", "on demand", "offer", "read on", "spot", "offers"]
+    head = ["device", "on demand", "offer", "read on", "spot", "offers", "cores"]
     return text + grid(head, [row for each in rows.values() if (row := _prices(each))])
 
 
@@ -520,6 +521,7 @@ def _prices(row: HardwareRow) -> list[Any] | None:
         best.date,
         f"{spot.usd_per_hour:.2f}" if spot else "",
         len(row.offers),
+        "" if (cores := row.host_cores(1)).assumed else f"{cores.number:.0f} ({cores.low:.0f} to {cores.high:.0f})",
     ]
 
 

@@ -250,7 +250,7 @@ class Work:
     def rate_on(self, row: Row, written: bool = False) -> float | None:
         """Examples a second that the pipeline gives on the machine of a row, with the best number of workers.
 
-        `written`: with so many as the file has. A core elsewhere gives as many as one here.
+        `written`: with so many as the file has, for each of several GPUs. A core elsewhere gives as many as one here.
         """
         here = (written and self.written_rate) or self.pipeline_rate
         if row.cores is None or not here or not self.pipeline_core_rate:
@@ -258,13 +258,15 @@ class Work:
         if not written or self.written_workers is None:
             own_process = self.pipeline_rate if self.pipeline_workers == 0 else None
             return max(self.pipeline_core_rate * row.cores.number, own_process or 0.0)
-        return self.pipeline_core_rate * min(self.written_workers, row.cores.number) if self.written_workers else here
+        workers = self.written_workers * (row.devices if row.is_several else 1)
+        return self.pipeline_core_rate * min(workers, row.cores.number) if workers else here
 
     def workers_on(self, row: Row) -> int:
-        """Workers that feed the device of a row, or as many as its machine has cores."""
-        if row.cores is None or not row.step_time or not self.pipeline_core_rate:
+        """Workers that feed the device of a row, or as many as its machine has cores: those of each of several GPUs."""
+        if row.cores is None or not row.step_time or self.rate_on(row) == self.pipeline_rate:
             return self.pipeline_workers
-        return max(1, min(int(row.cores.number), self.cores_to_feed(row)))
+        workers = min(int(row.cores.number), self.cores_to_feed(row))
+        return math.ceil(workers / (row.devices if row.is_several else 1))
 
     def cores_to_feed(self, row: Row) -> int:
         """Cores that make batches as fast as the device of a row takes them; 0 where more cores give no more."""

@@ -120,8 +120,8 @@ SENTENCES = {
     "paid": ". Paid: USD {usd} ({provider})",
     "on_demand": ". On demand: USD {usd} ({provider})",
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
-    "pipeline": "Your pipeline gives {rate} a core{written}; {device}'s machine has {cores}: it would wait {waits} of the "
-    "time; {feed} would feed it.",
+    "pipeline": "Your pipeline gives {rate} a core{written}; {device}'s machine has {cores}: it would wait {waits} of "
+    "the time; {feed} would feed it.",
     "pipeline_limit": "Your pipeline gives {rate} however many the cores{written}; {device} takes {takes}: it would "
     "wait {waits} of the time.",
     "pipeline_here": "Your pipeline gives {rate} with {cores} here{written}; {device} takes {takes}: it would wait "
