@@ -31,6 +31,7 @@ from whichdevice.config.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import Habits
+from whichdevice.models.script_run import Evaluation
 from whichdevice.tables.base import CELL
 from whichdevice.tables.forecasts import read_forecasts
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
@@ -41,6 +42,7 @@ WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
 PARTS = ("weights", "gradients", "optimizer", "activations", "update", "rollout", "context")  # of a traced step's GPU
+FORWARD = 1 / 3  # of a training step, where no trace shows it: the backward pass makes two products for each
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
@@ -79,6 +81,8 @@ class Row:
     host_time: float = 0.0  # below which no step gets, however fast the device
     host_log_sd: float = 0.0
     kernels: float = 0.0  # of a step on one device, of a forecast
+    forward_share: float = FORWARD  # of the device's time in a training step, and ...
+    forward_kernels: float = FORWARD  # ... of its kernels: before the backward pass
     prefill_time: float | None = None  # mode generate: the prompts of a batch
     processes: int | None = None
     disturbed: bool = False
@@ -224,6 +228,9 @@ class Work:
     remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
     between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
+    evaluations: tuple[Evaluation, ...] = ()  # what a script does besides its steps
+    script_batch: int = 1  # examples of a script's step as it is written, in one process
+    script_examples: int | None = None  # of an epoch as it is written
     source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
     decodes: bool = False  # whether the script's loader decodes images of files
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
@@ -547,7 +554,8 @@ AS_FORECAST = (  # what a row has from its forecast under the same name
     "faster", "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
     "longest_sequence", "usd_per_hour", "moved",
 )  # fmt: skip
-AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels")
+AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels",
+            "forward_share", "forward_kernels")  # fmt: skip
 
 
 def _forecast(expected: Expected) -> Row:

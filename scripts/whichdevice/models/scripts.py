@@ -185,7 +185,10 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
 def _kept(address: Address) -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine."""
     code = code_hash(
-        *(f"whichdevice.models.{name}" for name in ("scripts", "keras_script", "tensorflow_script", "torch_script", "jax_script"))
+        *(
+            f"whichdevice.models.{name}"
+            for name in ("scripts", "keras_script", "tensorflow_script", "torch_script", "jax_script")
+        )
     )
     digest = hashlib.sha256(
         repr((address.arguments, platform.python_version(), code, platform.node(), os.cpu_count())).encode()
@@ -234,6 +237,7 @@ def _look(address: Address) -> None:
             child.kill()
         os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])  # nosec B606  # the interpreter that runs this
     training = script.found
+    sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
     try:
         training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))
     except Exception as error:  # of the script's own data set
