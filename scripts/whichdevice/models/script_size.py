@@ -329,7 +329,7 @@ def _turns(loop: Loop) -> int | None:
             if name == "zip":
                 parts = getattr(call.args[0], "elts", call.args)
                 return min(_length(part, loop.variables) for part in parts)
-            if not call.args or isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}:
+            if not call.args or (isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}):
                 return _length(call, loop.variables)
             if name in ENDLESS:
                 return None
