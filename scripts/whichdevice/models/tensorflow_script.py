@@ -322,7 +322,7 @@ def _of_call(watching: Watching, stack: Stack, call: Call) -> Script:
     step = compiled_step(flat, batches.tensors, stack.where)
     if watching.gpus == 1 and _multiplies(stack.path):
         for factor in FACTORS:
-            larger = [np.repeat(array, factor, 0) if len(array) == step.size else array for array in batches.tensors]
+            larger = [_larger(array, factor) if array.shape[:1] == (step.size,) else array for array in batches.tensors]
             with suppress(StudyError):  # a size that the script has fixed
                 step.texts[factor] = compiled_step(flat, larger, stack.where).text
     return _made(watching, stack, step, batches)
@@ -348,8 +348,15 @@ def _batches(tensors: Sequence[Any], sources: Sequence[Any], where: str) -> Batc
         raise StudyError(f"{where}: the shapes of a batch do not show: {BY_FUNCTION}, {INSTEAD}")
     arrays = [np.asarray(tensor) if isinstance(tensor, np.ndarray) or hasattr(tensor, "numpy") else None
               for tensor in tensors]  # fmt: skip
-    given = [None if array is None else np.resize(array, shape) for array, shape in zip(arrays, shapes, strict=True)]
+    given = [
+        array if array is None or array.shape == shape else np.resize(array, shape)
+        for array, shape in zip(arrays, shapes, strict=True)
+    ]
     return Batches([filled(*one) for one in zip(given, shapes, types, strict=True)], source, count, tuple(notes))
+
+
+def _larger(array: np.ndarray, factor: int) -> np.ndarray:
+    return filled(None, (factor * len(array), *array.shape[1:]), array.dtype.name)
 
 
 Shapes = list[tuple[int, ...]]  # of the tensors of a batch
