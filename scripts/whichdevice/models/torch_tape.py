@@ -25,7 +25,15 @@ from torch.overrides import TorchFunctionMode
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
 from whichdevice.models.script_size import Stack
-from whichdevice.models.torch_fakes import EVALUATION_SECONDS, READING, Evaluations, Fakes, is_fake, ones, replace_tensors
+from whichdevice.models.torch_fakes import (
+    EVALUATION_SECONDS,
+    READING,
+    Evaluations,
+    Fakes,
+    is_fake,
+    ones,
+    replace_tensors,
+)
 from whichdevice.models.torch_names import on_cpu
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
