@@ -352,6 +352,22 @@ print(Traced(request).trace(request.batch_size).memory["peak"] / 1e9)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 """
 
+ON_TENSORS = """
+import torch
+class Images(torch.utils.data.Dataset):
+    change = torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReflectionPad2d(1))
+    def __len__(self):
+        return 640
+    def __getitem__(self, place):
+        return self.change(torch.rand(3, 14, 14)), place % 10
+net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, 10))
+adam = torch.optim.Adam(net.parameters())
+for epoch in range(2):
+    for images, classes in torch.utils.data.DataLoader(Images(), batch_size=32):
+        torch.nn.functional.cross_entropy(net(images), classes).backward()
+        adam.step()
+"""
+
 
 @pytest.fixture(autouse=True, scope="module")
 def in_one_folder(tmp_path_factory):
@@ -615,3 +631,10 @@ def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(mor
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     trace = trace_step(step, 16)
     assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64
+
+
+@pytest.mark.slow
+def test_modules_that_change_single_images_are_no_part_of_the_step(tmp_path):
+    """Their first axis is no batch: 3 colours were one."""
+    (tmp_path / "train.py").write_text(ON_TENSORS, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32

@@ -160,7 +160,7 @@ class Watching(Watcher):
             self._worker = SimpleNamespace(id=0, num_workers=1, seed=SEED, dataset=loader.dataset)
             loader.worker_init_fn(0)
             self._worker = None
-        batches = of_few(loader, self._fakes)
+        batches = of_few(loader, self._fakes, self._tape.resting)
         workers, seconds = batches.num_workers, batches.timeout
         batches.num_workers = batches.timeout = 0
         try:

@@ -12,7 +12,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import MethodType
 from typing import Any, NamedTuple
@@ -234,6 +234,15 @@ class Tape(TorchFunctionMode):
             register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
             register_optimizer_step_pre_hook(step),
         ]
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Record nothing for a while."""
+        before, self.recording = self.recording, False
+        try:
+            yield
+        finally:
+            self.recording = before
 
     def forget(self, calls: int = 0, losses: int = 0) -> None:
         """Begin a new step, or go back to so many calls and losses of this one."""
