@@ -297,10 +297,12 @@ class Watching(Watcher):
         known = evaluations_in(stopped.stack, size, *_forwards(step)) if by_trainer is None else by_trainer
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
-        steps = stopped.stack.loops.steps
+        loops = stopped.stack.loops
         for evaluation in known:
-            if self._environment is not None and evaluation.per == "epoch" and evaluation.every and steps:
-                evaluation = replace(evaluation, per="step", every=evaluation.every * steps)  # it counts frames
+            if self._environment is not None and evaluation.per == "epoch":  # amounts are frames
+                steps = loops.steps or loops.batches
+                every = evaluation.every * steps if evaluation.every and steps else None
+                evaluation = replace(evaluation, per="step", every=every)
             yield replace(evaluation, passes=max(summed, evaluation.passes), shared=shared)
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
