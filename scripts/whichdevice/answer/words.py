@@ -192,7 +192,7 @@ SENTENCES = {
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
-    "prepared": "; with images decoded before: {times} times",
+    "prepared": "; with images decoded beforehand: {times} times",
     "whole": " On {device} the whole takes {ends} in 8 of 10 cases.",
     "evaluation": "Evaluation: {times}, {share} of the hours.",
     "evaluation_each": "{batches} each {every}",

@@ -17,6 +17,7 @@ import numpy as np
 
 RATE_SECONDS = 1.5  # of measuring for each number of workers
 MOST_BATCHES = 2000
+BATCH_SECONDS = 120  # until a loader's worker that gives nothing is given up
 GROWS = 1.15  # times the rate of one thread, from which on several are faster
 CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it ...
 HANDED_SECONDS = 0.005  # ... which takes less than this: where making takes longer, this machine was busy
@@ -113,7 +114,7 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
 def part_of(given: Any) -> int | None:
     """Examples that a loader reads in PART_SECONDS, of at most PART_BYTES; None where a batch has no more."""
     began, nbytes = time.perf_counter(), 0
-    places = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
+    places: Sequence[int] = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
     for number, place in enumerate(places, 1):
         nbytes += nbytes_of(given.dataset[place])
         if number < len(places) and (time.perf_counter() - began > PART_SECONDS or nbytes > PART_BYTES):
@@ -151,6 +152,7 @@ def _loader(given: Any, workers: int, most: int | None = None) -> Any:
     if workers:
         names = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
         kept |= {name: getattr(given, name) for name in names}
+        kept["timeout"] = kept["timeout"] or BATCH_SECONDS
     order = {} if _streams(given) else {"sampler": given.sampler}
     if given.batch_sampler is None:  # the dataset gives batches itself
         return DataLoader(given.dataset, batch_size=None, **order, **kept)

@@ -155,6 +155,7 @@ class Run:
         self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
         self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
+        self.main = sys.modules["__main__"]  # the script as a module
         self.watchers: dict[str, Watcher] = {}  # by module
         self._result: Result | None = None
         self._variables: dict[str, Any] | None = None  # of what ended by itself
@@ -216,7 +217,7 @@ class Run:
             thread.start()
             threading.stack_size(size)
             self._done.wait()
-            self.over = True
+            self.over, self.main = True, sys.modules["__main__"]
             for watcher in self.watchers.values():
                 watcher.detach()
         if self._error is not None and not any(watcher.has_started for watcher in self.watchers.values()):
