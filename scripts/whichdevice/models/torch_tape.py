@@ -27,6 +27,7 @@ from whichdevice.models.script_run import NAME_IT
 from whichdevice.models.script_size import Stack
 from whichdevice.models.torch_fakes import READING, Evaluations, Fakes, is_fake, ones, replace_tensors
 from whichdevice.models.torch_names import on_cpu
+from whichdevice.models.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
@@ -264,6 +265,8 @@ class Step(torch.nn.Module):
                 )
             )
             name = getattr(function, "__name__", "")
+            if not is_module(function) and not self.graphs:
+                args, kwargs = resized(name, args, kwargs, self.size, size)
             given = [*args, *kwargs.values()]
             if any(part is ABSENT for part in given):
                 rest = [part for part in given if part is not ABSENT]
