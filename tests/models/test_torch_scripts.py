@@ -36,6 +36,7 @@ FOUND = {  # script, what it needs: what is found
     ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
     ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
     ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
+    ("torch_nested.py", ""): Found("torch", 2, 400, 3),
     ("torch_large.py", ""): Found(
         "torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8).removesuffix(".") + " --steps 500.",)
     ),
@@ -311,6 +312,35 @@ for _ in range(30):
     net(torch.zeros(size, 4)).mean().backward()
     optimizer.step()
 """
+WEIGHTS = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.users, self.items = torch.nn.Embedding(2000, 64), torch.nn.Embedding(3000, 64)
+        places = torch.arange(5000)
+        self.graph = torch.sparse_coo_tensor(torch.stack([places, places.flip(0)]), torch.ones(5000), (5000, 5000))
+        self.sizes = []
+    def all(self):
+        nodes = torch.cat([self.users.weight, self.items.weight])
+        for _ in range(3):
+            nodes = torch.sparse.mm(self.graph, nodes)
+        return torch.split(nodes, [2000, 3000])
+    def rated(self, user):
+        users, items = self.all()
+        return users[user] @ items.t()
+    def loss(self, user, item):
+        users, items = self.all()
+        return (users[user] * items[item]).sum(1).mean(){more}
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+print(sum(p.numel() for p in net.parameters()), sum(p.norm() for p in net.parameters()).item())
+for step in range(30):
+    user, item = torch.zeros(16).long(), torch.zeros(16).long()
+    net.loss(user, item).backward()
+    optimizer.step()
+    raise SystemExit("it trained")
+"""
 TRACE = """
 import resource, sys
 from whichdevice.forecast.torch.records import Traced
@@ -434,7 +464,11 @@ def test_a_step_beyond_this_machines_memory_is_traced(name, peak):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "needs", "mark"),
-    [("torch_boxes.py", "torch", "values read by the host"), ("torch_graphs.py", "torch geometric", None)],
+    [
+        ("torch_boxes.py", "torch", "values read by the host"),
+        ("torch_graphs.py", "torch geometric", None),
+        ("torch_nested.py", "torch", None),
+    ],
 )
 def test_a_part_of_a_batch_has_its_part_of_the_work(name, needs, mark):
     """As on several GPUs: of lists of targets and of graphs, too."""
@@ -598,3 +632,15 @@ def test_what_is_changed_in_a_step_does_not_change_the_next_one():
 
     assert checkpointed((HALF,), ()) == checkpointed()
     assert {weight.dtype for weight in workload.made_module().parameters()} == {torch.float32}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", ["", " + self.users(user).pow(2).mean()"], ids=["functions alone", "a module, too"])
+def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(more, tmp_path):
+    """A method of the model in place of its call: three products with the whole graph, and three on the way back."""
+    (tmp_path / "train.py").write_text(WEIGHTS.format(more=more), encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    assert probe(address).batch_size == 16
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    trace = trace_step(step, 16)
+    assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64

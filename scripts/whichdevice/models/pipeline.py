@@ -19,7 +19,8 @@ RATE_SECONDS = 1.5  # of measuring for each number of workers
 MOST_BATCHES = 2000
 BATCH_SECONDS = 120  # until a loader's worker that gives nothing is given up
 GROWS = 1.15  # times the rate of one thread, from which on several are faster
-CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it
+CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it ...
+HANDED_SECONDS = 0.005  # ... which takes less than this: where making takes longer, this machine was busy
 PART_SECONDS, PART_BYTES = 0.25, 2**25  # of the examples that a loader gives at once while it is timed
 
 
@@ -71,12 +72,18 @@ def core_rate(found: Sequence[Any]) -> float:
 
     Processes are faster with more, unless a batch takes longer to hand over than to make; threads where that is seen.
     """
-    by_workers = {rate.workers: rate.examples_per_second for rate in found}
+    by_workers = {rate.workers: rate for rate in found}
     if 1 not in by_workers or len(by_workers) == 1:
         return 0.0
-    most, one = max(by_workers), by_workers[1]
-    grows = one > CARRIED * by_workers[0] if 0 in by_workers else by_workers[most] > GROWS * one
-    return float(by_workers[most] / most) if grows else 0.0
+    most = max(by_workers)
+    one, all_of_them = by_workers[1].examples_per_second, by_workers[most].examples_per_second
+    own_process = by_workers.get(0)
+    if own_process is None:
+        return float(all_of_them / most) if all_of_them > GROWS * one else 0.0
+    least = CARRIED * own_process.examples_per_second
+    if one > least:
+        return float(all_of_them / most)
+    return least if own_process.first_seconds > HANDED_SECONDS else 0.0
 
 
 def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:

@@ -43,6 +43,7 @@ REACHED: tuple[type[ast.cmpop], ...]  # how a loop's end compares a count
 BELOW: tuple[type[ast.cmpop], ...]  # how its test does
 REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)
 ENDLESS = ("cycle", "count", "repeat")
+SAME_LENGTH = {"enumerate", "shuffle", "prefetch", "cache", "map", "with_options", "as_numpy_iterator"}  # of tf.data
 MAX_TURNS = 10**12  # of a slice without an end
 
 
@@ -195,13 +196,18 @@ class Stack:
             return Loops(steps)
         return Loops(epochs, steps)
 
+    @property
+    def has_one_loop(self) -> bool:
+        """Return whether there is one loop around the step."""
+        return len(self.around) == 1
+
     @cached_property
     def outside(self) -> list[Any]:
         """Return what the only loop around a step leaves as it is: a batch among it is all examples.
 
         It is what variables hold, and attributes of theirs that the functions inside of the loop read.
         """
-        if len(self.around) != 1:
+        if not self.has_one_loop:
             return []
         loop = self.around[0]
         trees: list[tuple[ast.AST, Mapping[str, Any]]] = [(loop.node, loop.variables)]
@@ -330,9 +336,11 @@ def _turns_over(inner: ast.expr, variables: Mapping[str, Any]) -> int | None:
             if name == "islice":
                 return len(range(*slice(*(_value(part, variables) for part in call.args[1:])).indices(MAX_TURNS)))
             if name == "zip":
-                turns = [_turns_over(part, variables) for part in call.args]
+                turns = [_turns_over(part, variables) for part in getattr(call.args[0], "elts", call.args)]
                 return min(count for count in turns if count is not None)
-            if name in ENDLESS or not call.args:
+            if not call.args or isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}:
+                return _length(call, variables)
+            if name in ENDLESS:
                 return None
             if name == "DataLoader":
                 size = next((part.value for part in call.keywords if part.arg == "batch_size"), None)
@@ -340,9 +348,19 @@ def _turns_over(inner: ast.expr, variables: Mapping[str, Any]) -> int | None:
                 count = len(_value(call.args[0], variables))
                 return count if size is None else math.ceil(count / _value(size, variables))
             inner = call.args[0]
-        return len(_value(inner, variables))
+        return _length(inner, variables)
     except Exception:  # of the script's own object, too
         return None
+
+
+def _length(node: ast.expr, variables: Mapping[str, Any]) -> int:
+    """The length of a variable's value, also of a tf.data.Dataset behind its methods; else an error."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="take"), args=[count]):
+            return int(_value(count, variables))
+        case ast.Call(func=ast.Attribute(attr=name, value=inner)) if name in SAME_LENGTH:
+            return _length(inner, variables)
+    return len(_value(node, variables))
 
 
 class Limit(NamedTuple):

@@ -15,7 +15,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,12 +27,14 @@ import numpy as np
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
+from whichdevice.models.evaluation import evaluations_in
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import SEED, Found, JaxStep, Run, Script, Watcher, is_own
+from whichdevice.models.script_run import SEED, Found, JaxStep, Run, Script, Watcher, is_own, replaced
 from whichdevice.models.script_size import Function, Stack, is_whole, sizes
 
 KEPT = ".step.npz"
 MAX_FLOATS = 2**16  # numbers of an array of floats that is kept with its values; a larger one is zeros
+FACTORS = (2, 4, 8)  # of GPUs, each of which takes the script's batch
 MAX_READ, READ_SECONDS = 16, 60.0  # batches whose lengths are read; seconds until nobody counts batches any more
 APPLIED = ("apply_gradients", "apply", "minimize", "assign_sub")  # methods that change weights
 CHANGES = ("ResourceApply", "ResourceSparseApply", "Assign")  # operations that change a variable
@@ -48,7 +50,7 @@ BY_FUNCTION = "put @tf.function on a function that trains on one batch, from the
 INSTEAD = "or write a model file (docs/start/your-model.md)"
 OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
 COMPILED = "Its step is forecast as XLA compiles it, as with @tf.function(jit_compile=True)."
-EACH = "Each of its GPUs takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
+EACH = "Each of its GPUs takes {batch} examples: for {gpus} of them add --gpus {gpus} --batch {total}."
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 LENGTHS = "Lengths vary from {least} to {most}; steps are of the mean, {mean}."
 
@@ -70,7 +72,7 @@ class Watching(Watcher):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self.calls: list[Call] = []  # that are being traced, the outermost first
-        self.gpus, self.shares = 1, False  # that a strategy of the script asks for
+        self.gpus = 0  # that a strategy of the script asks for
 
     def attach(self, package: ModuleType) -> None:
         """Replace what traces, what takes gradients, and what asks for GPUs or writes summaries in a step."""
@@ -88,10 +90,11 @@ class Watching(Watcher):
         self.replace(tf.config.experimental, "list_physical_devices", tf.config.list_physical_devices)
         for owner, name in (
             (tf.config.experimental, "set_memory_growth"), (tf.config, "set_visible_devices"),
-            (tf.config, "set_logical_device_configuration"), (tf, "print"),
-            *((tf.summary, name) for name in SUMMARIES),
+            (tf.config, "set_logical_device_configuration"),
         ):  # fmt: skip
-            self.replace(owner, name, untraced(lambda *_, **__: None))
+            self.replace(owner, name, lambda *_, **__: None)
+        self.replacements.enter_context(_silent())
+        self.replace(tf.summary, "create_file_writer", lambda *_, **__: tf.summary.create_noop_writer())
 
     def _devices(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Stand in for the list of devices, in which the script sees GPUs."""
@@ -187,8 +190,7 @@ def _one_device(watching: Watching) -> type:
         def __init__(self, devices: Any = None, *_: Any, **__: Any) -> None:
             tf.distribute.OneDeviceStrategy.__init__(self, "/cpu:0")
             watching.run.counts_gpus = watching.run.counts_gpus or devices is None
-            watching.gpus, watching.shares = len(devices or ()) or watching.run.gpus, bool(devices)
-            self._gpus = watching.gpus
+            self._gpus = watching.gpus = len(devices or ()) or watching.run.gpus
 
         @property
         def num_replicas_in_sync(self) -> int:
@@ -207,6 +209,18 @@ def _one_device(watching: Watching) -> type:
             return result
 
     return OneDevice
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Leave out what a step prints and writes into a log: the host does that."""
+    import tensorflow as tf
+
+    nothing = tf.autograph.experimental.do_not_convert(lambda *_, **__: None)
+    with ExitStack() as stack:
+        for owner, name in ((tf, "print"), *((tf.summary, name) for name in SUMMARIES)):
+            stack.enter_context(replaced(owner, name, nothing))
+        yield
 
 
 def _changes(traced: Any) -> bool:
@@ -329,6 +343,11 @@ def _of_call(watching: Watching, stack: Stack, call: Call) -> Script:
         return call.function(*args, **kwargs)
 
     step = compiled_step(flat, batches.tensors, stack.where)
+    if watching.gpus == 1 and _multiplies(stack.path):
+        for factor in FACTORS:
+            larger = [np.repeat(array, factor, 0) if len(array) == step.size else array for array in batches.tensors]
+            with suppress(StudyError):  # a size that the script has fixed
+                step.texts[factor] = compiled_step(flat, larger, stack.where).text
     return _made(watching, stack, step, batches)
 
 
@@ -418,7 +437,7 @@ def _counted(source: Any, reads: bool) -> tuple[int | None, list[list[tuple[int,
 class Program:
     """A training step as XLA's program, with the values of its arguments; a batch's are not among them."""
 
-    text: str  # StableHLO
+    texts: dict[int, str]  # StableHLO for batches of so many times the examples
     values: dict[int, np.ndarray]  # of an argument that is no example, by its place
     trained: tuple[int, ...]  # arguments that the step trains
     results: dict[int, int]  # the place of an argument's new value among the results
@@ -428,6 +447,11 @@ class Program:
     def size(self) -> int:
         """Return the examples of a batch."""
         return len(next(iter(self.batch.values())))
+
+    @property
+    def text(self) -> str:
+        """Return the program for the script's own batch."""
+        return self.texts[1]
 
     @property
     def is_mixed(self) -> bool:
@@ -460,11 +484,13 @@ def compiled_step(function: Callable[..., Any], tensors: Sequence[np.ndarray], w
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in tensors]
     traced = tf.function(function, jit_compile=True)
     try:
-        concrete = traced.get_concrete_function(*specs)
-        text = traced.experimental_get_compiler_ir(*specs)(stage="stablehlo")
+        with _silent():
+            concrete = traced.get_concrete_function(*specs)
+            text = traced.experimental_get_compiler_ir(*specs)(stage="stablehlo")
     except Exception as error:
         said = UNSUPPORTED.search(str(error))
-        reason = f"its operation {said[1]}" if said else (str(error).strip().splitlines() or [type(error).__name__])[0]
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        reason = f"its operation {said[1]}" if said else lines[-1 if lines[0].startswith("in user code") else 0]
         raise StudyError(f"{where}: XLA does not compile the step: {reason}: leave that out of it, {INSTEAD}") from error
     text = BITS.sub(_as_bytes, COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text))
     return _program(text, concrete, tensors, where)
@@ -512,7 +538,7 @@ def _program(text: str, concrete: Any, tensors: Sequence[np.ndarray], where: str
     size = lengths.most_common(1)[0][0]
     batch = {place: array for place, array in rows.items() if array.ndim and len(array) == size}
     values |= {place: array for place, array in rows.items() if place not in batch}
-    return Program(text, values, tuple(trained), results, batch)
+    return Program({1: text}, values, tuple(trained), results, batch)
 
 
 def signature(text: str) -> tuple[list[tuple[tuple[int, ...], str]], list[tuple[tuple[int, ...], str]]]:
@@ -530,12 +556,25 @@ def _typed(text: str) -> tuple[tuple[int, ...], str]:
 def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> Script:
     """The script of a step, with how long it trains by the loops around it."""
     batch = list(step.batch.values())
-    loaded = None if batches.count is None else batches.count * step.size
     shapes, whole = [array.shape for array in batch], is_whole(batch, stack.outside)
-    size = sizes(stack.scopes, stack.loops, shapes, loaded, batches.count, whole=whole)
+    loops, count = stack.loops, batches.count
+    if loops.batches:  # of what the loop is over, which may be more or fewer than its source has
+        loops, count = loops._replace(steps=loops.batches), None
+    elif stack.has_one_loop and loops.epochs and not (whole or count):
+        loops = loops._replace(steps=1)  # each turn is one step
+    loaded = None if count is None else count * step.size
+    size = sizes(stack.scopes, loops, shapes, loaded, count, whole=whole)
+    size["evaluations"] = tuple(evaluations_in(stack, step.size, _evaluates, free=True))
     notes = [*batches.notes, *_of_gpus(watching, stack.path, step.size)]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
     return script_of(step, stack.line, size, source, notes, watching.run.gpus)
+
+
+def _evaluates(called: Any) -> float | None:
+    """Return the work of a forward pass where a model of Keras is called."""
+    import keras
+
+    return 1.0 if isinstance(called, keras.Model) else None
 
 
 def script_of(
@@ -548,9 +587,19 @@ def script_of(
 
 
 def _of_gpus(watching: Watching, path: Path, size: int) -> list[str]:
-    if watching.gpus == 1 and "Strategy(" not in path.read_text(encoding="utf-8", errors="replace"):
+    """Return how to ask for all GPUs of a strategy."""
+    if not watching.gpus:
         return []
-    return [SHARED.format(gpus=watching.gpus if watching.gpus > 1 else 4, batch=size)]
+    gpus = watching.gpus if watching.gpus > 1 else 4
+    if watching.gpus == 1 and _multiplies(path):
+        return [EACH.format(batch=size, gpus=gpus, total=gpus * size)]
+    return [SHARED.format(batch=size, gpus=gpus)]
+
+
+def _multiplies(path: Path) -> bool:
+    """Whether a script multiplies its batch by the number of its GPUs."""
+    products = (node for node in ast.walk(parsed(path.read_bytes())) if isinstance(node, ast.BinOp))
+    return any("num_replicas" in ast.unparse(node) for node in products if isinstance(node.op, ast.Mult))
 
 
 @dataclass
@@ -564,13 +613,14 @@ def keep_step(step: Program, file: Path) -> None:
     """Write the step's program, its arguments and its batch as `file`.step.npz."""
     file.parent.mkdir(parents=True, exist_ok=True)
     zeros = {str(place): (array.shape, array.dtype.name) for place, array in step.values.items() if _is_empty(array)}
-    facts = {"trained": step.trained, "results": step.results, "zeros": zeros, "copies": {}}
+    facts: dict[str, Any] = {"trained": step.trained, "results": step.results, "zeros": zeros}
     arrays = {f"value_{place}": array for place, array in step.values.items() if str(place) not in zeros}
     rows = {place: (array.shape, array.dtype.name) for place, array in step.batch.items() if _is_empty(array)}
     arrays |= {f"batch_{place}": array for place, array in step.batch.items() if place not in rows}
     facts["rows"] = rows
+    arrays |= {f"text_{factor}": np.frombuffer(text.encode(), np.uint8) for factor, text in step.texts.items()}
     np.savez_compressed(
-        file.with_suffix(KEPT), text=np.frombuffer(step.text.encode(), np.uint8),
+        file.with_suffix(KEPT),
         facts=np.frombuffer(json.dumps(facts).encode(), np.uint8), **arrays,
     )  # fmt: skip
 
@@ -593,7 +643,8 @@ def kept_step(file: Path) -> SimpleNamespace | None:
 
     values, batch = all_of("value_", facts["zeros"]), all_of("batch_", facts["rows"])
     results = {int(place): result for place, result in facts["results"].items()}
-    return functions_of(Program(arrays["text"].tobytes().decode(), values, tuple(facts["trained"]), results, batch))
+    texts = {int(name[5:]): array.tobytes().decode() for name, array in arrays.items() if name.startswith("text_")}
+    return functions_of(Program(texts, values, tuple(facts["trained"]), results, batch))
 
 
 def functions_of(step: Program) -> SimpleNamespace:
@@ -605,29 +656,20 @@ def functions_of(step: Program) -> SimpleNamespace:
 def jax_step(step: Program) -> JaxStep:
     """The step as a function of JAX, which calls the program."""
     import jax
-    from jax import export
 
     arguments, outputs = signature(step.text)
-    loss = next((place for place, (shape, kind) in enumerate(outputs)
-                 if not shape and "float" in kind and place not in step.results.values()), None)  # fmt: skip
+    results = set(step.results.values())
+    losses = (place for place, (shape, kind) in enumerate(outputs) if not shape and "float" in kind)
+    loss = next((place for place in losses if place not in results), None)
     held = [place for place in step.values if place not in step.trained]
-
-    def zeros(*_: Any) -> list[Any]:
-        return [jax.numpy.zeros(shape, kind) for shape, kind in outputs]
-
-    with jax.enable_x64(True):
-        specs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in arguments]
-        checks = [export.DisabledSafetyCheck.platform()]
-        empty = export.export(jax.jit(zeros), platforms=["cpu"], disabled_checks=checks)(*specs)
-    program = replace(
-        empty, mlir_module_serialized=step.text.encode(), module_kept_var_idx=tuple(range(len(arguments)))
-    )
 
     def run(new_trained: Any, new_held: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         given = dict(zip((*step.trained, *held), (*new_trained, *new_held), strict=True))
         given |= {place: inputs[f"input_{place}"] for place in step.batch}
-        with jax.enable_x64(True):
-            made = program.call(*(jax.numpy.asarray(given[place], kind) for place, (_, kind) in enumerate(arguments)))
+        factor = len(given[next(iter(step.batch))]) / step.size
+        if factor not in step.texts:
+            raise StudyError(f"its step is compiled for a batch of {step.size}: change it in the script")
+        made = _called(step.texts[int(factor)], [given[place] for place in range(len(arguments))])
         after = {place: made[step.results[place]] if place in step.results else given[place] for place in given}
 
         def kept(places: Sequence[int]) -> list[Any]:
@@ -639,6 +681,26 @@ def jax_step(step: Program) -> JaxStep:
         return [_narrow(step.values[place], jax.dtypes.canonicalize_dtype(arguments[place][1])) for place in places]
 
     return JaxStep(stored(step.trained), stored(held), run)
+
+
+def _called(text: str, given: Sequence[Any]) -> list[Any]:
+    """The results of a program: it takes the place of a program with the same arguments and results."""
+    import jax
+    from jax import export
+
+    arguments, outputs = signature(text)
+
+    def zeros(*_: Any) -> list[Any]:
+        return [jax.numpy.zeros(shape, kind) for shape, kind in outputs]
+
+    with jax.enable_x64(True):  # TensorFlow counts in 64 bits
+        specs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in arguments]
+        checks = [export.DisabledSafetyCheck.platform()]
+        empty = export.export(jax.jit(zeros), platforms=["cpu"], disabled_checks=checks)(*specs)
+        every = tuple(range(len(arguments)))
+        program = replace(empty, mlir_module_serialized=text.encode(), module_kept_var_idx=every)
+        made = program.call(*(jax.numpy.asarray(array, kind) for array, (_, kind) in zip(given, arguments, strict=True)))
+    return list(made)
 
 
 def _narrow(array: np.ndarray, dtype: Any) -> np.ndarray:

@@ -39,7 +39,10 @@ CHOOSING = {  # methods and functions that give as many parts as a mask or count
 }  # fmt: skip
 MASKS = (torch.bool, torch.uint8)
 SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
-NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
+SOUND = {  # of each number of a training that goes well
+    "isnan": False, "isinf": False, "isposinf": False, "isneginf": False, "isfinite": True,
+}  # fmt: skip
+COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 class Fakes:
@@ -72,9 +75,13 @@ class Fakes:
             return SEQUENCES[name](*args)
         if name in RECURRENT and isinstance(args[1], BatchSizes):
             return recurred(*args)
-        if name in NEVER:
-            with unset_fake_temporarily():
-                return torch.zeros((), dtype=torch.bool).expand(args[0].shape)
+        if name in SOUND:
+            return self._all(SOUND[name], args[0])
+        if (comparing := name.strip("_")) in COMPARING and len(args) > 1:
+            if args[0] is args[1]:  # x != x asks for NaN
+                return self._all(comparing in ("eq", "le", "ge"), args[0])
+            if is_fake(args[0]) and args[0].numel() == 1 and isinstance(args[1], int | float):  # a loss with a limit
+                return self._all(bool(function(torch.ones(()), args[1])), args[0])
         if name not in READING:
             try:
                 return function(*args, **kwargs)
@@ -86,6 +93,11 @@ class Fakes:
             given, named = ones((args, kwargs))
             result = function(*given, **named)
         return tree_map_only(torch.Tensor, self.like, result)
+
+    def _all(self, answer: bool, tensor: torch.Tensor) -> torch.Tensor:
+        """The same answer for each number of a tensor."""
+        with unset_fake_temporarily():
+            return torch.tensor(answer).expand(tensor.shape)
 
     def _chosen(self, function: Callable[..., Any], name: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """What a mask or counts choose of a tensor, with its gradient: all of it where they have no values."""

@@ -45,6 +45,7 @@ from whichdevice.models.torch_tape import (
     is_module,
     leaves,
     optimizers_in,
+    tensors_of,
     weights_of,
 )
 from whichdevice.numbers import number, two
@@ -68,8 +69,8 @@ COLLECTS = "Between two steps it collects {frames} frames; its environment gives
 EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
-LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+(fp16|bf16)")
-LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+(\d+)")  # as its own text has it
+LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
+LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # as its own text has it
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,10 @@ class Watching(Watcher):
         known = evaluations_in(stopped.stack, size, *_forwards(step)) if by_trainer is None else by_trainer
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
+        steps = stopped.stack.loops.steps
         for evaluation in known:
+            if self._environment is not None and evaluation.per == "epoch" and evaluation.every and steps:
+                evaluation = replace(evaluation, per="step", every=evaluation.every * steps)  # it counts frames
             yield replace(evaluation, passes=max(summed, evaluation.passes), shared=shared)
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
@@ -473,7 +477,9 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
     free, others = (
         {call.function for call in calls if is_module(call.function) and call.free == free} for free in (True, False)
     )
-    if trained and not trained & {id(weight) for module in others for weight in module.parameters()}:
+    used = {id(weight) for module in others for weight in module.parameters()}
+    used |= {id(leaf) for call in calls if not call.free for leaf in tensors_of(call)}
+    if trained and not trained & used:
         raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
     for weight in (weight for module in free - others for weight in module.parameters()):
         weight.requires_grad_(id(weight) in trained)
