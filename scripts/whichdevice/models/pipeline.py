@@ -19,6 +19,7 @@ RATE_SECONDS = 1.5  # of measuring for each number of workers
 MOST_BATCHES = 2000
 GROWS = 1.15  # times the rate of one thread, from which on several are faster
 CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it
+MAX_WAIT = 60.0  # seconds for a batch of a worker
 PART_SECONDS, PART_BYTES = 0.25, 2**25  # of the examples that a loader gives at once while it is timed
 
 
@@ -142,8 +143,8 @@ def _loader(given: Any, workers: int, most: int | None = None) -> Any:
     kept = {"num_workers": workers, "pin_memory": False}
     kept |= {name: getattr(given, name) for name in ("collate_fn", "worker_init_fn", "generator")}
     if workers:
-        names = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
-        kept |= {name: getattr(given, name) for name in names}
+        names = ("prefetch_factor", "persistent_workers", "multiprocessing_context")
+        kept |= {name: getattr(given, name) for name in names} | {"timeout": given.timeout or MAX_WAIT}
     order = {} if _streams(given) else {"sampler": given.sampler}
     if given.batch_sampler is None:  # the dataset gives batches itself
         return DataLoader(given.dataset, batch_size=None, **order, **kept)

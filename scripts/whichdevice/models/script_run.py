@@ -156,6 +156,7 @@ class Run:
         self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
         self.watchers: dict[str, Watcher] = {}  # by module
+        self.main: ModuleType | None = None  # the script's, once it is over
         self._result: Result | None = None
         self._variables: dict[str, Any] | None = None  # of what ended by itself
         self._error: BaseException | None = None
@@ -216,7 +217,7 @@ class Run:
             thread.start()
             threading.stack_size(size)
             self._done.wait()
-            self.over = True
+            self.over, self.main = True, sys.modules["__main__"]
             for watcher in self.watchers.values():
                 watcher.detach()
         if self._error is not None and not any(watcher.has_started for watcher in self.watchers.values()):
@@ -292,14 +293,25 @@ class Run:
 @contextmanager
 def as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
     """Arguments, folder, import path and main module as `python train.py ...` has them, which the script may change."""
-    argv, folders, main = sys.argv, list(sys.path), sys.modules["__main__"]
+    argv, folders = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.absolute().parent))
     try:
-        with chdir(Path.cwd()):
+        with chdir(Path.cwd()), main_module(None):
             yield
     finally:
-        sys.argv, sys.path[:], sys.modules["__main__"] = argv, folders, main
+        sys.argv, sys.path[:] = argv, folders
+
+
+@contextmanager
+def main_module(module: ModuleType | None) -> Iterator[None]:
+    """Let this be the main module, as of a script whose workers hand over objects of its own classes."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = module or main
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

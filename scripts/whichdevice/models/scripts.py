@@ -33,7 +33,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Evaluation, Found, Run, calls_of, run_watched
+from whichdevice.models.script_run import Evaluation, Found, Run, calls_of, main_module, run_watched
 from whichdevice.models.tensorflow_script import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
@@ -185,7 +185,10 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
 def _kept(address: Address) -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine."""
     code = code_hash(
-        *(f"whichdevice.models.{name}" for name in ("scripts", "keras_script", "tensorflow_script", "torch_script", "jax_script"))
+        *(
+            f"whichdevice.models.{name}"
+            for name in ("scripts", "keras_script", "tensorflow_script", "torch_script", "jax_script")
+        )
     )
     digest = hashlib.sha256(
         repr((address.arguments, platform.python_version(), code, platform.node(), os.cpu_count())).encode()
@@ -235,7 +238,8 @@ def _look(address: Address) -> None:
         os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])  # nosec B606  # the interpreter that runs this
     training = script.found
     try:
-        training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))
+        with main_module(run.main):
+            training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))

@@ -25,7 +25,15 @@ from torch.overrides import TorchFunctionMode
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
 from whichdevice.models.script_size import Stack
-from whichdevice.models.torch_fakes import EVALUATION_SECONDS, READING, Evaluations, Fakes, is_fake, ones, replace_tensors
+from whichdevice.models.torch_fakes import (
+    EVALUATION_SECONDS,
+    READING,
+    Evaluations,
+    Fakes,
+    is_fake,
+    ones,
+    replace_tensors,
+)
 from whichdevice.models.torch_names import on_cpu
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
@@ -599,7 +607,7 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
         return dict(tree.to_dict())
     held = getattr(tree, "__dict__", None)
     if type(held) is dict and not isinstance(tree, torch.nn.Module | torch.optim.Optimizer | FunctionType):
-        return {name: value for name, value in held.items() if torch.is_tensor(value)} or None
+        return {name: part for name, part in held.items() if torch.is_tensor(part) or isinstance(part, Result)} or None
     return None
 
 
