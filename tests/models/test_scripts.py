@@ -444,6 +444,11 @@ def test_an_answer_says_that_another_training_is_not_counted(tmp_path):
     )
     assert others_like(path, 1) == ("Training starts in line 1; what trains in line 3 is not counted.",)
     assert others_like(path, 5) == ()
+    twice = "def run(model):\n    model.fit(x)\ndef main():\n    run(small)\n    print(small)\n    run(large)\nmain()\n"
+    path.write_text(twice)
+    assert others_like(path, 2) == ("Training starts in line 2; what trains in line 6 is not counted.",)
+    path.write_text("def run(train):\n    optimizer.step()\nfor epoch in range(3):\n    run(True)\n    run(False)\n")
+    assert others_like(path, 2) == ()
 
 
 def test_a_model_file_is_no_script(tmp_path):

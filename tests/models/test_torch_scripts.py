@@ -20,7 +20,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import known, probe
-from whichdevice.models.torch_script import SHARED, divides_by_gpus
+from whichdevice.models.torch_script import SHARED, Watch, divides_by_gpus
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -368,6 +368,22 @@ for epoch in range(2):
         adam.step()
 """
 
+WITH_SIZES = {  # losses of a layer's outputs z and a batch's inputs x that have its size as a number in them
+    "noise": lambda x, z: (z + torch.randn(len(x), 8)).mean(),
+    "noise of a shape": lambda x, z: (z + torch.rand(size=z.shape)).mean(),
+    "steps of a diffusion": lambda x, z: (z + torch.ones(1000, 1)[torch.randint(0, 1000, (len(x),))]).mean(),
+    "labels of a GAN": lambda x, z: (z.mean(1) - torch.full((len(x),), 0.9)).abs().mean(),
+    "a list of labels": lambda x, z: (z.mean(1) - torch.tensor([1.0] * len(x))).abs().mean(),
+    "pairs of a batch": lambda x, z: torch.nn.functional.cross_entropy(z @ z.T, torch.arange(len(x))),
+    "no pair of its own": lambda x, z: (z @ z.T).masked_fill(torch.eye(len(x)).bool(), -9.0).logsumexp(1).mean(),
+    "an order": lambda x, z: (z * z[torch.randperm(len(x))]).mean(),
+    "a view": lambda x, z: z.view(len(x), 2, 4).mean(),
+    "a view of places": lambda x, z: z.reshape(len(x) * 2, 4).mean(),
+    "states of layers": lambda x, z: (z[None] + torch.zeros(2, len(x), 8)).mean(),
+    "a weight for each": lambda x, z: (z + z[:1].mean(0).expand(len(x), -1)).mean(),
+    "two halves": lambda x, z: (z[: len(x) // 2] * z[len(x) // 2 :]).mean(),
+}  # fmt: skip
+
 
 @pytest.fixture(autouse=True, scope="module")
 def in_one_folder(tmp_path_factory):
@@ -479,6 +495,19 @@ def test_a_part_of_a_batch_has_its_part_of_the_work(name, needs, mark):
     whole, half = (trace_step(step, size).work for size in (found.batch_size, found.batch_size // 2))
     assert half.operations == pytest.approx(whole.operations / 2, rel=0.02)
     assert mark is None or whole.untested == (mark,)
+
+
+@pytest.mark.parametrize("loss", WITH_SIZES)
+def test_another_batch_has_other_sizes_where_the_script_wrote_them(loss):
+    net = torch.nn.Linear(4, 8)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with Watch(optimizer, lambda: None) as seen:
+        x = torch.zeros(16, 4)
+        WITH_SIZES[loss](x, net(x)).backward()
+        optimizer.step()
+    for size in (8, 48):
+        batch = {name: tensor[torch.arange(size) % 16] for name, tensor in seen.batch.items()}
+        assert seen.module(**batch)["logits"].shape == (size, 8)
 
 
 @pytest.mark.slow

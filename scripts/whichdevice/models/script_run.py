@@ -428,9 +428,36 @@ def others_like(path: Path, line: int | None) -> tuple[str, ...]:
     inside = [lines for lines in around if line in lines] or [range(line or 0, (line or 0) + 1)]
     calls = {(call.lineno, ast.unparse(call.func)) for call in calls_of(tree) if isinstance(call.func, ast.Attribute)}
     names = {name for number, name in calls if number == line and name.rpartition(".")[2] in ("fit", "step")}
-    others = sorted(number for number, name in calls if name in names and not any(number in lines for lines in inside))
-    which = ", ".join(map(str, others))
-    return (f"Training starts in line {line}; what trains in line {which} is not counted.",) if others else ()
+    others = {number for number, name in calls if name in names and not any(number in lines for lines in inside)}
+    which = ", ".join(map(str, sorted(others.union(_called_again(tree, line or 0)))))
+    return (f"Training starts in line {line}; what trains in line {which} is not counted.",) if which else ()
+
+
+def _called_again(tree: ast.AST, line: int) -> list[int]:
+    """The lines of a block that call the function around this line, or one around its call, after its first call.
+
+    Not of a loop's block, where such a call may evaluate.
+    """
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    owners = [node for node in ast.walk(tree) if not isinstance(node, ast.For | ast.While)]
+    bodies = [body for node in owners for body in (getattr(node, "body", None), getattr(node, "orelse", None))]
+    lines, seen = [line], set[str]()
+    while len(lines) == 1:
+        around = [node for node in functions if node.lineno <= lines[0] <= (node.end_lineno or 0)]
+        if not around or around[-1].name in seen:
+            break
+        name = around[-1].name
+        seen.add(name)
+        for body in (body for body in bodies if isinstance(body, list)):
+            again = [part.lineno for part in body if not hasattr(part, "body") and name in _called_in(part)]
+            if len(again) > 1:
+                return again[1:]
+        lines = [call.lineno for call in calls_of(tree) if getattr(call.func, "id", None) == name]
+    return []
+
+
+def _called_in(tree: ast.AST) -> set[str]:
+    return {getattr(call.func, "id", "") for call in calls_of(tree)}
 
 
 def calls_of(tree: ast.AST) -> Iterator[ast.Call]:

@@ -33,11 +33,12 @@ from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import SEED, Evaluation, Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
 from whichdevice.models.torch_batches import of_few
-from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, ones
+from whichdevice.models.torch_fakes import Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_tape import (
     MANY_READS,
     Call,
+    Guessed,
     Loss,
     Step,
     Tape,
@@ -69,7 +70,9 @@ EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
-LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # as its own text has it
+LAUNCHED = re.compile(
+    r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)"
+)  # as its own text has it
 
 
 @dataclass(frozen=True)
@@ -340,10 +343,8 @@ class Watching(Watcher):
         words = [" × ".join(map(str, size)) for size in (least, most, means)]
         changed = {name: _resized(tensor, old, means) for name, tensor in batch.items()}
         try:
-            with self._fakes.mode, torch.no_grad():
+            with self._fakes.mode, Guessed(self._fakes), torch.no_grad():
                 step(**changed)
-        except READS_VALUE:
-            pass
         except Exception:  # of the script's own step, which has its first batch's size in it
             first = " × ".join(map(str, old))
             return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {first}.",)

@@ -35,6 +35,7 @@ from whichdevice.models.torch_fakes import (
     replace_tensors,
 )
 from whichdevice.models.torch_names import on_cpu
+from whichdevice.models.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
@@ -249,6 +250,20 @@ class Tape(TorchFunctionMode):
         self.calls, self.losses = self.calls[:calls], self.losses[:losses]
 
 
+class Guessed(TorchFunctionMode):
+    """Makes functions of PyTorch find ones where they read values of fake tensors, and the CPU where they name CUDA."""
+
+    def __init__(self, fakes: Fakes) -> None:
+        super().__init__()
+        self._fakes = fakes
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function."""
+        if getattr(function, "__name__", "") == "cuda":
+            return args[0]
+        return self._fakes.call(function, *on_cpu(args, kwargs or {}))
+
+
 class Step(torch.nn.Module):
     """The loss of a batch, as the script works it out: `step(**inputs).loss`."""
 
@@ -330,6 +345,8 @@ class Step(torch.nn.Module):
                 )
             )
             name = getattr(function, "__name__", "")
+            if not is_module(function) and not self.graphs:
+                args, kwargs = resized(name, args, kwargs, self.size, size)
             given = [*args, *kwargs.values()]
             if any(part is ABSENT for part in given):
                 rest = [part for part in given if part is not ABSENT]

@@ -46,9 +46,9 @@ optimizer = torch.optim.SGD(net.parameters(), 0.01)
 for epoch in range(3):
     for images, targets in loader:
         output = net(images)
-        loss = 0
+        loss = torch.zeros((), device="cuda")
         for boxes, scores, target in zip(output["boxes"], output["scores"], targets, strict=True):
-            best = torch.cdist(boxes, target["boxes"], p=1).argmin(0).tolist()
+            best = torch.cdist(boxes, target["boxes"], p=1).argmin(0).cpu().numpy()
             loss = loss + (boxes[best] - target["boxes"]).abs().mean() - scores[best].mean()
         optimizer.zero_grad()
         (loss / len(targets)).backward()

@@ -374,7 +374,11 @@ class AsOnGPU(TorchFunctionMode):
             args, kwargs = tree_map_only(torch.Tensor, _whole, (args, kwargs))
             with torch.autocast("cpu", enabled=False):
                 return function(*args, **kwargs)
-        return function(*args, **kwargs) if self._guess is None else self._guess.call(function, args, kwargs)
+        if self._guess is not None:
+            return self._guess.call(function, args, kwargs)
+        if name in ("numpy", "__array__") and is_fake(args[0]):  # PyTorch refuses it by another error
+            raise READS_VALUE[0](function)
+        return function(*args, **kwargs)
 
     def _attention(
         self,
