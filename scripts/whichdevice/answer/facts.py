@@ -365,7 +365,7 @@ def evaluating(answer: Answer) -> Evaluating | None:
     if not work.evaluations or option is None or not option.row.step_time:
         return None
     row = option.row
-    clean = row.step_time * lived_times(work, row)
+    clean = (row.step_time or 0.0) * lived_times(work, row)
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
     more = max(clean * share, fed * floor)
