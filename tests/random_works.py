@@ -8,10 +8,14 @@ from whichdevice.answer.decide import Amount
 from whichdevice.answer.energy import Power
 from whichdevice.answer.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
 from whichdevice.config.grids import grid_of
+from whichdevice.config.machines import Cores
 from whichdevice.forecast.lived import Habits
 from whichdevice.forecast.time_model import chip_of
+from whichdevice.models.script_run import Evaluation
 
 CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
+
+EVALUATIONS = (Evaluation(7, 79, 200, 1), Evaluation(9, 10, 50, 1000, "step", 0.5, loads=False))  # of a script
 
 
 def random_row(chance: random.Random, card: str) -> Row:
@@ -20,7 +24,8 @@ def random_row(chance: random.Random, card: str) -> Row:
     step = None if fits < 0.15 else 10 ** chance.uniform(-3, -0.5)
     row = Row(
         card, chance.choice(["gpu", "gpu", "tpu"]), FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN,
-        rented=True, chip=chip_of(card), target=card, port=chance.random() < 0.1,
+        rented=True, cores=Cores(chance.uniform(2, 64), 2, 64, chance.choice([0.0, 0.5])), chip=chip_of(card),
+        target=card, port=chance.random() < 0.1,
         software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step, kernels=1000.0,
         price=Price("on_demand", "Cloud"),
         device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
@@ -57,8 +62,10 @@ def random_work(chance: random.Random) -> Work:
     return Work(
         "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
         tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
-        lived=chance.choice([None, None, Habits(1.4, -0.2, 1.2, 0.3, 1, 1)]),
-        between=chance.choice([0.0, 0.0, 0.002]),
+        pipeline_core_rate=chance.choice([0.0, 2e3]), written_rate=chance.choice([None, 1e3]), written_workers=1,
+        lived=chance.choice([None, None, Habits(1.4, -0.2, 0.2, 0.3, 1, 1)]),
+        between=chance.choice([0.0, 0.0, 0.002]), decodes=chance.random() < 0.5,
+        evaluations=EVALUATIONS, script_batch=100, script_examples=10_000,
     )  # fmt: skip
 
 

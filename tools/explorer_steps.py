@@ -21,7 +21,7 @@ from fit.traces import step as timm_step
 from fit.traces import sums
 from tools.explorer_models import MODELS
 
-from whichdevice.explorer.steps import HALF, LORA, MEMORY_PARTS, MIXED, QLORA, SINGLE, STEPS, TPU
+from whichdevice.explorer.steps import HALF, KEPT_STEPS, LORA, MEMORY_PARTS, MIXED, QLORA, SINGLE, TPU
 from whichdevice.forecast.study import usual_precision
 from whichdevice.forecast.targets import Target, all_targets, find_target, program_device
 from whichdevice.forecast.torch.memory import LIGHT, Plan
@@ -67,7 +67,7 @@ Asked = tuple[str, str, int]  # library, name, and the size of an image
 
 def main() -> None:
     """Trace or compile the models that are named, in this order, or all, and write the file after each."""
-    kept = json.loads(gzip.decompress(STEPS.read_bytes())) if STEPS.is_file() else {}
+    kept = json.loads(gzip.decompress(KEPT_STEPS.read_bytes())) if KEPT_STEPS.is_file() else {}
     places = {name: place for place, (_, name, _) in enumerate(wanted())}
     order = sys.argv[1:]
     asked = [model for model in wanted() if not order or model[1] in order]
@@ -77,7 +77,7 @@ def main() -> None:
         print(name, ", ".join(steps["steps"]), flush=True)
         known = sorted((name for name in kept if name in places), key=lambda name: places[name])
         lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(kept[name], separators=(',', ':'))}" for name in known)
-        STEPS.write_bytes(gzip.compress(f"{{\n{lines}\n}}\n".encode(), mtime=0))
+        KEPT_STEPS.write_bytes(gzip.compress(f"{{\n{lines}\n}}\n".encode(), mtime=0))
 
 
 def wanted() -> list[Asked]:

@@ -183,16 +183,16 @@ Not included: loading data, validation.
     "a pipeline": """\
 net · 10 million images · batch 100 · float32 here, mixed 16 bits elsewhere
 
-Rent an L40S (Cloud): 17 min [11–24 min] instead of 14 h here, USD 0.22 [0.15–0.33].
-Probably fastest of 4: 85 % sure; another saves at most 17 min in 9 of 10 cases.
-Your pipeline gives 22,000 images/s with 2 cores, 400 with no worker process as written; H100 takes
-33,000: it would wait 34 % of the time; about 4 such cores feed it.
+Rent an L40S (Cloud): 17 min [12–24 min] instead of 14 h here, USD 0.22 [0.15–0.33].
+Probably fastest of 4: 86 % sure; another saves at most 16 min in 9 of 10 cases.
+Your pipeline gives 2,000 images/s a core, 400 with no worker process as written; H100's machine has
+about 12 cores (6 to 16): it would wait 28 % of the time; 17 would feed it.
 
-  device        memory, GB  a step  × here   10 million images               USD  source
-▶ L40S                       10 ms      50  17 min [11–24 min]  0.22 [0.15–0.33]  forecast
-  H100                        3 ms     170             7.6 min              0.38  forecast
-  T4                         40 ms      12  67 min [46–96 min]  0.17 [0.12–0.24]  forecast
-  this machine              500 ms       1                14 h  0.42 [0.41–0.42]  measured
+  device        memory, GB  a step  × here     10 million images               USD  source
+▶ L40S                       10 ms      50    17 min [12–24 min]  0.22 [0.15–0.33]  forecast
+  H100                        3 ms     170  7.3 min [4.9–12 min]  0.37 [0.25–0.60]  forecast
+  T4                         40 ms      12    67 min [46–96 min]  0.17 [0.12–0.24]  forecast
+  this machine              500 ms       1                  14 h  0.42 [0.41–0.42]  measured
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
 Not included: validation.

@@ -32,9 +32,9 @@ def server(device: str, most: float, usd: float | None, sd: float = 0.1, **more:
     capacity = tuple(most * np.exp(sd * np.linspace(-2, 2, 101)))
     known = {
         "count": 1, "kind": "gpu", "weights": "bf16", "engine": "vllm", "tested": True, "fits": True,
-        "memory": {"weights": 16 * GB, "workspace": 2 * GB, "cache": 26 * GB}, "available": 48 * GB,
-        "max_requests": 150, "max_context": 131_072, "capacity": capacity, "one_user": (40.0, 50.0, 60.0),
-        "first_token": 0.2,
+        "memory": {"weights": 16 * GB, "workspace": 2 * GB, "cache": 26 * GB}, "device_memory": 50 * GB,
+        "available": 45 * GB, "max_requests": 150, "max_context": 131_072, "capacity": capacity,
+        "one_user": (40.0, 50.0, 60.0), "first_token": 0.2,
         "price": None if usd is None else Price(usd, usd / 2, 2 * usd, "median of 3 providers"),
     }  # fmt: skip
     return Server(device, **(known | more))
@@ -164,7 +164,7 @@ def test_a_target_that_nothing_holds_names_the_nearest_and_what_to_ask_for():
 
 def test_weights_that_fit_nothing_say_how_much_is_missing():
     line = nothing(answer(small("T4")))
-    assert "bf16 weights of 141 GB fit none of these devices; the largest, T4, has 48 GB" in line
+    assert "bf16 weights of 141 GB fit none of these devices; the largest, T4, has 45 GB for them" in line
     assert "--weights awq" in line
 
 
@@ -178,7 +178,7 @@ def test_the_table_has_a_row_for_each_device_and_says_what_it_leaves_out():
     found = answer(one, two, small("T4"), server("L4", 8, 0.6, capacity=(0.0,) * 9))
     rows = cells(found)
     assert [row[0] for _, row in rows] == ["L40S"] and [pick for pick, _ in rows] == [True]
-    assert rows[0][1][1:3] == ["16 + 26 of 48", "150"]
+    assert rows[0][1][1:3] == ["16 + 26 of 50", "150"]
     assert folded(found) == ["Too small: T4.", "Never in time: L4."]
     assert [row[0] for _, row in cells(found, everything=True)] == ["L40S", "2 × L40S", "L4", "T4"]
 
@@ -206,6 +206,15 @@ def test_json_has_facts_words_and_no_draws():
     assert plain["lines"][0].startswith("Rent an L40S") and len(plain["table"]) == 2
     assert "capacity" not in plain["pick"]
     assert as_dict(answer(small("T4")))["pick"] is None
+
+
+def test_a_table_shows_the_memory_of_the_device_and_says_once_what_the_engine_takes_of_it():
+    """It showed 78 GB of a card that is 85 GB in a training's table."""
+    mac = server("Apple M4 Max", 8, 0.9, device_memory=100 * GB, available=75 * GB, engine="llama.cpp")
+    alone, both = answer(server("L40S", 8, 0.9)), answer(server("L40S", 8, 0.9), mac)
+    assert [row[1] for _, row in cells(both)] == ["16 + 26 of 50", "16 + 26 of 100"]
+    for found, words in ((alone, "of which vLLM takes 90 %."), (both, "takes 75 to 90 %.")):
+        assert sum(words in line for line in text(found, width=200)) == 1
 
 
 def test_the_page_of_a_model_that_writes_nothing_has_no_columns_of_tokens():

@@ -312,10 +312,6 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     assert needed("net.py", enough, FAST, SPOT, spot, small, MIDDLE, replace(small, card="V100")) == [1, 2, 4]
     assert needed("net.py", enough, FAST, small) == [1, 2, 4]  # half of them are too small: a large model
     assert needed("net.py", enough, small) == needed("net.py", late, FAST) == [1, 2, 4]  # of a batch of 100
-    fed = answer(FAST, wants=late, pipeline_rate=1e3)
-    question = Question(Model(Address("net.py", "file")), late)
-    assert gpus_needed(question, [fed]) == []  # its data come too slowly for one
-    assert gpus_needed(question, [replace(fed, work=replace(fed.work, pipeline_rate=1e9))]) == [1, 2, 4]
     assert needed("hf:gpt2", late, FAST) == [1, 2, 4, 8, 16, 32, 64]
     assert needed("hf:gpt2", late, FAST, steps=10) == [1, 2, 4]
     assert needed("hf:gpt2", late, FAST, only_free=True) == []

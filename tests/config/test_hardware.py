@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from whichdevice.config.hardware import HARDWARE, HardwareRow, hardware_rows
+from whichdevice.config.machines import ASSUMED, MACHINES
 from whichdevice.config.prices import PRICES, PRICES_VARIABLE, price_sheet
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import LIMITS, find_target
@@ -82,6 +83,25 @@ def test_free_and_spot_offers_are_never_the_price_of_a_device() -> None:
     spot, paid = ROWS["H100 SXM"].cheapest_of("spot"), ROWS["H100 SXM"].cheapest
     assert spot is not None and paid is not None and spot.usd_per_hour < paid.usd_per_hour
     assert ROWS["RTX 5090"].card is not None and ROWS["RTX 5090"].card.usd == 1999
+
+
+def test_every_machine_has_a_source_and_its_cores() -> None:
+    machines = [machine for row in ROWS.values() for machine in row.machines]
+    assert len(machines) == len(MACHINES.read_text(encoding="utf-8").splitlines()) - 1
+    assert all(machine.source and 0.5 <= machine.vcpus / machine.count <= 80 for machine in machines)
+    free = {
+        name: row.host_cores(1, "free") for name, row in ROWS.items() if any(not one.usd_per_hour for one in row.offers)
+    }
+    assert {name: cores.number for name, cores in free.items()} == {"T4": 2, "P100 PCIe": 4, "TPU v5e": 26}
+    assert free["T4"].log_sd == 0
+
+
+def test_the_cores_of_a_device_are_the_median_of_machines_by_the_card() -> None:
+    eight = ROWS["H100 SXM"].host_cores(8)
+    assert eight.number >= 128 and eight.low < eight.number < eight.high and 0.2 < eight.log_sd < 0.5
+    assert ROWS["TPU v3"].host_cores(8).number == 96  # a device is half of a chip
+    assert ROWS["T4"].host_cores(1, names=["aws"]).number == 8 and ROWS["T4"].host_cores(1, names=["Vast"]).number == 8
+    assert ROWS["RTX 3070"].host_cores(2) == ASSUMED.of(2) and ASSUMED.of(2).number == 16
 
 
 # Cards of marketplaces, which SkyPilot does not list, or files with other cards under one name.

@@ -70,8 +70,6 @@ FAULTS = {
     "retry: faild": "retry: 'faild' is not known; did you mean failed?",
     "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, prices, data, measure, train, "
     "forecast, workloads, storage, only, retry, against",
-    "merge: results/other": "merge is not a key: records are merged by python -m whichdevice merge SOURCE",
-    "results_from: gs://b/s": "results_from is not a key: a study is fetched by python -m whichdevice fetch ADDRESS",
     "measure: {seconds: -1, secs: 3}": (
         "measure.seconds is -1; it must be more than 0; measure.secs is not a key; did you mean measure.seconds?"
     ),
@@ -163,9 +161,3 @@ def test_a_missing_config_gets_the_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "full.yaml").write_text("study: full\n")
     with pytest.raises(StudyError, match=r"ful\.yaml: cannot be read: No such file.*did you mean .*full\.yaml\?"):
         check_yaml(tmp_path / "ful.yaml")
-
-
-def test_copies_of_the_default_config_of_earlier_versions_are_read() -> None:
-    assert load_study({"measure": {"profile": False, "repeats": 2}}).measure.repeats == 2
-    with pytest.raises(StudyError, match=r"measure\.profile is not a key"):
-        load_study({"measure": {"profile": True}})

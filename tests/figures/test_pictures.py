@@ -63,13 +63,6 @@ def is_hollow(line: Line2D) -> bool:
     return to_hex(line.get_markerfacecolor()) == style.PAPER
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_no_picture_is_empty_where_a_cpu_alone_was_measured(name: str, on_a_cpu: StudyResults, tmp_path: Path) -> None:
-    draw(name, on_a_cpu, tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
-    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "nothing-to-draw" not in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("name", [*PICTURES, "roofline"])
 def test_nothing_to_draw_leaves_no_png_and_says_why(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"of an earlier call")

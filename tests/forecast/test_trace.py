@@ -342,3 +342,21 @@ def test_a_loss_of_sequences_that_are_aligned_needs_no_lengths():
     )
     trace = trace_step(step, 4)
     assert not trace.notes and trace.trained == 8 * 30 + 30
+
+
+CHOICES = {
+    "of a mask": lambda x: x[x.sum(1) > 0],
+    "of single values": lambda x: x.masked_select(x > 0),
+    "as often as counted": lambda x: x.repeat_interleave((x.sum(1) > 0).long(), 0),
+    "of columns": lambda x: x[:, torch.ones(x.shape[1]) > 0],
+    "of a large mask": lambda x: torch.masked_select(x, (x > 0).all(1, keepdim=True)),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_what_a_large_step_chooses_by_values_keeps_its_gradient(choice):
+    """A loss of the tokens that are no padding."""
+    step = replace(step_of(lambda: nn.Linear(64, 64), (64,)), loss=lambda module, x: CHOICES[choice](module(x)).sum())
+    trace = trace_step(step, 2**23)
+    assert trace.work.operations == 2 * 2 * 2**23 * 64 * 64
+    assert "were chosen" in trace.notes[0]

@@ -11,7 +11,7 @@ import pytest
 
 from whichdevice.models import pipeline
 from whichdevice.models.data import pipeline_in
-from whichdevice.models.pipeline import PART_BYTES, Parts, part_of, rate_of, rates
+from whichdevice.models.pipeline import PART_BYTES, Parts, Rate, best_and_written, part_of, rate_of, rates
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -55,8 +55,8 @@ class Batches:
 
 def test_the_first_batch_is_timed_apart_and_a_generator_may_end(clock: list[float]) -> None:
     found = Batches(clock)
-    assert rate_of((found[place] for place in range(8)), 4) == (0, 8.0, 5.0, True)
-    assert rates(found, 4) == [(0, 8.0, 5.0, True)]
+    assert rate_of((found[place] for place in range(8)), 4) == (0, 8.0, 5.0, True, None)
+    assert rates(found, 4) == [(0, 8.0, 5.0, True, None)]
     assert rate_of(iter([found[0]]), 4).first_seconds == 0.0 and rates(np.zeros((8, 2)), 4) == []
 
 
@@ -110,6 +110,35 @@ def test_a_pipeline_that_ends_is_timed_by_its_whole_passes(clock: list[float], m
     monkeypatch.setattr(pipeline, "RATE_SECONDS", 100.0)
     assert rates(Batches(clock), 4)[0].examples_per_second == pytest.approx(32 / 8.5)
     assert rates(iter(()), 4) == []
+
+
+GROWING: list[tuple[str, dict[int, float], float]] = [
+    ("processes that make batches", {0: 60.0, 1: 58.0, 2: 110.0}, 55.0),
+    ("processes on a busy machine", {0: 60.0, 1: 58.0, 2: 60.0}, 30.0),
+    ("processes on a machine too busy for them", {0: 60.0, 1: 5.0, 2: 8.0}, 36.0),
+    ("processes of one core", {0: 60.0, 1: 50.0}, 50.0),
+    ("processes that hand over more slowly than they make", {0: 9000.0, 1: 4000.0, 2: 5000.0}, 0.0),
+    ("threads that share the work", {1: 60.0, 8: 400.0}, 50.0),
+    ("threads that one waits for", {1: 60.0, 2: 61.0}, 0.0),
+    ("one thread of one core", {1: 60.0}, 0.0),
+    ("the training's own process", {0: 60.0}, 0.0),
+]
+
+
+@pytest.mark.parametrize(("kind", "rates_of_workers", "core_rate"), GROWING, ids=[one[0] for one in GROWING])
+def test_what_each_core_gives_is_known_where_more_workers_give_more(
+    kind: str, rates_of_workers: dict[int, float], core_rate: float
+) -> None:
+    found = best_and_written(
+        [Rate(workers, rate, 1 / rate) for workers, rate in rates_of_workers.items()]
+    )  # batches of 1
+    assert found["pipeline_core_rate"] == core_rate and found["pipeline_rate"] == max(rates_of_workers.values())
+
+
+def test_a_loader_as_written_has_its_own_number_of_workers_even_where_cores_are_fewer() -> None:
+    loader = [Rate(0, 60.0, 0.1, written=False, asked=8), Rate(2, 110.0, 0.1, written=True, asked=8)]
+    assert best_and_written(loader)["written_workers"] == 8
+    assert best_and_written([Rate(1, 60.0, 0.1, False), Rate(2, 110.0, 0.1)])["written_workers"] is None
 
 
 def test_a_data_function_has_a_pipeline_where_it_gives_batches_one_after_the_other() -> None:

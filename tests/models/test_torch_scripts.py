@@ -36,6 +36,7 @@ FOUND = {  # script, what it needs: what is found
     ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
     ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
     ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
+    ("torch_nested.py", ""): Found("torch", 2, 400, 3),
     ("torch_large.py", ""): Found(
         "torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8).removesuffix(".") + " --steps 500.",)
     ),
@@ -311,6 +312,35 @@ for _ in range(30):
     net(torch.zeros(size, 4)).mean().backward()
     optimizer.step()
 """
+WEIGHTS = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.users, self.items = torch.nn.Embedding(2000, 64), torch.nn.Embedding(3000, 64)
+        places = torch.arange(5000)
+        self.graph = torch.sparse_coo_tensor(torch.stack([places, places.flip(0)]), torch.ones(5000), (5000, 5000))
+        self.sizes = []
+    def all(self):
+        nodes = torch.cat([self.users.weight, self.items.weight])
+        for _ in range(3):
+            nodes = torch.sparse.mm(self.graph, nodes)
+        return torch.split(nodes, [2000, 3000])
+    def rated(self, user):
+        users, items = self.all()
+        return users[user] @ items.t()
+    def loss(self, user, item):
+        users, items = self.all()
+        return (users[user] * items[item]).sum(1).mean(){more}
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+print(sum(p.numel() for p in net.parameters()), sum(p.norm() for p in net.parameters()).item())
+for step in range(30):
+    user, item = torch.zeros(16).long(), torch.zeros(16).long()
+    net.loss(user, item).backward()
+    optimizer.step()
+    raise SystemExit("it trained")
+"""
 TRACE = """
 import resource, sys
 from whichdevice.forecast.torch.records import Traced
@@ -407,19 +437,17 @@ def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
     text = text.replace(
         "DataLoader(Scaled(), 64", f"DataLoader(Scaled(), {'64 // torch.cuda.device_count()' * shares or 64}"
     )
-    path = tmp_path / "train.py"
-    path.write_text(text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet ="), encoding="utf-8")
+    text = text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet =")
     note = SHARED.format(batch=64, gpus=8) if shares else SEVERAL.format(8, 64, 8, 512)
-    assert probe(read_address(str(path))).notes == (note,)
+    assert probed(text, tmp_path).notes == (note,)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
 def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
     """Not where more GPUs make fewer of them."""
-    (tmp_path / "train.py").write_text(STEPPED.format(divided=divided), encoding="utf-8")
     note = SEVERAL.format(8, 16, 8, 128).removesuffix(".") + f"{steps}."
-    assert probe(read_address(str(tmp_path / "train.py"))).notes == (note,)
+    assert probed(STEPPED.format(divided=divided), tmp_path).notes == (note,)
 
 
 @pytest.mark.slow
@@ -435,8 +463,7 @@ def test_an_environment_of_the_scripts_own_is_timed_as_it_is_stepped(tmp_path):
     """Two at once, without a space of actions to draw from."""
     text = (SCRIPTS / "torch_environment.py").read_text(encoding="utf-8")
     text = text.replace("    action_space = SimpleNamespace(sample=lambda: 0)\n", "")
-    (tmp_path / "train.py").write_text(text.replace("1.0, False", "np.ones(2), False"), encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
+    found = probed(text.replace("1.0, False", "np.ones(2), False"), tmp_path)
     assert found.between > 0 and found.notes[0].startswith("Between two steps it collects 32 frames;")
 
 
@@ -455,7 +482,11 @@ def test_a_step_beyond_this_machines_memory_is_traced(name, peak):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "needs", "mark"),
-    [("torch_boxes.py", "torch", "values read by the host"), ("torch_graphs.py", "torch geometric", None)],
+    [
+        ("torch_boxes.py", "torch", "values read by the host"),
+        ("torch_graphs.py", "torch geometric", None),
+        ("torch_nested.py", "torch", None),
+    ],
 )
 def test_a_part_of_a_batch_has_its_part_of_the_work(name, needs, mark):
     """As on several GPUs: of lists of targets and of graphs, too."""
@@ -479,17 +510,44 @@ def test_a_part_of_a_batch_has_its_part_of_the_work(name, needs, mark):
     ids=["classes", "points", "edges"],
 )
 def test_classes_in_order_are_no_graphs(name, inputs, unit, batch, tmp_path):
-    (tmp_path / "train.py").write_text(ORDERED.format(name=name, inputs=inputs), encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
+    found = probed(ORDERED.format(name=name, inputs=inputs), tmp_path)
     assert (found.unit, found.batch_size) == (unit, batch)
 
 
+def probed(text: str, folder: Path) -> Found:
+    """What is found in a script of this text."""
+    (folder / "train.py").write_text(text, encoding="utf-8")
+    return probe(read_address(str(folder / "train.py")))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [EVALUATES, TEACHES, ON_META], ids=["own", "teacher", "weights on meta"])
-def test_what_comes_before_the_training_takes_no_long_time_and_no_values(text, tmp_path):
-    """An evaluation, a long one of a teacher, and weights that are made on `meta` and emptied wherever they go."""
-    (tmp_path / "train.py").write_text(text, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
+@pytest.mark.parametrize(
+    ("text", "batch"),
+    [
+        pytest.param(EVALUATES, 16, id="a long evaluation before the training"),
+        pytest.param(TEACHES, 16, id="one of a teacher"),
+        pytest.param(ON_META, 16, id="weights that are made on meta and emptied wherever they go"),
+        pytest.param(CHOOSES, 16, id="a network that chooses by constants of its own, as TabNet does"),
+        pytest.param(COLLECTS, 32, id="frames that the network collects itself are no batches"),
+    ],
+)
+def test_the_batch_is_that_of_the_training(text, batch, tmp_path):
+    assert probed(text, tmp_path).batch_size == batch
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "examples", "piped"),
+    [
+        pytest.param(IN_LOOP, 640, True, id="a loader that only a loop has"),
+        pytest.param(BUCKETS, 6400, True, id="a sampler of batches"),
+        pytest.param(WORKERS, 640, True, id="dozens of workers are no more than there are cores"),
+        pytest.param(OPENS, 640, False, id="what workers open when they start is opened once"),
+    ],
+)
+def test_a_loader_shows_the_examples(text, examples, piped, tmp_path):
+    found = probed(text, tmp_path)
+    assert (found.batch_size, found.examples, found.epochs, bool(found.pipeline)) == (64, examples, 3, piped)
 
 
 @pytest.mark.slow
@@ -521,49 +579,7 @@ def test_batches_that_a_library_sums_in_two_places_are_one_steps(tmp_path):
     text = f"import sys\nsys.path.append({str(library)!r})\nimport torch\nfrom library import fit\n"
     text += "net = torch.nn.Linear(4, 2)\nloader = torch.utils.data.DataLoader(torch.zeros(640, 4), 64)\n"
     text += "fit(net, loader, torch.optim.SGD(net.parameters(), 0.1))\n"
-    (tmp_path / "train.py").write_text(text, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).notes == (TWO,)
-
-
-@pytest.mark.slow
-def test_a_network_may_choose_by_constants_of_its_own(tmp_path):
-    """As TabNet does, whose categories are embedded."""
-    (tmp_path / "train.py").write_text(CHOOSES, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
-
-
-@pytest.mark.slow
-def test_frames_that_the_network_collects_itself_are_no_batches(tmp_path):
-    (tmp_path / "train.py").write_text(COLLECTS, encoding="utf-8")
-    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
-
-
-@pytest.mark.slow
-def test_a_loader_that_only_a_loop_has_shows_the_examples(tmp_path):
-    (tmp_path / "train.py").write_text(IN_LOOP, encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
-
-
-@pytest.mark.slow
-def test_the_loader_of_a_training_may_have_a_sampler_of_batches(tmp_path):
-    (tmp_path / "train.py").write_text(BUCKETS, encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs) == (64, 6400, 3)
-
-
-@pytest.mark.slow
-def test_no_more_processes_than_cores_load_what_a_script_starts_dozens_for(tmp_path):
-    (tmp_path / "train.py").write_text(WORKERS, encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3) and found.pipeline
-
-
-@pytest.mark.slow
-def test_what_workers_open_when_they_start_is_opened_once(tmp_path):
-    (tmp_path / "train.py").write_text(OPENS, encoding="utf-8")
-    found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs) == (64, 640, 3)
+    assert probed(text, tmp_path).notes == (TWO,)
 
 
 @pytest.mark.slow
@@ -587,8 +603,7 @@ def test_a_penalty_of_some_steps_is_no_step_of_its_own(tmp_path):
 
 @pytest.mark.slow
 def test_what_a_script_draws_is_the_same_each_time(tmp_path):
-    (tmp_path / "train.py").write_text(DRAWS, encoding="utf-8")
-    first, second = (probe(read_address(str(tmp_path / "train.py"))) for _ in range(2))
+    first, second = (probed(DRAWS, tmp_path) for _ in range(2))
     assert first.batch_size == second.batch_size
 
 
@@ -622,6 +637,18 @@ def test_what_is_changed_in_a_step_does_not_change_the_next_one():
 
     assert checkpointed((HALF,), ()) == checkpointed()
     assert {weight.dtype for weight in workload.made_module().parameters()} == {torch.float32}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", ["", " + self.users(user).pow(2).mean()"], ids=["functions alone", "a module, too"])
+def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(more, tmp_path):
+    """A method of the model in place of its call: three products with the whole graph, and three on the way back."""
+    (tmp_path / "train.py").write_text(WEIGHTS.format(more=more), encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    assert probe(address).batch_size == 16
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    trace = trace_step(step, 16)
+    assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64
 
 
 @pytest.mark.slow

@@ -12,24 +12,12 @@ from browser import started_browser, watched_page
 from report_page import write_page
 from synthetic_energy import metered
 
-from whichdevice.cells import Run
 from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.records.schema import Record
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("browser")]
 LONG = pytest.mark.long  # but for one test of each kind
 PATIENCE = 120_000  # ms
-NASTY = "<script>alert(1)</script>"
 ROWS = "#cells-table > tbody > tr"
-
-
-def change(run: Run, record: Record) -> Record:
-    """A device and a package whose names are programs; names that are a path cannot be, others of a record may."""
-    if run.cell.workload == "fashion_cnn":
-        record.software.versions[NASTY] = NASTY
-        record.machine.cpu = NASTY
-        record.machine.device_name = f"<img src=x onerror=alert(2)>{NASTY}"
-    return metered(record)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +33,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         },
         measure=Measure(repeats=3),
     )  # fmt: skip
-    return write_page(study, tmp_path_factory.mktemp("browser") / "results", devices=["cpu", "gpu"], change=change)
+    return write_page(
+        study,
+        tmp_path_factory.mktemp("browser") / "results",
+        devices=["cpu", "gpu"],
+        change=lambda run, record: metered(record),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +68,6 @@ def _fetched(url: str, report: Path) -> bool:
 def test_it_opens_from_the_file_system_without_a_network(opened: Any) -> None:
     assert opened.locator("#lead").inner_text().startswith("Use gpu for fashion_cnn and mnist_cnn")
     assert len(opened.locator(ROWS).all()) > 10
-
-
-@LONG
-def test_names_that_are_programs_stay_text(opened: Any) -> None:
-    assert opened.get_by_text(NASTY).count() > 3
-    assert opened.locator("main script:not([type='application/json'])").count() == 0
-    assert opened.locator("img[src='x']").count() == 0
-
-
-@LONG
-def test_a_device_that_was_not_measured_has_a_mark_and_no_empty_rows(opened: Any) -> None:
-    assert "Not measured: tpu (no tpu on this host)" in opened.locator(".marks").inner_text()
-    assert "tpu" not in opened.locator(f"{ROWS} td.device").all_inner_texts()
 
 
 @LONG

@@ -3,14 +3,16 @@
 import json
 import random
 import subprocess
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from answer.test_answer import device, work
 from needs import program
 from random_works import random_wants, random_work
 
-from whichdevice.answer import Answer, table
-from whichdevice.answer.decide import decide
+from whichdevice.answer import Answer, Wants, table
+from whichdevice.answer.decide import Amount, decide
 from whichdevice.answer.words import amount_words, lines
 from whichdevice.report.live import live_data
 from whichdevice.report.page import live_script
@@ -57,11 +59,17 @@ def both() -> list[tuple[Answer, dict[str, Any]]]:
     for _ in range(WORKS):
         wants, amount = random_wants(chance)
         answers.append(decide(random_work(chance), wants, amount))
+    pages = by_page([(live_data(answer), asked(answer)) for answer in answers])
+    return list(zip(answers, pages, strict=True))
+
+
+def by_page(cases: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[dict[str, Any]]:
+    """What JavaScript makes of the facts of each page and of what its reader types."""
     script = f"{live_script().text}\nconst NUMBERS = {json.dumps(NUMBERS)};\n{DECIDES}"
-    cases = json.dumps([[live_data(answer), asked(answer)] for answer in answers])
-    done = subprocess.run([str(NODE), "-e", script], input=cases, capture_output=True, text=True, check=False)
+    typed = json.dumps(cases)
+    done = subprocess.run([str(NODE), "-e", script], input=typed, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return list(zip(answers, json.loads(done.stdout), strict=True))
+    return list(json.loads(done.stdout))
 
 
 def test_both_rule_out_the_same_and_take_the_same(both: list[tuple[Answer, dict[str, Any]]]) -> None:
@@ -90,6 +98,15 @@ def test_both_have_the_same_times_costs_chances_and_regret(both: list[tuple[Answ
         for turn, other in zip(answer.price_turns, page["price_turns"], strict=True):
             assert (other["device"], other["above"]) == (turn.device, turn.above), place
             assert other["usd_per_hour"] == close_to(turn.usd_per_hour), place
+
+
+def test_the_price_of_one_that_a_reader_types_holds_for_several() -> None:
+    rows = (device("A", 1.0, 1.0), replace(device("4 × A", 0.2, 4.0), devices=4), device("B", 1.0, 2.0))
+    usual, *others = (decide(work(*rows), Wants(prices=prices), Amount(1e6)) for prices in ({}, {"A": 9.0}, {"B": 0.5}))
+    pages = by_page([(live_data(usual), asked(answer)) for answer in others])
+    for answer, page in zip(others, pages, strict=True):
+        usd = [option["numbers"][NUMBERS.index("usd")] for option in page["options"]]
+        assert usd == [close_to(option.usd) for option in answer.options]
 
 
 def close_to(value: float | None) -> Any:

@@ -1,6 +1,5 @@
 """The page says what the tables say, runs nothing, fetches nothing and shows names as names."""
 
-import html
 import re
 from pathlib import Path
 
@@ -11,11 +10,8 @@ from report_page import Page, page_of
 from whichdevice.cells import Run
 from whichdevice.config.model import Device, Workload
 from whichdevice.errors import StudyError
-from whichdevice.figures import draw, figure_names
 from whichdevice.records.schema import Record
 from whichdevice.report.contents import write_report
-from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,20 +91,6 @@ def test_a_missing_figure_is_named_with_its_command(plain: tuple[Path, Page], tm
     with pytest.raises(StudyError, match="whichdevice study figures"):
         write_report(folder / "config.yaml", folder / "tables", tmp_path / "figures", tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.long  # tests/workflow/test_study.py has a page with some of them
-def test_real_figures_go_in(tmp_path: Path) -> None:
-    study = synthetic.small_study()
-    config, paths = synthetic.write_study(study, tmp_path)
-    write_tables(config, paths, ROOT / "config/published.csv", tmp_path / "tables")
-    for name in figure_names():
-        draw(name, StudyResults(config, tmp_path / "tables"), tmp_path / f"{name}.svg", tmp_path / f"{name}.png")
-    write_report(config, tmp_path / "tables", tmp_path, tmp_path / "report.html")
-    shown = [name for name in figure_names() if (tmp_path / f"{name}.png").is_file()]  # others have nothing to draw
-    text = html.unescape((tmp_path / "report.html").read_text("utf-8"))
-    assert text.count("data:image/svg+xml;base64,") == len(shown) > 0
 
 
 def test_the_page_says_which_device_and_how_replicas_scale(tmp_path: Path) -> None:

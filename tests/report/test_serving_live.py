@@ -73,7 +73,7 @@ def random_servers(chance: random.Random) -> list[Server]:
             weights = {"weights": chance.uniform(5e9, 2e10), "cache": chance.uniform(1e9, 4e10)}
             found.append(Server(
                 device, count, "gpu", chance.choice(["bf16", "bf16", "awq"]), chance.choice(["vllm", "llama.cpp"]),
-                chance.random() > 0.5, fits, weights, chance.uniform(2e10, 8e10),
+                chance.random() > 0.5, fits, weights, 9e10, chance.uniform(2e10, 8e10),
                 chance.randint(1, 2000) if fits else 0, 131_072, tuple(most * slow) if fits else (),
                 (0.8 * speed, speed, 12.3 * speed) if fits else (0.0, 0.0, 0.0), chance.uniform(0.01, 3.0),
                 price=chance.choice([price, price, price, None]), here=place == 4 and count == 1,

@@ -153,20 +153,6 @@ def test_of_each_device_its_cheapest_settings_are_compared_with_the_cheapest_dev
 JITTER = {1: 0.99, 2: 1.0, 3: 1.01, 4: 1.0}
 
 
-def found(speeds: dict[tuple[str, int], float], repeats: int = 4) -> pd.DataFrame:
-    """Table `fastest` where each device and batch size has this throughput; the gpu's repeats differ by a per cent."""
-    study: Study = synthetic.small_study(
-        workloads={"mnist_cnn": Workload(batch_size=[256, 1024])}, measure=Measure(repeats=repeats)
-    )
-    runs = synthetic.runs_table(
-        study,
-        lambda run: (
-            speeds[run.cell.device, run.cell.batch_size] * (JITTER[run.repeat] if run.cell.device == "gpu" else 1)
-        ),
-    )
-    return fastest_table(runs).set_index("device")
-
-
 def test_devices_are_compared_on_the_largest_share_of_the_data_that_most_of_them_measured() -> None:
     study = synthetic.small_study(
         workloads={"mnist_cnn": Workload(batch_size=[256], fraction=[0.1, 0.25, 0.5])}, measure=Measure(repeats=3)

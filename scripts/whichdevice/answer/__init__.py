@@ -13,7 +13,7 @@ import pandas as pd
 from whichdevice.answer.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
 from whichdevice.answer.rows import Row, Work, works
 from whichdevice.config.hardware import HardwareRow
-from whichdevice.forecast.lived import read_habits, reads_each_step
+from whichdevice.forecast.lived import decodes_images, read_habits
 from whichdevice.models.data import MIN_BATCHES
 from whichdevice.models.loading import Model
 from whichdevice.models.pipeline import best_and_written
@@ -85,9 +85,9 @@ def _of_script(work: Work, model: Any, wants: Wants) -> dict[str, Any]:
     if script is None or work.mode != "train":
         return {}
     known = best_and_written(script.pipeline) if script.pipeline else {}
-    path = model.address.path
-    reads = None if path is None else reads_each_step(path.read_text(encoding="utf-8", errors="replace"))
     asked = any((wants.examples, wants.epochs, wants.steps, wants.tokens))
     source = "" if asked or script.line is None else f"{model.label}, line {script.line}"
-    known |= {"between": script.between, "source": source, "lived": read_habits(), "reads_loss": reads is not False}
+    decodes = decodes_images(model.address.files())
+    known |= {"between": script.between, "source": source, "lived": read_habits(), "decodes": decodes}
+    known |= {"evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": script.examples}
     return known | {"remarks": (*work.remarks, *script.notes)}

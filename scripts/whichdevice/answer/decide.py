@@ -21,6 +21,7 @@ from whichdevice.config.grids import Grid
 from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.forecast import joint
+from whichdevice.models.script_run import Evaluation
 
 HOUR, DAY = 3600.0, 86400.0
 WEEK = 7 * DAY
@@ -301,10 +302,10 @@ def tokens_of_unit(work: Work) -> float:
     return float(tokens) * TEXTS.get(work.unit, 1)
 
 
-def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray:
+def draws(rows: Sequence[Row], n: int = DRAWS, floors: np.ndarray | None = None) -> np.ndarray:
     """Joint step times in seconds [rows, n], nan for a row without one; measured rows have an error of their own.
 
-    No step takes less than `floor`: it waits for its batch.
+    No step takes less than the pipeline needs for its batch: `floors` [rows, n].
     """
     timed = [place for place, row in enumerate(rows) if row.step_time]
     known = [
@@ -316,25 +317,71 @@ def draws(rows: Sequence[Row], n: int = DRAWS, floor: float = 0.0) -> np.ndarray
         for place, facts_of_row in zip(timed, known, strict=True)
     ]
     times = np.full((len(rows), n), np.nan)
-    times[timed] = np.exp(np.round(np.log(np.maximum(joint.draws(timed_facts, n), floor)) * DIGITS) / DIGITS)
+    least = 0.0 if floors is None else floors[timed]
+    times[timed] = np.exp(np.round(np.log(np.maximum(joint.draws(timed_facts, n), least)) * DIGITS) / DIGITS)
     return times
 
 
-def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray) -> np.ndarray:
-    """Steps as people run them, where the work is a script's; a measured device's are as they were measured."""
+def floor_draws(work: Work, rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
+    """Seconds [rows, n] that the pipeline takes for the batch of a step: machines that start slowly feed slowly."""
+    slow = joint.normal(n, 0, "start")
+    return np.array([work.floor(row) * np.exp(work.floor_log_sd(row) * slow) for row in rows])
+
+
+def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray, floors: np.ndarray, amount: Amount) -> np.ndarray:
+    """Steps as people run them, each with its part of the evaluation, where the work is a script's.
+
+    A measured device's steps are as they were measured.
+    """
     if work.lived is None:
         return steps + work.between
     times = np.array([[lived_times(work, row)] for row in rows])
     logs = np.round(work.lived.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
-    lived = np.maximum(draws(rows) * times * np.exp(logs), work.floor)
-    return np.where(np.array([[row.is_here] for row in rows]), steps, lived) + work.between
+    here = np.array([[row.is_here] for row in rows])
+    clean = np.where(here, steps, draws(rows) * times * np.exp(logs))
+    parts = [evaluated(work, row, amount) for row in rows]
+    shares, fed = (np.array([[part[place]] for part in parts]) for place in (0, 1))
+    lived = np.where(here, steps, np.maximum(clean, floors))
+    return lived + np.maximum(clean * shares, fed * floors) + work.between
+
+
+def evaluated(work: Work, row: Row, amount: Amount) -> tuple[float, float]:
+    """Return a script's evaluation for each step: its time over the step's, and its examples over the step's.
+
+    Forward passes take the larger of the device's time at their batch and of the host's for their kernels.
+    """
+    steps, size = amount.units / work.units_per_step, work.batch / row.devices
+    device, host = row.device_time or row.step_time or 0.0, row.host_time
+    share = examples = 0.0
+    for one in work.evaluations if device else ():
+        if (times := _times_of(one, work, amount)) is None or one.batches is None:
+            continue
+        batches = one.batches * times / steps / (row.devices if one.split else 1)
+        passes = size / row.pass_batch if row.pass_batch else 1.0
+        forward = max(row.forward_share * device * one.batch_size / size, row.forward_kernels * host / passes)
+        share += batches * one.work * forward / max(device, host)
+        examples += batches * one.batch_size / size if one.loads else 0.0
+    return share, examples
+
+
+def _times_of(one: Evaluation, work: Work, amount: Amount) -> float | None:
+    """How often an evaluation comes in the whole training; None: that is not known."""
+    if not one.every:
+        return None
+    if one.per == "training":
+        return 1 / one.every
+    if one.per == "epoch":
+        in_epochs = amount.given and amount.counted == "units"
+        return (amount.epochs if in_epochs else amount.units / (work.script_examples or math.inf)) / one.every
+    in_step = work.units_per_step / work.script_batch if one.shared else 1.0  # GPUs share what makes a step there
+    return amount.units / work.units_per_step * in_step / (one.every * one.passes)
 
 
 def lived_times(work: Work, row: Row) -> float:
     """Return how many times the clean step a script's takes on a device that is forecast."""
     if work.lived is None or row.is_here or not row.step_time:
         return 1.0
-    return work.lived.times(row.step_time, row.kernels, work.reads_loss)
+    return work.lived.times(row.step_time, row.kernels, work.batch / row.devices if work.decodes else 0.0)
 
 
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
@@ -358,8 +405,9 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     """Return the answer for one piece of work."""
     rows = [_at_price(row, wants) for row in work.rows]
     taken = [taken_away(row, wants) for row in rows]
-    steps, starts = draws(rows, floor=work.floor), start_draws(rows)
-    working = starts + _whole(work, rows, lived_draws(work, rows, steps), amount)
+    floors, starts = floor_draws(work, rows), start_draws(rows)
+    steps = draws(rows, floors=floors)
+    working = starts + _whole(work, rows, lived_draws(work, rows, steps, floors, amount), amount)
     running, seconds = _with_ends(working, starts, rows, taken)
     usd = price_draws(rows) * running / HOUR
     kwh, co2 = energy_draws(rows, running)
@@ -508,24 +556,15 @@ def _is_worse(option: Option, best: Option, by: By) -> bool:
 
 
 def _at_price(row: Row, wants: Wants) -> Row:
-    """The row at the price and on the grid that the user names, which have no spread.
-
-    A name stands for any number of the device.
-    """
+    """The row at the price and on the grid that the user names, which have no spread."""
     if wants.grid is not None:
         row = replace(row, grid=Grid(wants.grid, region="yours"))
-    if row.is_here:
-        usd = wants.here_usd
-    elif row.price.kind in ("spot", "free"):
-        usd = wants.prices.get(row.device)
-    else:
-        count, _, name = row.card.rpartition(" × ")
-        usd = wants.prices.get(name)
-        usd = None if usd is None else usd * int(count or 1)
+    count, name = row.priced
+    usd = wants.here_usd if row.is_here else wants.prices.get(name)
     if usd is None:
         return row
     kind = row.price.kind if row.price.kind in ("spot", "free") else "user"
-    return replace(row, usd_per_hour=usd, usd_log_sd_shared=0.0, usd_log_sd_own=0.0, price=Price(kind))
+    return replace(row, usd_per_hour=usd * count, usd_log_sd_shared=0.0, usd_log_sd_own=0.0, price=Price(kind))
 
 
 def _whole(work: Work, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -> np.ndarray:

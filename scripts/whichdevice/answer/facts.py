@@ -18,12 +18,15 @@ from whichdevice.answer.decide import (
     Option,
     PriceTurn,
     Reason,
+    evaluated,
     finite,
     lived_times,
 )
 from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
+from whichdevice.config.machines import Cores
 from whichdevice.config.prices import OLD_DAYS, USD_PER_KWH, Z80
+from whichdevice.models.script_run import Evaluation
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price
@@ -44,11 +47,16 @@ class Pipeline:
     """How long a device waits for the input pipeline, with the best number of workers or as it is written."""
 
     card: str
-    rate: float  # examples a second that the pipeline gives
+    free: bool
+    rate: float  # examples a second that the pipeline gives on the machine of the device
+    written: float | None  # with so many workers as the file has, where those are too few
     takes: float  # examples a second that the device takes
     waits: float  # share of the time
     as_written: bool  # whether it waits only because the file has too few workers
-    feed: int  # cores that feed the device
+    core_rate: float  # examples a second that each core gives; 0: more cores give no more
+    cores: Cores | None  # of the machine of the device; None: this one
+    feed: int  # cores that feed the device; 0: no number does
+    workers: int  # to use there
 
 
 def pipeline(answer: Answer) -> Pipeline | None:
@@ -57,28 +65,26 @@ def pipeline(answer: Answer) -> Pipeline | None:
     timed = [row for row in work.rows if row.step_time]
     if not work.pipeline_rate or not timed:
         return None
-    best, written = work.pipeline_rate, work.written_rate or work.pipeline_rate
     fastest = min(timed, key=lambda row: row.step_time or math.inf)
     rows = [answer.pick.row, fastest] if answer.pick else [fastest]
-    for rate in (best, written) if more_workers_help(work) else (best,):
+    for written in (False, True):
         for row in rows:
-            waits = 1 - row.step_time * rate / work.batch if row.step_time else 0.0
-            if waits > NEAR:
+            rate = work.rate_on(row, written)
+            waits = 1 - row.step_time * rate / work.batch if row.step_time and rate else 0.0
+            if rate and waits > NEAR:
                 takes = work.batch / (row.step_time or math.inf)
-                feed = math.ceil(takes / best * max(1, work.pipeline_workers))
-                return Pipeline(row.card, rate, takes, waits, rate != best, feed)
+                less = work.rate_on(row, written=True) if more_workers_help(work, row) else None
+                return Pipeline(
+                    row.card, row.price.kind == "free", rate, less, takes, waits, written, work.pipeline_core_rate,
+                    row.cores, work.cores_to_feed(row), work.workers_on(row),
+                )  # fmt: skip
     return None
 
 
-def feeds_too_slowly(answer: Answer) -> bool:
-    """Return whether the input pipeline alone takes longer than there is time for, however fast the device."""
-    work = answer.work
-    return work.floor * answer.amount.units / work.units_per_step > answer.wants.deadline
-
-
-def more_workers_help(work: Work) -> bool:
-    """Return whether the pipeline gives more with another number of workers than the file has."""
-    return bool(work.pipeline_rate and work.written_rate and work.written_rate * (1 + NEAR) < work.pipeline_rate)
+def more_workers_help(work: Work, row: Row) -> bool:
+    """Return whether the pipeline gives more there with another number of workers than the file has."""
+    best, written = work.rate_on(row), work.rate_on(row, written=True)
+    return bool(best and written and written * (1 + NEAR) < best)
 
 
 def hurry(answer: Answer) -> Option | None:
@@ -149,7 +155,7 @@ def running(answer: Answer) -> Running | None:
         return None
     row, batch = pick.row, pick.row.pass_batch * pick.row.devices
     wanted = answer.wants.effective_batch or (work.batch if batch < work.batch else None)  # of an update
-    workers = work.pipeline_workers if work.pipeline_rate else None
+    workers = work.workers_on(pick.row) if work.pipeline_rate else None
     known = [run for light in (False, True) for run in _known_runs(answer, wanted, light, workers)]
     if not known:
         run = Running(batch, max(1, (wanted or work.batch) // batch), row.checkpointing, workers, 1.0)
@@ -202,8 +208,8 @@ def faster(answer: Answer) -> list[Faster]:
     for change in pick.row.faster:
         apart = math.exp(Z80 * change["log_sd"])
         changes.append(Faster(change["name"], change["time"], change["time"] / apart, change["time"] * apart))
-    if more_workers_help(work):
-        best, written = (work.batch / (rate or math.inf) for rate in (work.pipeline_rate, work.written_rate))
+    if more_workers_help(work, pick.row):
+        best, written = (work.batch / (work.rate_on(pick.row, written) or math.inf) for written in (False, True))
         apart, step = math.exp(Z80 * pick.row.spread), pick.row.step_time or 0.0
         times = [max(seconds, best) / max(seconds, written) for seconds in (step, step / apart, step * apart)]
         changes.append(Faster("", *times))
@@ -314,7 +320,7 @@ class Lived:
     times: float
     low: float
     high: float
-    reads: float | None  # times that it takes because each step reads its loss; None: it does not
+    prepared: float | None  # times the clean step with images that are decoded before; None: it decodes none
     whole: tuple[float, float] | None  # seconds, ends of the interval of a time that is shown without it: rough
 
 
@@ -327,9 +333,9 @@ def lived(answer: Answer) -> Lived | None:
     option = options[0]
     row, low, high = option.row, option.begun_low, option.begun_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
-    reads = habits.reads if answer.work.reads_loss else None
+    prepared = habits.times(row.step_time or 0.0, row.kernels) if answer.work.decodes and row.step_time else None
     return Lived(
-        row.card, times, times / half, times * half, reads, (low, high) if row.rough and low and high else None
+        row.card, times, times / half, times * half, prepared, (low, high) if row.rough and low and high else None
     )
 
 
@@ -340,6 +346,31 @@ def collecting(answer: Answer) -> float | None:
         return None
     share = answer.amount.units / work.units_per_step * work.between / pick.seconds
     return share if share >= MOST else None
+
+
+@dataclass(frozen=True)
+class Evaluating:
+    """A script's evaluation: its share of the hours on a card, what is counted, and what is seen and not counted."""
+
+    card: str
+    share: float
+    counted: tuple[Evaluation, ...]
+    missing: tuple[Evaluation, ...]
+
+
+def evaluating(answer: Answer) -> Evaluating | None:
+    """Return what a script does besides its steps, by the pick, or else the fastest device; None: nothing."""
+    work = answer.work
+    option = next((option for option in (answer.pick, answer.fastest) if option), None)
+    if not work.evaluations or option is None or not option.row.step_time:
+        return None
+    row = option.row
+    clean = row.step_time * lived_times(work, row)
+    share, fed = evaluated(work, row, answer.amount)
+    floor = work.floor(row)
+    more = max(clean * share, fed * floor)
+    counted, missing = (tuple(one for one in work.evaluations if one.known == known) for known in (True, False))
+    return Evaluating(row.card, more / (max(clean, floor) + more + work.between), counted, missing)
 
 
 def is_odd(answer: Answer) -> bool:
@@ -436,7 +467,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         return None if option is None else option.device
 
     limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
-    run, step = running(answer), lived(answer)
+    run, step, besides = running(answer), lived(answer), evaluating(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
@@ -446,6 +477,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
         "lived_step": step and asdict(step),
+        "evaluating": besides and asdict(besides),
         "collecting": collecting(answer),
         "odd": is_odd(answer),
         "step_notes": step_notes(answer),

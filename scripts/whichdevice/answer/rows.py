@@ -16,6 +16,7 @@ from scipy.special import stdtrit
 from whichdevice.answer.energy import Power, forecast_power, metered
 from whichdevice.config.grids import Grid, any_grid, grid_of
 from whichdevice.config.hardware import HardwareRow
+from whichdevice.config.machines import ASSUMED, SPEED_LOG_SD, Cores
 from whichdevice.config.prices import (
     NOTEBOOK_MINUTES,
     START_UP_MINUTES,
@@ -30,6 +31,7 @@ from whichdevice.config.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import Habits
+from whichdevice.models.script_run import Evaluation
 from whichdevice.tables.base import CELL
 from whichdevice.tables.forecasts import read_forecasts
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
@@ -40,6 +42,7 @@ WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
 PARTS = ("weights", "gradients", "optimizer", "activations", "update", "rollout", "context")  # of a traced step's GPU
+FORWARD = 1 / 3  # of a training step, where no trace shows it: the backward pass makes two products for each
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
@@ -78,6 +81,8 @@ class Row:
     host_time: float = 0.0  # below which no step gets, however fast the device
     host_log_sd: float = 0.0
     kernels: float = 0.0  # of a step on one device, of a forecast
+    forward_share: float = FORWARD  # of the device's time in a training step, and ...
+    forward_kernels: float = FORWARD  # ... of its kernels: before the backward pass
     prefill_time: float | None = None  # mode generate: the prompts of a batch
     processes: int | None = None
     disturbed: bool = False
@@ -104,6 +109,7 @@ class Row:
     usd_log_sd_own: float = 0.0
     price: Price = Price("unknown")
     rented: bool = False
+    cores: Cores | None = None  # of the machine that a rented device comes with
     target: str = ""  # the name by which it is rented
     session_hours: float | None = None  # after which a free machine ends
     week_hours: float | None = None  # that a free machine gives in a week
@@ -129,6 +135,12 @@ class Row:
     def device(self) -> str:
         """The name of this row: the card, and how it is offered where that is not on demand."""
         return f"{self.card}, {self.price.kind}" if self.price.kind in ("spot", "free") else self.card
+
+    @property
+    def priced(self) -> tuple[int, str]:
+        """The number of devices, and the name of one under which the user says its price: it holds for any number."""
+        count, _, name = self.device.rpartition(" × ")
+        return int(count or 1), name
 
     @property
     def provider(self) -> str:
@@ -210,13 +222,17 @@ class Work:
     cold_time: float | None = None  # until the first step is over, of the first measured device
     pipeline_rate: float | None = None  # examples a second that the file's or script's input pipeline gives here ...
     pipeline_workers: int = 0  # ... with the best number of workers; 0: the training's own process
+    pipeline_core_rate: float = 0.0  # that each core gives with a worker; 0: more workers give no more
     written_rate: float | None = None  # with so many workers as the file has ...
-    written_workers: int = 0  # ... which are these
+    written_workers: int | None = 0  # ... which are these; None: as many as there are cores
     remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
     between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
+    evaluations: tuple[Evaluation, ...] = ()  # what a script does besides its steps
+    script_batch: int = 1  # examples of a script's step as it is written, in one process
+    script_examples: int | None = None  # of an epoch as it is written
     source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
-    reads_loss: bool = True  # whether each step of the script waits for a value from the device, as most do
+    decodes: bool = False  # whether the script's loader decodes images of files
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
     tokens: int | None = None  # of an example, where its file says so and nobody asked for a length
@@ -227,10 +243,42 @@ class Work:
         library, _, name = self.module.partition(":")
         return PurePosixPath(name).name if library == "hf" else self.workload
 
-    @property
-    def floor(self) -> float:
-        """Seconds a step that the input pipeline takes, however fast the device."""
-        return self.batch / self.pipeline_rate if self.pipeline_rate else 0.0
+    def floor(self, row: Row) -> float:
+        """Seconds a step that the input pipeline takes on the machine of a row, however fast the device."""
+        rate = self.rate_on(row)
+        return self.batch / rate if rate else 0.0
+
+    def floor_log_sd(self, row: Row) -> float:
+        """Standard deviation of its logarithm: how fast cores elsewhere are, and how many there are."""
+        if row.cores is None or not self.pipeline_rate:
+            return 0.0
+        return math.hypot(SPEED_LOG_SD, row.cores.log_sd if self.pipeline_core_rate else 0.0)
+
+    def rate_on(self, row: Row, written: bool = False) -> float | None:
+        """Examples a second that the pipeline gives on the machine of a row, with the best number of workers.
+
+        `written`: with so many as the file has, for each of several GPUs. A core elsewhere gives as many as one here.
+        """
+        here = (written and self.written_rate) or self.pipeline_rate
+        if row.cores is None or not here or not self.pipeline_core_rate:
+            return here
+        if not written or self.written_workers is None:
+            own_process = self.pipeline_rate if self.pipeline_workers == 0 else None
+            return max(self.pipeline_core_rate * row.cores.number, own_process or 0.0)
+        workers = self.written_workers * (row.devices if row.is_several else 1)
+        return self.pipeline_core_rate * min(workers, row.cores.number) if workers else here
+
+    def workers_on(self, row: Row) -> int:
+        """Workers that feed the device of a row, or as many as its machine has cores: those of each of several GPUs."""
+        if row.cores is None or not row.step_time or self.rate_on(row) == self.pipeline_rate:
+            return self.pipeline_workers
+        workers = min(int(row.cores.number), self.cores_to_feed(row))
+        return math.ceil(workers / (row.devices if row.is_several else 1))
+
+    def cores_to_feed(self, row: Row) -> int:
+        """Cores that make batches as fast as the device of a row takes them; 0 where more cores give no more."""
+        each = self.pipeline_core_rate
+        return math.ceil(self.batch / row.step_time / each) if each and row.step_time else 0
 
     @property
     def here(self) -> Row | None:
@@ -352,7 +400,8 @@ def _work(
     for one in left:
         known = sheet.get(one.forecast.device)
         row = replace(_with_card(_forecast(one), known), power=forecast_power(one.forecast, known))
-        row = replace(row, memory_whole=known.memory if known else None)
+        host = known.host_cores(row.devices, names=providers) if known else ASSUMED.of(row.devices)
+        row = replace(row, memory_whole=known.memory if known else None, cores=host)
         if known is not None and row.step_time and (providers or known.market()):
             row = _at_market(row, known.market("on_demand", providers))
         rows += [row, *_offered(row, known, providers)]
@@ -394,8 +443,9 @@ def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
     timed = next((cell for cell in cells if cell["pipeline"] == "own"), None)
     if timed is None:
         return {}
-    rates, workers = ("pipeline_rate", "written_rate"), ("pipeline_workers", "written_workers")
-    return {name: float(timed[name]) for name in rates} | {name: int(timed[name]) for name in workers}
+    known = {name: _number(timed[name]) for name in ("pipeline_rate", "pipeline_core_rate", "written_rate")}
+    workers = {name: timed[name] for name in ("pipeline_workers", "written_workers")}
+    return known | {name: None if pd.isna(number) else int(number) for name, number in workers.items()}
 
 
 JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
@@ -504,7 +554,8 @@ AS_FORECAST = (  # what a row has from its forecast under the same name
     "faster", "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
     "longest_sequence", "usd_per_hour", "moved",
 )  # fmt: skip
-AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels")
+AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels",
+            "forward_share", "forward_kernels")  # fmt: skip
 
 
 def _forecast(expected: Expected) -> Row:
@@ -573,7 +624,7 @@ def _offered(row: Row, known: HardwareRow | None, providers: Sequence[str]) -> I
         yield replace(
             row, usd_per_hour=0.0, usd_log_sd_shared=0.0, usd_log_sd_own=0.0,
             price=Price("free", names, best.words), session_hours=best.session_hours,
-            week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES,
+            week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES, cores=known.host_cores(row.devices, "free"),
         )  # fmt: skip
 
 

@@ -67,7 +67,8 @@ class Server:
     tested: bool  # whether published servers on such a device tested the forecast
     fits: bool
     memory: Mapping[str, float] = field(default_factory=dict)  # weights, workspace, and what is left for the cache
-    available: float = 0.0
+    device_memory: float = 0.0
+    available: float = 0.0  # that the engine takes
     max_requests: int = 0
     max_context: int = 0
     capacity: tuple[float, ...] = ()  # the largest requests a second in time, in each draw; 0: never in time
@@ -243,8 +244,8 @@ def _choices(options: Sequence[Option]) -> list[Option]:
     able = [option for option in known if _is_choice(option)]
     able = able or [option for option in known if option.server.price is not None] or known
     for least in (SURE, LIKELY):
-        if found := [option for option in able if (option.sure or 0.0) >= least]:
-            return sorted(found, key=lambda option: (_usd(option), -(option.sure or 0.0)))
+        if sure_enough := [option for option in able if (option.sure or 0.0) >= least]:
+            return sorted(sure_enough, key=lambda option: (_usd(option), -(option.sure or 0.0)))
     return []
 
 

@@ -55,21 +55,22 @@ SENTENCES = {
     "model with a longer context",
     "nothing_asked": "{model}: no device is asked about; name some: --devices H100,L40S",
     "nothing_fits": "{model}: {weights} weights of {needed} GB fit none of these devices; the largest, {name}, has "
-    "{room} GB: name smaller weights (--weights awq) or larger devices (--devices)",
+    "{room} GB for them: name smaller weights (--weights awq) or larger devices (--devices)",
     "nothing_sure": "{model}: nothing surely holds {targets}; nearest is {name}, {share} sure: ask for more time "
     "(--ttft, --tpot) or other devices (--devices all)",
     "nothing_enough": "{model}: nothing answers {rps} requests a second in {targets}; at most {holds} on {name}: ask "
     "for fewer (--rps) or other devices (--devices all)",
     "nothing_holds": "{model}: nothing holds {targets}; nearest is {name}: first token after {ttft}, then {tpot} each, "
     "of one user alone: ask for {asked} or a smaller format (--weights)",
-    "columns": "GB of each device. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of 10 "
-    "cases. USD/M: for a million tokens of answers {when}.",
+    "columns": "GB of each device{taken}. tok/s: of one user alone. requests/s: the most in time, inside [ ] in 8 of "
+    "10 cases. USD/M: for a million tokens of answers {when}.",
     "when": "at this load; full: at the most requests in time",
     "when_full": "at the most requests in time",
     "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
     "{most}. USD/M: for a million requests, at this load and at the most that is in time.",
-    "columns_made": "GB: all parts in 16 bits. requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 "
-    "cases. USD/1000: for a thousand {unit}s, at this load and one after the other.",
+    "taken": ", of which {engines} takes {share}",
+    "columns_made": "GB: all parts in 16 bits, in at most 95 % of it. requests/s: the most in time for nine in "
+    "ten, inside [ ] in 8 of 10 cases. USD/1000: for a thousand {unit}s, at this load and one after the other.",
     "source_made": "Forecast of diffusers in 16 bits without a compiler, one after the other: nobody measured yours.",
     "source_request": "Requests that wait go together, as TensorFlow Serving and Triton batch them. Not included: the "
     "network, and decoding inputs.",
@@ -152,11 +153,11 @@ def decision(answer: Serving) -> str:
 def _api(answer: Serving) -> str:
     """Return the decision for somebody else's interface, where it costs less than the pick at the load."""
     api, rps = answer.api, answer.load.rps
-    own = None if answer.pick is None else answer.pick.usd_per_hour
-    if api is None or api.usd_per_hour is None or rps is None or own is None or api.usd_per_hour >= own:
+    server_usd = None if answer.pick is None else answer.pick.usd_per_hour
+    if api is None or api.usd_per_hour is None or rps is None or server_usd is None or api.usd_per_hour >= server_usd:
         return ""
     pays = "" if api.cheaper_from is None else say("api_pays", rps=two(api.cheaper_from))
-    return say("api", usd=_usd(api.usd_per_hour), rps=number(rps), own=_usd(own), from_load=pays)
+    return say("api", usd=_usd(api.usd_per_hour), rps=number(rps), own=_usd(server_usd), from_load=pays)
 
 
 def _at(load: Load) -> str:
@@ -170,12 +171,12 @@ def _own(answer: Serving, pick: Option) -> str:
     server = pick.server
     bought = server.price is not None and server.price.bought_usd is not None
     of_here = "here_request" if answer.load.unit != "token" else "here"
-    each, rent = f"{server.count}" if server.count > 1 else "one", "rent_made" if answer.load.made else "rent"
+    count, rent = f"{server.count}" if server.count > 1 else "one", "rent_made" if answer.load.made else "rent"
     return say(
         of_here if server.here else "unpriced" if server.price is None else "buy" if bought else rent,
         price=f'"{server.device}=USD"',
         name=pick.name if pick.name != server.device else f"{article(server.device)} {server.device}",
-        servers=say("servers", count=pick.servers, each=each) if pick.servers > 1 else "",
+        servers=say("servers", count=pick.servers, each=count) if pick.servers > 1 else "",
         usd=_usd(pick.usd_per_hour),
         million=_usd(_for_many(answer.load, pick.usd_million)),
         unit=answer.load.unit,
@@ -221,8 +222,8 @@ def _nothing(answer: Serving) -> str:
         return say(
             "nothing_sure", model=answer.model, targets=targets(load), name=near.name, share=share_words(near.sure or 0)
         )
-    own = {"--ttft": (server.first_token, load.ttft), "--tpot": (tpot, load.tpot)}
-    asked = " ".join(f"{option} {_rounded_up(time)}" for option, (time, most) in own.items() if time > most)
+    times = {"--ttft": (server.first_token, load.ttft), "--tpot": (tpot, load.tpot)}
+    asked = " ".join(f"{option} {_rounded_up(time)}" for option, (time, most) in times.items() if time > most)
     return say(
         "nothing_holds", model=answer.model, targets=targets(load), name=server.name,
         ttft=time_words(server.first_token), tpot=time_words(tpot), asked=asked,
@@ -242,37 +243,37 @@ def _rounded_up(seconds: float) -> str:
 def lines(answer: Serving) -> list[str]:
     """Return the sentences above the table, the decision first."""
     pick, load = answer.pick, answer.load
-    found = [decision(answer)]
+    sentences = [decision(answer)]
     if pick is None:
-        return found
+        return sentences
     if _api(answer):
-        found.append(_own(answer, pick))
+        sentences.append(_own(answer, pick))
     if answer.log is not None:
-        found.append(say("log", count=f"{answer.log.requests:,}", time=time_words(3600 * answer.log.hours)))
+        sentences.append(say("log", count=f"{answer.log.requests:,}", time=time_words(3600 * answer.log.hours)))
     server = pick.server
     if server.safe:
         it = say("it" if pick.servers == 1 else "each")
         alone = time_words(server.first_token)
         one = "one_request" if load.unit != "token" else "one"
-        found.append(say(one, it=it, rps=two(server.safe), rate=two(server.one_user[1]), time=alone))
+        sentences.append(say(one, it=it, rps=two(server.safe), rate=two(server.one_user[1]), time=alone))
     if (price := server.price) is not None and price.providers > 1:
-        each, lowest = usd_words(price.usd / server.count), usd_words(price.lowest)
-        words = {"device": server.device, "usd": each, "count": price.providers, "lowest": lowest}
-        found.append(say("price", **words, provider=price.provider))
+        usd, lowest = usd_words(price.usd / server.count), usd_words(price.lowest)
+        words = {"device": server.device, "usd": usd, "count": price.providers, "lowest": lowest}
+        sentences.append(say("price", **words, provider=price.provider))
     if answer.rival is not None:
         rival = answer.rival
-        found.append(say("rival", name=rival.name, usd=_usd(rival.usd_per_hour), sure=_sure(rival)))
+        sentences.append(say("rival", name=rival.name, usd=_usd(rival.usd_per_hour), sure=_sure(rival)))
     if answer.take_over is not None:
         rps, other = answer.take_over
-        found.append(say("take_over", rps=two(rps), name=other.name, usd=_usd(other.usd_per_hour)))
-    found += format_lines(answer)
+        sentences.append(say("take_over", rps=two(rps), name=other.name, usd=_usd(other.usd_per_hour)))
+    sentences += format_lines(answer)
     if answer.api is not None and not _api(answer):
         api = answer.api
         now = say("api_now", usd=_usd(api.usd_per_hour)) if api.usd_per_hour is not None and load.rps else ""
         then = say("api_never") if api.cheaper_from is None else say("api_from", rps=two(api.cheaper_from))
         sentence = now + then
-        found.append(sentence[0].upper() + sentence[1:])
-    return found
+        sentences.append(sentence[0].upper() + sentence[1:])
+    return sentences
 
 
 def format_lines(answer: Serving) -> list[str]:
@@ -301,8 +302,8 @@ def shown(answer: Serving, everything: bool = False) -> list[Option]:
     """Return the options of the table: one a device, without those that are too small or never in time."""
     if everything:
         return list(answer.options)
-    each = best_of_each(answer.options, answer.pick)
-    best = [option for option in each if option.server.here or in_time(option) or option.holds]
+    tried = best_of_each(answer.options, answer.pick)
+    best = [option for option in tried if option.server.here or in_time(option) or option.holds]
     here = [option for option in best[MAX_ROWS:] if option.server.here]
     return [*best[:MAX_ROWS], *here]
 
@@ -358,7 +359,7 @@ def _cells(option: Option, usual: str, load: Load) -> list[str]:
         sure = say("holds", holds=two(option.holds), rps=number(load.rps or 0))
     return [
         name if server.weights == usual else f"{name}, {server.weights}",
-        f"{parts} of {_gb(server.available)}",
+        f"{parts} of {_gb(server.device_memory)}",
         f"{option.servers * server.max_requests:,}" if server.fits else "–",
         f"{server.max_context:,}" if server.fits else "–",
         alone if server.fits else "–",
@@ -397,9 +398,11 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
         if engine := next((option.server.engine.partition(",")[0] for option in rows if option.server.here), None):
             known.append(say("here_engine", engine=ENGINES.get(engine, engine)))
     else:
-        engines = [ENGINES[option.server.engine] for option in rows]
+        engines = joined([ENGINES[option.server.engine] for option in rows])
         when = say("when_full" if answer.load.rps is None else "when")
-        known = [*folded(answer, everything), say("columns", when=when), say("source", engines=joined(engines))]
+        share = say("taken", engines=engines, share=taken(rows)) if rows else ""
+        columns = say("columns", taken=share, when=when)
+        known = [*folded(answer, everything), columns, say("source", engines=engines)]
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:
         sentence = "untested_request" if answer.load.unit != "token" else "untested"
         known.append(say(sentence, names=joined(untested, MAX_NAMES)))
@@ -408,6 +411,12 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
         known.append(say("files", **size, weights=files.format))
     from_rate = answer.load.unit == "token" and any(option.server.here for option in rows)
     return [*known, say("here_rate")] if from_rate else known
+
+
+def taken(rows: Sequence[Option]) -> str:
+    """Return the share of a device's memory that the engines take: `92 %`, `75 to 92 %`."""
+    shares = sorted(round(100 * option.server.available / option.server.device_memory) for option in rows)
+    return " to ".join(str(share) for share in dict.fromkeys((shares[0], shares[-1]))) + " %"
 
 
 def _table(answer: Serving, width: int, everything: bool, longest: bool) -> list[str]:

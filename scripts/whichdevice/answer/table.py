@@ -39,7 +39,7 @@ MAX_REASON = 40  # letters of a reason in a cell
 MAX_AMOUNT = 20  # letters of the size of the work at the head of a column
 MAX_ALIKE = 2  # devices without an answer that have a row each; more with the same reason are one line
 FITS, STEP, SPEED = 1, 2, 3  # places of columns
-NOTHING = "–"
+NO_SPEED = "–"
 INTERVALS = -1  # in place of a column's number: the ends of intervals are left out
 
 
@@ -51,7 +51,7 @@ def text(answer: Answer, width: int = 100, everything: bool = False, energy: boo
     under = [folded(answer, everything), *(energy_lines(answer) if energy else []), *notes_without_command(answer)]
     below = [part for line in filter(None, under) for part in wrap(line, width)] + settling_line(answer)
     rows, brief = (cells(answer, everything, intervals, energy) for intervals in (True, False))
-    equal = len({row[SPEED] for _, row in rows} - {NOTHING}) < 2
+    equal = len({row[SPEED] for _, row in rows} - {NO_SPEED}) < 2
     leave_out, hidden = [STEP, SPEED, INTERVALS, FITS], [SPEED] * equal
     return [*above, "", *_table(head(answer, energy), rows, brief, width, leave_out, hidden), "", *below]
 
@@ -112,7 +112,7 @@ def _is_timed(option: Option | None) -> bool:
 def speed_words(answer: Answer, option: Option) -> str:
     """Return how many times as fast a step is as here, or else as on the pick."""
     one = next((one.row.step_time for one in (answer.here, answer.pick) if one is not None and _is_timed(one)), None)
-    return two(one / option.row.step_time) if one and option.row.step_time else NOTHING
+    return two(one / option.row.step_time) if one and option.row.step_time else NO_SPEED
 
 
 def shown(answer: Answer, everything: bool = False) -> list[Option]:
@@ -222,8 +222,8 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
 
 
 def _hurried(answer: Answer, fastest: Option) -> str:
-    more = turning_words(answer, fastest, steps=False)
-    return with_option("hurried", fastest, workload=answer.work.name, time=time_of(fastest), more=more)
+    turns = turning_words(answer, fastest, steps=False)
+    return with_option("hurried", fastest, workload=answer.work.name, time=time_of(fastest), more=turns)
 
 
 def _trained(answers: Sequence[Answer]) -> list[Answer]:

@@ -23,6 +23,7 @@ from whichdevice.answer.decide import (
     RuledOut,
 )
 from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
+from whichdevice.config.machines import Cores
 from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.numbers import between, counted, ends_in_words, number, time_words, two, usd_words
@@ -34,6 +35,7 @@ CERTAIN = 0.99  # chance from which on no number is given
 HALF = "mixed 16 bits"
 FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
+ONE_PER_CENT = 0.01
 MAX_TURNS = 3  # prices of an hour of waiting that are named before the last
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
@@ -104,7 +106,7 @@ SENTENCES = {
     "more": "; worth it if an hour of waiting costs you USD {usd} or more",
     "turning": ". If an hour of waiting costs you USD {usd} or more: {device}",
     "turning_on": "; USD {usd} or more: {device}",
-    "turning_at_last": "; …; USD {usd} or more: {device}",
+    "turning_at_last": "; {count} more between; USD {usd} or more: {device}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
@@ -119,11 +121,18 @@ SENTENCES = {
     "paid": ". Paid: USD {usd} ({provider})",
     "on_demand": ". On demand: USD {usd} ({provider})",
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
-    "pipeline": "Your pipeline gives {rate} with {cores}{written}; {device} takes {takes}: it would wait {waits} of "
-    "the time; about {feed} such cores feed it.",
+    "pipeline": "Your pipeline gives {rate} a core{written}; {device}'s machine has {cores}: it would wait {waits} of "
+    "the time; {feed} would feed it.",
+    "pipeline_limit": "Your pipeline gives {rate} however many the cores{written}; {device} takes {takes}: it would "
+    "wait {waits} of the time.",
+    "pipeline_here": "Your pipeline gives {rate} with {cores} here{written}; {device} takes {takes}: it would wait "
+    "{waits} of the time.",
+    "cores_of": "{number} cores",
+    "cores_between": "about {number} cores ({low} to {high})",
+    "cores_assumed": "{number} cores (assumed)",
     "rate_of": "{number} {unit}s/s",
     "written": ", {rate} with {workers} as written",
-    "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best} for {more}.",
+    "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best}.",
     "no_worker": "no worker process",
     "collecting": "Your environment decides: {share} of the time on {device} is collecting; no device changes that.",
     "odd": "Is it so long? {source} trains on {amount}: name your own with --examples and --epochs, or --steps.",
@@ -183,8 +192,21 @@ SENTENCES = {
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
-    "read_less": "; read the loss each 50 steps: {times} times",
+    "prepared": "; with images decoded beforehand: {times} times",
     "whole": " On {device} the whole takes {ends} in 8 of 10 cases.",
+    "evaluation": "Evaluation: {times}, {share} of the hours.",
+    "evaluation_each": "{batches} each {every}",
+    "evaluation_once": "{batches} once",
+    "evaluation_unknown": "Evaluation is not counted: {reasons}.",
+    "evaluation_batches": "how many batches line {line} takes is not known",
+    "evaluation_often": "how often line {line} runs is not known",
+    "batch": "1 batch",
+    "batches": "{count} batches",
+    "every_epoch": "epoch",
+    "every_epochs": "{count} epochs",
+    "every_step": "step",
+    "every_steps": "{count} steps",
+    "below_1": "less than 1 %",
     "moved": "Forecasts moved by what was timed on this machine: {devices}.",
     "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
@@ -668,9 +690,10 @@ def turning_words(answer: Answer, fastest: Option, steps: bool = True) -> str:
     if len(points) == 1 or not steps:
         return say("more", usd=points[-1][1])
     named = [("turning", *points[0]), *(("turning_on", *point) for point in points[1:MAX_TURNS])]
-    if len(points) > MAX_TURNS:
-        named.append(("turning_on" if len(points) == MAX_TURNS + 1 else "turning_at_last", *points[-1]))
-    return "".join(say(name, device=device, usd=usd) for name, device, usd in named)
+    between = len(points) - MAX_TURNS - 1
+    if between >= 0:
+        named.append(("turning_at_last" if between else "turning_on", *points[-1]))
+    return "".join(say(name, device=device, usd=usd, count=between) for name, device, usd in named)
 
 
 def hour_words(usd: float) -> str:
@@ -691,19 +714,26 @@ def waiting(answer: Answer) -> str:
         return say("collecting", share=chance(share), device=answer.pick.row.card)
     if limit is None:
         return ""
-    rate = say("rate_of", number=two(limit.rate), unit=work.unit)
-    takes, written = two(limit.takes), two(work.written_rate or 0.0)
+    device = say("a_free", card=limit.card) if limit.free else limit.card
+    takes, waits = two(limit.takes), chance(limit.waits)
+    rate, written = say("rate_of", number=two(limit.rate), unit=work.unit), _workers(work.written_workers or 0)
     if limit.as_written:
-        return say(
-            "workers", workers=_workers(work.written_workers), rate=rate, device=limit.card, takes=takes,
-            best=_workers(work.pipeline_workers), more=two(work.pipeline_rate or 0.0),
-        )  # fmt: skip
-    less = say("written", rate=written, workers=_workers(work.written_workers)) if facts.more_workers_help(work) else ""
-    cores = counted(max(1, work.pipeline_workers), "core")
-    return say(
-        "pipeline", rate=rate, cores=cores, written=less, device=limit.card, takes=takes, waits=chance(limit.waits),
-        feed=two(limit.feed),
-    )  # fmt: skip
+        best = _workers(limit.workers)
+        return say("workers", workers=written, rate=rate, device=device, takes=takes, best=best)
+    less = "" if limit.written is None else say("written", rate=two(limit.written), workers=written)
+    known = {"written": less, "device": device, "takes": takes, "waits": waits}
+    if limit.cores is None:
+        return say("pipeline_here", rate=rate, cores=counted(max(1, work.pipeline_workers), "core"), **known)
+    if not limit.core_rate:
+        return say("pipeline_limit", rate=rate, **known)
+    rate = say("rate_of", number=two(limit.core_rate), unit=work.unit)
+    return say("pipeline", rate=rate, cores=_cores(limit.cores), feed=two(limit.feed), **known)
+
+
+def _cores(cores: Cores) -> str:
+    ends = {name: f"{getattr(cores, name):,.0f}" for name in ("number", "low", "high")}
+    kind = "assumed" if cores.assumed else "of" if cores.low == cores.high else "between"
+    return say(f"cores_{kind}", **ends)
 
 
 def _workers(count: int) -> str:
@@ -885,7 +915,7 @@ def running_lines(answer: Answer) -> list[str]:
         workers=workers, faster=faster,
         largest="" if run.largest is None else say("running_largest", largest=f"{run.largest:,}"),
     )  # fmt: skip
-    best_workers = say("best_workers", workers=_workers(answer.work.pipeline_workers))
+    best_workers = say("best_workers", workers=_workers(answer.work.workers_on(pick.row)))
     changes = [
         say("faster_change", name=one.name or best_workers, **{end: f"{getattr(one, end):.2f}" for end in FACTOR_ENDS})
         for one in facts.faster(answer)
@@ -908,10 +938,11 @@ def lasting_notes(answer: Answer) -> list[str]:
         lasting.append(say("untested", devices=joined(untested, 4)))
     if step := facts.lived(answer):
         ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
-        less = say("read_less", times=f"{max(1.0, step.times / step.reads):.1f}") if step.reads else ""
+        less = say("prepared", times=f"{step.prepared:.1f}") if step.prepared else ""
         written = partial(time_words, like=max(step.whole or (0.0,)))
         whole = say("whole", device=step.card, ends=ends_in_words(*step.whole, written)) if step.whole else ""
         lasting.append(say("lived", **ends, less=less) + whole)
+    lasting += evaluation_lines(answer)
     if moved := facts.moved(answer):
         moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]
         lasting.append(say("moved", devices=joined(moves, 4)))
@@ -930,8 +961,32 @@ def lasting_notes(answer: Answer) -> list[str]:
         ]
         lasting.append(say("start", times=", ".join(times)))
     if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
-        lasting.append(say("without_validation" if answer.work.floor else "without_data"))
+        lasting.append(say("without_validation" if answer.work.pipeline_rate else "without_data"))
     return lasting
+
+
+def evaluation_lines(answer: Answer) -> list[str]:
+    """Return what a script does besides its steps, and what of that is not counted."""
+    besides = facts.evaluating(answer)
+    if besides is None:
+        return []
+    batches: dict[tuple[str, float], float] = {}
+    for one in besides.counted:
+        key = one.per, round(one.every or 1.0)
+        batches[key] = batches.get(key, 0.0) + (one.batches or 0.0)
+    times = []
+    for (per, every), count in batches.items():
+        taken = say("batch") if round(count) == 1 else say("batches", count=f"{count:,.0f}")
+        plural = "" if every == 1 else "s"
+        period = "" if per == "training" else say(f"every_{per}{plural}", count=f"{every:,}")
+        times.append(say("evaluation_once" if per == "training" else "evaluation_each", batches=taken, every=period))
+    reasons = [
+        say("evaluation_batches" if one.batches is None else "evaluation_often", line=one.line)
+        for one in besides.missing
+    ]
+    share = chance(besides.share) if besides.share >= ONE_PER_CENT else say("below_1")
+    counted_line = [say("evaluation", times=joined(times), share=share)] if times else []
+    return counted_line + ([say("evaluation_unknown", reasons=joined(reasons))] if reasons else [])
 
 
 def contradiction_lines(answer: Answer) -> list[str]:

@@ -255,10 +255,9 @@ def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
 
     Empty otherwise. The GPUs share the batch evenly. An `hf:` model without --batch has one that grows with the GPUs.
     """
-    from whichdevice.answer.facts import feeds_too_slowly
     from whichdevice.forecast.targets import GPU_COUNTS, NODES
 
-    late = any(answer.late and not feeds_too_slowly(answer) for answer in answers)
+    late = any(answer.late for answer in answers)
     large = any(2 * len({row.card for row in too_small(answer)}) >= len(cards_of(answer)) for answer in answers)
     known = any(row.fits is not None for answer in answers for row in answer.work.rows if row.rented)
     if not known or not (large or late) or question.wants.only_free:

@@ -69,15 +69,15 @@ def serving_question(args: argparse.Namespace) -> "ServingQuestion":
     from whichdevice.models.address import full_name
     from whichdevice.models.served import served_model, weight_format
     from whichdevice.planning.request_log import read_requests
-    from whichdevice.planning.serving import COUNTS, ServingQuestion, device_named
+    from whichdevice.planning.serving import GPU_COUNTS, ServingQuestion, device_named
 
     if args.latency is not None:
         raise StudyError("--latency: is for models that predict; a language model has --ttft and --tpot")
     _refuse(args, OF_TRAINING | OF_A_STEP, "is no part of serving; use --rps, --prompt, --answer")
     log = None if args.requests is None else read_requests(args.requests)
-    counts = COUNTS if args.gpus in (None, "auto") else gpu_counts(args.gpus)
-    if max(counts) > max(COUNTS):
-        raise StudyError(f"--gpus {args.gpus}: a server is one machine; {', '.join(map(str, COUNTS))} are possible")
+    counts = GPU_COUNTS if args.gpus in (None, "auto") else gpu_counts(args.gpus)
+    if max(counts) > max(GPU_COUNTS):
+        raise StudyError(f"--gpus {args.gpus}: a server is one machine; {', '.join(map(str, GPU_COUNTS))} are possible")
     return ServingQuestion(
         model=served_model(full_name(args.model)),
         load=load_of(args, log),
@@ -121,14 +121,12 @@ def _predictions(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     from whichdevice.models.loading import Model
     from whichdevice.planning.predictions import TIMED_BATCHES, serve_predictions
 
-    own = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
-    _refuse(args, own, f"is for language models; {args.model} takes --rps and --latency")
+    refused = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
+    _refuse(args, refused, f"is for language models; {args.model} takes --rps and --latency")
     _refuse(args, OF_TRAINING, "is no part of serving; use --rps and --latency")
     seconds = seconds_of("--latency", args.latency or LATENCY)
-    if args.rps is not None and not 0 < args.rps < MAX_RPS:
-        raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
+    load, model = Load(rps_of(args), 0, 1, seconds, seconds, "request"), Model.read(args.model)
     answers = [answer for batch in TIMED_BATCHES for answer in predicted(batch)]
-    load, model = Load(args.rps, 0, 1, seconds, seconds, "request"), Model.read(args.model)
     return serve_predictions(str(model), load, answers, {} if args.no_measuring else _exported(args, model))
 
 
@@ -155,8 +153,8 @@ def _generated(args: argparse.Namespace, model: "Generator") -> "Serving":
     from whichdevice.planning.generation import GenerationQuestion, ask_generation
     from whichdevice.planning.serving import device_named
 
-    own = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
-    _refuse(args, own, f"is for language models; {args.model} takes --rps, --latency and --option")
+    refused = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
+    _refuse(args, refused, f"is for language models; {args.model} takes --rps, --latency and --option")
     _refuse(args, OF_TRAINING | OF_A_STEP | {"option": args.option}, "is no part of making images; use --option")
     options = given_options(args.option)
     if wrong := [name for name in options if name not in ("steps", "size", "height", "width")]:
@@ -166,11 +164,10 @@ def _generated(args: argparse.Namespace, model: "Generator") -> "Serving":
     size = options.get("size")
     sides = options.get("height", size or model.height), options.get("width", size or model.width)
     seconds = seconds_of("--latency", args.latency or MADE_IN[model.makes])
-    if args.rps is not None and not 0 < args.rps < MAX_RPS:
-        raise StudyError(f"--rps {args.rps:g}: a number above 0 is needed")
+    load = Load(rps_of(args), 0, 1, seconds, seconds, model.makes)
     return ask_generation(
         GenerationQuestion(
-            model, Load(args.rps, 0, 1, seconds, seconds, model.makes), devices_of(args), options.get("steps"), sides,
+            model, load, devices_of(args), options.get("steps"), sides,
             prices_of(args.price, device_named), providers_of(args.providers),
         )
     )  # fmt: skip
@@ -189,11 +186,9 @@ def load_of(args: argparse.Namespace, log: "RequestLog | None") -> "Load":
         for name in ("rps", "prompt", "answer"):
             if getattr(args, name) is not None:
                 raise StudyError(f"--{name}: --requests says it; leave one of the two out")
-    rps = args.rps if log is None else log.rps
+    rps = rps_of(args) if log is None else log.rps
     prompts: Sequence[int] = (args.prompt or PROMPT,) if log is None else log.prompts
     answers: Sequence[int] = (args.answer or ANSWER,) if log is None else log.answers
-    if rps is not None and not 0 < rps < MAX_RPS:
-        raise StudyError(f"--rps {rps:g}: a number above 0 is needed")
     for name in ("prompt", "answer"):
         value = getattr(args, name)
         if value is not None and not 0 < value <= MAX_TOKENS:
@@ -202,6 +197,14 @@ def load_of(args: argparse.Namespace, log: "RequestLog | None") -> "Load":
         rps, sum(prompts) / len(prompts), sum(answers) / len(answers), seconds_of("--ttft", args.ttft or TTFT),
         seconds_of("--tpot", args.tpot or TPOT),
     )  # fmt: skip
+
+
+def rps_of(args: argparse.Namespace) -> float | None:
+    """Return the requests a second of --rps; raises StudyError."""
+    rps: float | None = args.rps
+    if rps is not None and not 0 < rps < MAX_RPS:
+        raise StudyError(f"--rps {rps:g}: a number above 0 is needed")
+    return rps
 
 
 def seconds_of(option: str, text: str) -> float:

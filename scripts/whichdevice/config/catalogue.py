@@ -25,7 +25,7 @@ ALL_SXM = ("AWS", "GCP", "OCI")  # where every A100, H100 and H200 is on a board
 FORM_PATTERNS = {"SXM": re.compile(r"sxm|hbm3|standard_nd", re.I), "PCIe": re.compile(r"pcie|standard_nc", re.I)}
 FORM_WORDS = re.compile(r"\b(pcie|sxm\d?|\d+gb|quadro)\b|rtx", re.I)
 SAME_MEMORY = 0.1  # share by which two statements of one memory differ at most
-SECONDS = 30.0  # that a catalogue may take to answer
+CATALOGUE_SECONDS = 30.0  # that a catalogue may take to answer
 MAX_BYTES = 200_000_000  # of a provider's offers
 
 
@@ -51,7 +51,7 @@ def read_offers(address: str, sheet: Mapping[str, HardwareRow]) -> list[Offer]:
 
 
 def _read(address: str) -> bytes:
-    with urlopen(address, timeout=SECONDS) as answer:  # nosec B310  # the address is the user's own
+    with urlopen(address, timeout=CATALOGUE_SECONDS) as answer:  # nosec B310  # the address is the user's own
         return bytes(answer.read(MAX_BYTES))
 
 

@@ -1,7 +1,7 @@
 """The hardware sheet, written by people: what a device can do, with sources. Each row has its offers of prices.csv.
 
 config/hardware.csv has a row for each device: peaks, memory and power, and for each GPU what XLA's compiler must know
-of it. A row has its offers and, where people buy it, its card.
+of it. A row has its offers, the machines that it comes with and, where people buy it, its card.
 """
 
 import csv
@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 
+from whichdevice.config.machines import MACHINES, Cores, Machine, cores
 from whichdevice.config.prices import CARDS, Amount, Card, Kind, Market, Offer, cheapest, market, price_sheets
 from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError, did_you_mean
@@ -24,7 +25,7 @@ CUDA_COLUMNS = ("compute_capability", "sms", "clock_ghz", "mem_bytes", "l2_bytes
 Software = Literal["xla", "eager", "torch.compile"]
 
 _Row = TypeVar("_Row", bound=BaseModel)
-_Priced = TypeVar("_Priced", Offer, Card)
+_OfDevice = TypeVar("_OfDevice", Offer, Card, Machine)
 
 
 class HardwareRow(BaseModel):
@@ -61,6 +62,7 @@ class HardwareRow(BaseModel):
     spec_source: str = ""
     compiler_source: str = ""
     offers: tuple[Offer, ...] = ()
+    machines: tuple[Machine, ...] = ()
     card: Card | None = None
 
     @field_validator("matches")
@@ -112,6 +114,10 @@ class HardwareRow(BaseModel):
         """The device's price: of all providers, or of those that are named."""
         return market(self.offers, kind, providers)
 
+    def host_cores(self, devices: int, offer: Literal["rented", "free"] = "rented", names: Sequence[str] = ()) -> Cores:
+        """The cores of the machine with so many devices, of these providers alone where they have some."""
+        return cores(self.machines, offer, names).of(max(1, devices // devices_of(self.device)))
+
 
 def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str, HardwareRow]:
     """The rows of the sheet by device, each with its offers of the price sheet (see `price_sheets`).
@@ -125,8 +131,13 @@ def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str
         for offer in _of_known_devices(sheet, Offer, rows, path):
             offers[offer.device].append(offer)
     cards = {card.device: card for card in _of_known_devices(CARDS, Card, rows, path)}
+    machines: dict[str, list[Machine]] = {name: [] for name in rows}
+    for machine in _of_known_devices(MACHINES, Machine, rows, path):
+        machines[machine.device].append(machine)
     return {
-        name: row.model_copy(update={"offers": tuple(offers[name]), "card": cards.get(name)})
+        name: row.model_copy(
+            update={"offers": tuple(offers[name]), "machines": tuple(machines[name]), "card": cards.get(name)}
+        )
         for name, row in rows.items()
     }
 
@@ -154,7 +165,9 @@ def measured_rates(path: Path = MEASURED) -> tuple[MeasuredRate, ...]:
     return tuple(rate for _, rate in _read(path, MeasuredRate))
 
 
-def _of_known_devices(sheet: Path, kind: type[_Priced], rows: dict[str, HardwareRow], path: Path) -> Iterator[_Priced]:
+def _of_known_devices(
+    sheet: Path, kind: type[_OfDevice], rows: dict[str, HardwareRow], path: Path
+) -> Iterator[_OfDevice]:
     for where, offer in _read(sheet, kind):
         if offer.device not in rows:
             raise StudyError(f"{where}: {offer.device!r} is not in {path.name}{did_you_mean(offer.device, list(rows))}")
@@ -166,7 +179,7 @@ def _read(path: Path, kind: type[_Row]) -> Iterator[tuple[str, _Row]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             sheet = csv.DictReader(file, restkey="further", restval="")
-            columns = [name for name in kind.model_fields if name not in ("offers", "card")]
+            columns = [name for name in kind.model_fields if name not in ("offers", "machines", "card")]
             if missing := [name for name in columns if name not in (sheet.fieldnames or ())]:
                 raise StudyError(f"{path.name}: no column {missing[0]}")
             for row in sheet:

@@ -35,10 +35,6 @@ NEEDS = {
     "model_attributes_type": "keys with values",
 }
 MAX_FAULTS = 12  # in one line
-COMMANDS = {  # what was a key once
-    "merge": "records are merged by python -m whichdevice merge SOURCE",
-    "results_from": "a study is fetched by python -m whichdevice fetch ADDRESS",
-}
 LIMIT_WORDS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 
 
@@ -180,19 +176,7 @@ def write_study(study: Study, path: Path) -> None:
 
 def read_study(path: Path) -> Study:
     """Read a resolved study; raises StudyError that names the file."""
-    return _checked(Study, _without_self_check(check_yaml(path)), str(path))
-
-
-def _without_self_check(values: Any) -> Any:
-    """The content of an earlier study's config without the workloads by which that study checked itself."""
-    if not isinstance(values, dict) or "self_check" not in values:
-        return values
-    workloads = {
-        name: {key: value for key, value in workload.items() if key != "slowdown"}
-        for name, workload in values.get("workloads", {}).items()
-        if not name.startswith("self_check_")
-    }
-    return {key: value for key, value in values.items() if key != "self_check"} | {"workloads": workloads}
+    return _checked(Study, check_yaml(path), str(path))
 
 
 def _checked(model: type[AnyStudy], values: dict[str, Any], where: str) -> AnyStudy:
@@ -298,7 +282,5 @@ def _unknown_key(loc: Sequence[int | str], place: str, model: type[BaseModel]) -
             continue
         fields = _fields(inner)
         inner = _plain(fields[str(part)].annotation) if fields else _plain(get_args(inner)[1])
-    if place in COMMANDS:
-        return f"{place} is not a key: {COMMANDS[place]}"
     prefix = f"{parent}." if parent else ""
     return f"{place} is not a key" + did_you_mean(wrong, _fields(inner), prefix, "keys here are")

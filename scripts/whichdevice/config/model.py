@@ -165,14 +165,6 @@ class Measure(Section):
         False, description="after all else, find what of a step is input, host and compute; each cell's first repeat"
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_profile(cls, given: Any) -> Any:
-        """Copies of earlier default configs have `profile: false`."""
-        if isinstance(given, dict) and given.get("profile") in (False, "false", "False"):
-            return {name: given[name] for name in given if name != "profile"}
-        return given
-
 
 class Train(Section):
     """How learning is followed; speed does not depend on it."""

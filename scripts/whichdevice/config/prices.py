@@ -140,9 +140,10 @@ def market(offers: Sequence[Offer], kind: Kind = "on_demand", providers: Sequenc
     lowest = min(asked, key=lambda offer: offer.usd_per_hour)
     usd = lowest.usd_per_hour if named else statistics.median(offer.usd_per_hour for offer in asked)
     newest = max(offer.date for offer in asked)
-    spread = 0.0 if named or lowest.device.startswith("TPU") else _spread(asked)  # TPUs have one provider
-    log_sd_own = math.hypot(math.sqrt(1 - SHARED) * spread, YEARLY_CHANGE * math.sqrt(age_days(newest) / 365))
-    return Market(usd, math.sqrt(SHARED) * spread, log_sd_own, lowest, 1 if named else len(asked), newest)
+    exact = named or lowest.device.startswith("TPU")  # TPUs have one provider
+    log_sd = 0.0 if exact else spread([offer.usd_per_hour for offer in asked])
+    log_sd_own = math.hypot(math.sqrt(1 - SHARED) * log_sd, YEARLY_CHANGE * math.sqrt(age_days(newest) / 365))
+    return Market(usd, math.sqrt(SHARED) * log_sd, log_sd_own, lowest, 1 if named else len(asked), newest)
 
 
 def offers_of_today(offers: Sequence[Offer], kind: Kind) -> list[Offer]:
@@ -157,10 +158,10 @@ def offers_of_today(offers: Sequence[Offer], kind: Kind) -> list[Offer]:
     return [min(offers_of_one, key=lambda offer: offer.usd_per_hour) for offers_of_one in held.values()]
 
 
-def _spread(offers: Sequence[Offer]) -> float:
-    """Standard deviation of the logarithm between providers; of few the usual one counts, too."""
-    squares = len(offers) * statistics.pvariance(math.log(offer.usd_per_hour) for offer in offers)
-    return math.sqrt((squares + USUAL_WEIGHT * USUAL_SPREAD**2) / (len(offers) - 1 + USUAL_WEIGHT))
+def spread(offered: Sequence[float]) -> float:
+    """Return the standard deviation of the logarithm between offers; of few the usual one counts, too."""
+    squares = len(offered) * statistics.pvariance(map(math.log, offered))
+    return math.sqrt((squares + USUAL_WEIGHT * USUAL_SPREAD**2) / (len(offered) - 1 + USUAL_WEIGHT))
 
 
 def age_days(day: date) -> int:

@@ -30,7 +30,7 @@ SIDE, SQUARE = 28, 4  # pixels of an image, and of a square of its pattern
 IMAGE_COUNTS = {"train": 60000, "test": 10000}
 STANDIN_NOTE = "patterns of squares with noise, generated from the seed; same shapes and sizes as the original"
 SHIFT = 2  # pixels, in any direction
-BATCH = 2000  # images made at once
+IMAGES_AT_ONCE = 2000  # images made at once
 
 
 def image_recipe(
@@ -108,7 +108,8 @@ def generate_images(name: str, seed: int, counts: Mapping[str, int] = IMAGE_COUN
     arrays: Arrays = {}
     for split, count in counts.items():
         labels = random.integers(0, 10, count, dtype=np.uint8)
-        parts = [_images(random, patterns, labels[start : start + BATCH]) for start in range(0, count, BATCH)]
+        starts = range(0, count, IMAGES_AT_ONCE)
+        parts = [_images(random, patterns, labels[start : start + IMAGES_AT_ONCE]) for start in starts]
         arrays |= {f"{split}_images": np.concatenate(parts), f"{split}_labels": labels}
     return arrays
 

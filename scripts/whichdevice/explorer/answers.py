@@ -34,6 +34,7 @@ class KeptTrace:
     work: Work
     fused: Work
     memory: dict[str, float]
+    forward: Work | None = None
 
 
 def targets() -> list[Target]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from whichdevice.forecast.work import Item, Software
 
-STEPS = Path(__file__).parent / "steps.json.gz"
+KEPT_STEPS = Path(__file__).parent / "steps.json.gz"
 MIXED, HALF, SINGLE = "mixed 16 bits", "16-bit weights", "TF32 or float32"
 LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
 TRAININGS = (HALF, MIXED, SINGLE, LORA, QLORA)
@@ -61,7 +61,7 @@ class KnownModel:
 
 def known_models() -> dict[str, KnownModel]:
     """Return all models by name, in the page's order."""
-    kept = json.loads(gzip.decompress(STEPS.read_bytes()))
+    kept = json.loads(gzip.decompress(KEPT_STEPS.read_bytes()))
     return {name: KnownModel(name, **model) for name, model in kept.items()}
 
 

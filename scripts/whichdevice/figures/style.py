@@ -156,9 +156,9 @@ def kinds_legend(figure: Figure, seen: Iterable[tuple[str, bool]], *others: Line
     legend_below(figure, [*handles, *others])
 
 
-def legend_below(figure: Figure, handles: Sequence[Line2D], columns: int = 3) -> None:
+def legend_below(figure: Figure, handles: Sequence[Line2D]) -> None:
     """Name marks below the picture; `reserve` gives them room above the notes."""
-    figure.legend(handles=handles, loc="lower left", ncols=columns, fontsize=8, borderpad=0).set_gid(BELOW)
+    figure.legend(handles=handles, loc="lower left", ncols=3, fontsize=8, borderpad=0).set_gid(BELOW)
 
 
 def reserve(figure: Figure) -> None:
@@ -342,11 +342,11 @@ def formats(rows: Iterable[Row]) -> str:
     return "; ".join(f"{word} in {', '.join(sorted(used[here]))}" for here, word in words if here in used)
 
 
-def device_panels(titles: Sequence[str], devices: Sequence[str], columns: int = 2) -> tuple[Figure, list[Axes]]:
+def device_panels(titles: Sequence[str], devices: Sequence[str]) -> tuple[Figure, list[Axes]]:
     """Return a figure with a panel for each title, in which each device has a line of the same place."""
-    down = -(-len(titles) // columns)
+    down = -(-len(titles) // 2)
     figure = new_figure(WIDTH, (0.165 * len(devices) + 0.65) * down + 1.1)
-    panels = grid_of(figure, len(titles), columns, sharey=True)
+    panels = grid_of(figure, len(titles), 2, sharey=True)
     for panel, title in zip(panels, titles, strict=True):
         panel.set_title(title, fontsize=8.5, parse_math=False)
         panel.grid(visible=False, axis="y")

@@ -109,6 +109,8 @@ class Forecast:
     operations: float | None = column("of matrix products and convolutions, on one device")
     nbytes: float | None = column("to and from off-chip memory of one device")
     kernels: float | None = column("on one device")
+    forward_share: float | None = column("share of the device's time before the backward pass, of a traced step")
+    forward_kernels: float | None = column("share of its kernels")
     collectives: int | None = column("on one device")
     collective_bytes: float | None = column("on one device")
     compile_seconds: float | None = column("s, on this host")
@@ -157,7 +159,7 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
     same = (
         "memory_needed", "memory_available", "memory_is_lower_bound", "memory_tight", "way", "largest_batch",
         "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit", "compile_seconds",
-        "pass_batch", "checkpointing",
+        "pass_batch", "checkpointing", "forward_share", "forward_kernels",
     )  # fmt: skip
     parts = ("weights", "gradients", "optimizer", "activations", "update", "rollout")
     known = {name: getattr(facts, name) for name in same} | {name: facts.memory_parts.get(name) for name in parts}

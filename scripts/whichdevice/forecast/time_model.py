@@ -326,6 +326,13 @@ def _notes(
         yield f"{work.unknown_loops} loops of unknown length counted once"
 
 
+def time_share(part: Work, whole: Work, device: HardwareRow) -> float:
+    """Return the share of a device's time in a step that a part of its kernels takes, run operation by operation."""
+    factors = read_constants()["eager"]["factors"]
+    times = [sum(seconds_by_class(work, Peaks.of(device), factors).values()) for work in (part, whole)]
+    return min(1.0, times[0] / times[1]) if times[1] else 0.0
+
+
 def software_of(work: Work) -> str:
     """The name of a work's constants: its software, and apart that of a TPU."""
     return f"{work.software} on TPU" if work.platform == "tpu" else work.software

@@ -8,15 +8,17 @@ processes read those, on whichever backend, and do not run the script but for wh
 import ast
 import inspect
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial, wraps
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +27,13 @@ from whichdevice.errors import StudyError
 from whichdevice.models.consistency import check_declared
 from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
+from whichdevice.models.evaluation import LOOPED, evaluations_in, of_fit
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
-from whichdevice.models.script_run import SAMPLE, SEED, Found, Run, Script, Watcher, calls_of, others_like
+from whichdevice.models.script_run import SAMPLE, Evaluation, Found, Run, Script, Watcher, calls_of, others_like
 from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
+from whichdevice.models.tensorflow_step import keras_step, script_of
 from whichdevice.workloads.base import Options
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
@@ -38,13 +42,14 @@ MOST_KEPT = 2e8  # parameters of a model that is kept as its configuration: its 
 
 
 class Watching(Watcher):
-    """Stops a script where it calls `fit` or `train_on_batch` of a Keras model, or opens a GradientTape."""
+    """Stops a script where it calls `fit` or `train_on_batch` of a Keras model."""
 
     package = "Keras"
     missing = "nothing called fit"
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
+        self._steps: dict[Any, tuple[Any, Any]] = {}  # several train_on_batch of a loop, by their lines
         config = getattr(sys.modules.get(KERAS), "config", None)  # none while Keras is being imported
         self.policy = None if config is None else config.dtype_policy()
 
@@ -56,11 +61,8 @@ class Watching(Watcher):
                 package.config.set_dtype_policy(self.policy)
             for method in ("fit", "train_on_batch"):
                 self.replace(package.Model, method, self._in_place_of(getattr(package.Model, method)))
-        elif package.__name__ == "tf_keras":
-            self.run.stop(StudyError(f"{name}: it trains with Keras 2 (tf_keras): write it for Keras 3"))
         else:
-            package.random.set_seed(SEED)
-            self.replace(package.GradientTape, "__enter__", lambda _: self._stop_at_tape())
+            self.run.stop(StudyError(f"{name}: it trains with Keras 2 (tf_keras): write it for Keras 3"))
 
     def _in_place_of(self, method: Callable[..., Any]) -> Callable[..., Any]:
         parameters = inspect.signature(method)
@@ -72,18 +74,24 @@ class Watching(Watcher):
             bound = parameters.bind(*args, **kwargs)
             bound.apply_defaults()
             stack, given = Stack(self.run.path), bound.arguments
+            if method.__name__ != "fit" and len(_others(stack.path, stack.line)) > 1 and _on_tensorflow():
+                return self._one_of_several(given, stack)
             self.run.stop(partial(_script, given | given.pop("kwargs", {}), stack, method.__name__ != "fit"))
 
         return stop
 
-    def _stop_at_tape(self) -> NoReturn:
-        self.run.stop(
-            StudyError(
-                f"{Stack(self.run.path).where}: a loop with tf.GradientTape runs on "
-                "TensorFlow alone; put its loss into compute_loss() of a keras.Model and call fit, or write a model "
-                "file (docs/start/your-model.md)"
-            )
-        )
+    def _one_of_several(self, given: Mapping[str, Any], stack: Stack) -> Any:
+        """Remember a `train_on_batch`, which only evaluates here; where the loop comes back to it, all are the step."""
+        import tensorflow as tf
+
+        if stack.own_lines in self._steps:
+            self.run.stop(partial(_script_of_several, stack, list(self._steps.values())))
+        model, parts = given["self"], (given["x"], given.get("y"), given.get("sample_weight"))
+        data = tuple(mapped(_single, as_tree(part)) for part in parts if part is not None)
+        specs = tf.nest.map_structure(lambda array: tf.TensorSpec(array.shape, array.dtype), data)
+        traced = tf.function(model.train_step).get_concrete_function(specs)  # with what is trained now
+        self._steps[stack.own_lines] = (traced, data)
+        return model.test_on_batch(*parts, return_dict=given.get("return_dict", False))
 
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
         """A model file that looks words up is run as a script: what its functions give is what `fit` would get."""
@@ -93,7 +101,9 @@ class Watching(Watcher):
 def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
     """Return the script as `fit` was called there, or `train_on_batch`, which the script's own loops give batches."""
     path, line, loops = stack.path, stack.line, stack.loops
-    _check_trainable(given["self"], f"{path.name}, line {line}")
+    replaces_step = "train_step" in overridden(given["self"]) and _on_tensorflow()
+    if not replaces_step:
+        _check_trainable(given["self"], f"{path.name}, line {line}")
     if not one_batch:
         epochs = int(given.get("epochs") or 1) - int(given.get("initial_epoch") or 0)
         if epochs < 1:
@@ -106,7 +116,16 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
         steps = given.get("steps_per_epoch")
         size = given.get("batch_size") if first is None else first
         batch, examples = _sizes(x, size, steps, given.get("validation_split"))
-        size_of_all = {"examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps}
+        evaluated = evaluations_in(stack, batch, _evaluates, free=True)
+        size_of_all = {
+            "examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps,
+            "evaluations": tuple(_validations(given, line, batch, epochs) + evaluated),
+        }  # fmt: skip
+        if replaces_step:
+            parts = [part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None]
+            data = next(_items(x if _streams(x) else tuple(parts), batch))
+            step = keras_step([(given["self"].train_step, mapped(_single, data))], f"{path.name}, line {line}")
+            return script_of(step, line, size_of_all, x if _streams(x) else None)
         return _made(path, line, dict(given) | {"x": x}, batch, size_of_all, in_import=stack.in_import)
     if len(lines := _others(path, line)) > 1:
         raise StudyError(
@@ -117,6 +136,39 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
     shapes, whole = [array.shape for array in arrays], is_whole(arrays, stack.outside)
     size_of_all = sizes(stack.scopes, loops, shapes, None, whole=whole)
     return _made(path, line, given, len(arrays[0]), size_of_all, COPIES, stack.in_import)
+
+
+def _validations(given: Mapping[str, Any], line: int | None, batch: int, epochs: int) -> list[Evaluation]:
+    """The validation of `fit`; a forward pass is a third of a step, and more where weights are frozen."""
+    weights, trained = (
+        sum(math.prod(weight.shape) for weight in group)
+        for group in (given["self"].weights, given["self"].trainable_weights)
+    )
+    work = 3 / (1 + 2 * trained / weights) if weights else 1.0
+    return [replace(one, work=work) for one in of_fit(given, line, batch, epochs)]
+
+
+def _evaluates(called: Any) -> float | None:
+    """Return the work of a forward pass where a model's own method evaluates."""
+    import keras
+
+    owner = getattr(called, "__self__", None)
+    return 1.0 if isinstance(owner, keras.Model) and getattr(called, "__name__", "") in LOOPED else None
+
+
+def _on_tensorflow() -> bool:
+    import keras
+
+    return bool(keras.backend.backend() == "tensorflow")
+
+
+def _script_of_several(stack: Stack, steps: Sequence[tuple[Any, Any]]) -> Script:
+    """The script of a loop with several `train_on_batch`, as a GAN has."""
+    step = keras_step(steps, stack.where)
+    shapes, loops = [array.shape for array in step.batch.values()], stack.loops
+    if stack.has_one_loop and loops.epochs:
+        loops = loops._replace(steps=1)  # each turn is one step
+    return script_of(step, stack.line, sizes(stack.scopes, loops, shapes, None))
 
 
 def _check_trainable(model: Any, where: str) -> None:
@@ -417,6 +469,12 @@ def _items(given: Any, batch: int) -> Iterator[Any]:
 def _array(leaf: Any) -> np.ndarray:
     leaf = leaf.to_tensor() if hasattr(leaf, "to_tensor") else leaf  # ragged
     return np.asarray(leaf.detach().cpu() if hasattr(leaf, "detach") else leaf)
+
+
+def _single(leaf: Any) -> np.ndarray:
+    """An array, as Keras takes one of 64 bits."""
+    array = _array(leaf)
+    return array.astype("float32") if array.dtype == "float64" else array
 
 
 def _joined(pieces: list[np.ndarray], notes: dict[int, str]) -> np.ndarray:

@@ -17,6 +17,10 @@ import numpy as np
 
 RATE_SECONDS = 1.5  # of measuring for each number of workers
 MOST_BATCHES = 2000
+BATCH_SECONDS = 120  # until a loader's worker that gives nothing is given up
+GROWS = 1.15  # times the rate of one thread, from which on several are faster
+CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it ...
+HANDED_SECONDS = 0.005  # ... which takes less than this: where making takes longer, this machine was busy
 PART_SECONDS, PART_BYTES = 0.25, 2**25  # of the examples that a loader gives at once while it is timed
 
 
@@ -26,7 +30,8 @@ class Rate(NamedTuple):
     workers: int
     examples_per_second: float
     first_seconds: float
-    written: bool = True  # whether the file or script has so many
+    written: bool = True  # whether the file or script has so many, as far as there are cores
+    asked: int | None = None  # how many it asks for; None: as many as there are cores, or none
 
 
 def rates(given: Any, batch_size: int) -> list[Rate]:
@@ -37,8 +42,9 @@ def rates(given: Any, batch_size: int) -> list[Rate]:
     ]
     rates = [rate for rate in rates if rate.examples_per_second]
     most = max((rate.workers for rate in rates), default=0)
-    written = min(getattr(given, "num_workers", best(rates).workers if rates else 0), most)  # tf.data's: what it finds
-    return [rate._replace(written=rate.workers == written) for rate in rates]
+    asked = getattr(given, "num_workers", None)
+    written = min(best(rates).workers if asked is None and rates else asked or 0, most)  # tf.data's: what it finds
+    return [rate._replace(written=rate.workers == written, asked=asked) for rate in rates]
 
 
 def best(found: Iterable[Any]) -> Any:
@@ -47,13 +53,37 @@ def best(found: Iterable[Any]) -> Any:
 
 
 def best_and_written(found: Sequence[Any]) -> dict[str, Any]:
-    """Examples per second and workers of the fastest of several rates, at least one, and of the one as written."""
+    """Examples per second and workers of the fastest of several rates, at least one, and of the one as written.
+
+    `written_workers` is None where the pipeline takes as many as there are cores.
+    """
     fastest = best(found)
     written = next((rate for rate in found if rate.written), fastest)
+    workers = written.workers if written.asked is None else written.asked
     return {
         "pipeline_rate": fastest.examples_per_second, "pipeline_workers": fastest.workers,
-        "written_rate": written.examples_per_second, "written_workers": written.workers,
+        "pipeline_core_rate": core_rate(found), "written_rate": written.examples_per_second,
+        "written_workers": None if written.asked is None and written is fastest else workers,
     }  # fmt: skip
+
+
+def core_rate(found: Sequence[Any]) -> float:
+    """Return the examples per second that each core gives with a worker; 0: more workers give no more.
+
+    Processes are faster with more, unless a batch takes longer to hand over than to make; threads where that is seen.
+    """
+    by_workers = {rate.workers: rate for rate in found}
+    if 1 not in by_workers or len(by_workers) == 1:
+        return 0.0
+    most = max(by_workers)
+    one, all_of_them = by_workers[1].examples_per_second, by_workers[most].examples_per_second
+    own_process = by_workers.get(0)
+    if own_process is None:
+        return float(all_of_them / most) if all_of_them > GROWS * one else 0.0
+    least = CARRIED * own_process.examples_per_second
+    if one > least:
+        return float(all_of_them / most)
+    return least if own_process.first_seconds > HANDED_SECONDS else 0.0
 
 
 def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
@@ -84,7 +114,7 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
 def part_of(given: Any) -> int | None:
     """Examples that a loader reads in PART_SECONDS, of at most PART_BYTES; None where a batch has no more."""
     began, nbytes = time.perf_counter(), 0
-    places: Sequence[Any] = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
+    places: Sequence[int] = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
     for number, place in enumerate(places, 1):
         nbytes += nbytes_of(given.dataset[place])
         if number < len(places) and (time.perf_counter() - began > PART_SECONDS or nbytes > PART_BYTES):
@@ -122,6 +152,7 @@ def _loader(given: Any, workers: int, most: int | None = None) -> Any:
     if workers:
         names = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
         kept |= {name: getattr(given, name) for name in names}
+        kept["timeout"] = kept["timeout"] or BATCH_SECONDS
     order = {} if _streams(given) else {"sampler": given.sampler}
     if given.batch_sampler is None:  # the dataset gives batches itself
         return DataLoader(given.dataset, batch_size=None, **order, **kept)

@@ -33,7 +33,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
@@ -52,11 +52,35 @@ SEED = 0  # of random numbers that the script draws without one of its own
 SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
-    KERAS: "keras_script", "tensorflow": "keras_script", "tf_keras": "keras_script",
+    KERAS: "keras_script", "tf_keras": "keras_script", "tensorflow": "tensorflow_script",
     JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
     "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
     "deepspeed": "torch_script",
 }  # fmt: skip
+
+
+Per = Literal["epoch", "step", "training"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Forward passes that come again and again, or once, besides the steps of a training."""
+
+    line: int | None  # of the script
+    batches: float | None  # each time, in one process; None: not known
+    batch_size: int
+    every: float | None  # epochs or steps between two times; None: not known
+    per: Per = "epoch"
+    work: float = 1.0  # of the forward pass of a step, at the same batch
+    split: bool = False  # whether several GPUs share the batches
+    loads: bool = True  # whether a loader gives them
+    passes: int = 1  # batches of a step of the script's loop, as it counts them
+    shared: bool = False  # whether GPUs share the examples of a step
+
+    @property
+    def known(self) -> bool:
+        """Return whether its time can be counted."""
+        return self.batches is not None and self.every is not None
 
 
 @dataclass(frozen=True)
@@ -77,6 +101,7 @@ class Found:
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
     gpus: int = 1  # that the script has to see
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
+    evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
 
     def declaration(self) -> Declaration:
         """Return it as constants of a model file; `examples` limits what is read of streamed data."""
@@ -130,6 +155,7 @@ class Run:
         self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
         self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
+        self.main = sys.modules["__main__"]  # the script as a module
         self.watchers: dict[str, Watcher] = {}  # by module
         self._result: Result | None = None
         self._variables: dict[str, Any] | None = None  # of what ended by itself
@@ -191,7 +217,7 @@ class Run:
             thread.start()
             threading.stack_size(size)
             self._done.wait()
-            self.over = True
+            self.over, self.main = True, sys.modules["__main__"]
             for watcher in self.watchers.values():
                 watcher.detach()
         if self._error is not None and not any(watcher.has_started for watcher in self.watchers.values()):

@@ -25,11 +25,17 @@ EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", 
 HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
 OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.truediv,
+    ast.Div: operator.truediv, ast.Mod: operator.mod, ast.Pow: operator.pow,
+}  # fmt: skip
+CHANGED: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.Not: operator.not_, ast.USub: operator.neg}
+WORKED_OUT: Mapping[str, Callable[..., Any]] = {
+    "len": len, "int": int, "float": float, "max": max, "min": min, "abs": abs, "round": round, "math.ceil": math.ceil,
+    "ceil": math.ceil, "math.floor": math.floor, "floor": math.floor, "np.ceil": math.ceil, "np.floor": math.floor,
 }  # fmt: skip
 
 COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.Eq: operator.eq, ast.NotEq: operator.ne,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 
 
@@ -37,6 +43,7 @@ REACHED: tuple[type[ast.cmpop], ...]  # how a loop's end compares a count
 BELOW: tuple[type[ast.cmpop], ...]  # how its test does
 REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)
 ENDLESS = ("cycle", "count", "repeat")
+SAME_LENGTH = {"enumerate", "shuffle", "prefetch", "cache", "map", "with_options", "as_numpy_iterator"}  # of tf.data
 MAX_TURNS = 10**12  # of a slice without an end
 
 
@@ -131,7 +138,7 @@ class Stack:
     @property
     def own_lines(self) -> tuple[tuple[CodeType, int], ...]:
         """The lines of the script's functions: a library may take gradients of the same loss in two places."""
-        return tuple((part.code, part.line) for part in self._own) or self.lines
+        return tuple((part.code, part.line) for part in self.own) or self.lines
 
     @cached_property
     def scopes(self) -> list[Mapping[str, Any]]:
@@ -143,17 +150,17 @@ class Stack:
         return scopes + [module for module in mains if "__file__" in module][-1:]
 
     @cached_property
-    def _own(self) -> list[Function]:
+    def own(self) -> list[Function]:
         """The functions of the script's files, the outermost first."""
         return [part for part in reversed(self.functions) if is_own(part.code.co_filename, self.path)]
 
     @cached_property
-    def _loops(self) -> list[Loop]:
+    def around(self) -> list[Loop]:
         """The loops of the script's files around the line of each function, the outermost first."""
-        trees = {name: parsed(Path(name).read_bytes()) for name in {part.code.co_filename for part in self._own}}
+        trees = {name: parsed(Path(name).read_bytes()) for name in {part.code.co_filename for part in self.own}}
         return [
             Loop(node, {**part.module, **part.variables}, part.line)
-            for part in self._own
+            for part in self.own
             for node in _around(trees[part.code.co_filename], part.line)
             if not (_steps_each(node, part.variables) or _starts_processes(node, part.line))
         ]
@@ -165,10 +172,10 @@ class Stack:
         The innermost loop is over batches, those around it over epochs. A count that a loop raises and compares, as in
         `while step < steps:` or `if step >= steps: break`, is a limit for all loops in which it is not set again.
         """
-        loops = self._loops
+        loops = self.around
         if not loops:
             return Loops()
-        turns = [_turns(loop) for loop in loops]
+        turns = [turns_of(loop) for loop in loops]
         least = _least(turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
         last, steps, epochs, total = loops[-1], turns[-1], least[-2], least[-1]
         if total is not None and (epochs is None or steps is None or total < epochs * steps):
@@ -189,19 +196,24 @@ class Stack:
             return Loops(steps)
         return Loops(epochs, steps)
 
+    @property
+    def has_one_loop(self) -> bool:
+        """Return whether there is one loop around the step."""
+        return len(self.around) == 1
+
     @cached_property
     def outside(self) -> list[Any]:
         """Return what the only loop around a step leaves as it is: a batch among it is all examples.
 
         It is what variables hold, and attributes of theirs that the functions inside of the loop read.
         """
-        if len(self._loops) != 1:
+        if not self.has_one_loop:
             return []
-        loop = self._loops[0]
+        loop = self.around[0]
         trees: list[tuple[ast.AST, Mapping[str, Any]]] = [(loop.node, loop.variables)]
-        inner = self._own[-1]
+        inner = self.own[-1]
         if not loop.node.lineno <= inner.line <= (loop.node.end_lineno or 0):
-            trees.append((_function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
+            trees.append((function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
 
 
@@ -229,7 +241,7 @@ def _header(node: ast.For | ast.While) -> str:
     return f"{ast.unparse(node.target)} in {ast.unparse(node.iter)}"
 
 
-def _function_at(tree: ast.AST, line: int) -> ast.AST:
+def function_at(tree: ast.AST, line: int) -> ast.AST:
     """The innermost function around a line."""
     around = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     around = [node for node in around if node.lineno <= line <= (node.end_lineno or 0)]
@@ -309,28 +321,46 @@ def _counts(loop: ast.For, variables: Mapping[str, Any]) -> bool:
     return isinstance(over, range) or isinstance(getattr(over, "iterable", None), range)
 
 
-def _turns(loop: Loop) -> int | None:
+def turns_of(loop: Loop) -> int | None:
     """Turns of a loop over a range or over what has a length, by the values of the variables."""
     if isinstance(loop.node, ast.While):
         return None
-    inner: ast.expr = loop.node.iter
+    return _turns_over(loop.node.iter, loop.variables)
+
+
+def _turns_over(inner: ast.expr, variables: Mapping[str, Any]) -> int | None:
     try:
         for name, call in _calls_around(inner):
             if name.endswith("range"):
-                return len(range(*(int(_value(part, loop.variables)) for part in call.args)))
+                return len(range(*(int(_value(part, variables)) for part in call.args)))
             if name == "islice":
-                return len(range(*slice(*(_value(part, loop.variables) for part in call.args[1:])).indices(MAX_TURNS)))
-            if name in ENDLESS or not call.args:
+                return len(range(*slice(*(_value(part, variables) for part in call.args[1:])).indices(MAX_TURNS)))
+            if name == "zip":
+                turns = [_turns_over(part, variables) for part in getattr(call.args[0], "elts", call.args)]
+                return min(count for count in turns if count is not None)
+            if not call.args or (isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}):
+                return _length(call, variables)
+            if name in ENDLESS:
                 return None
             if name == "DataLoader":
                 size = next((part.value for part in call.keywords if part.arg == "batch_size"), None)
                 size = call.args[1] if size is None and len(call.args) > 1 else size
-                count = len(_value(call.args[0], loop.variables))
-                return count if size is None else math.ceil(count / _value(size, loop.variables))
+                count = len(_value(call.args[0], variables))
+                return count if size is None else math.ceil(count / _value(size, variables))
             inner = call.args[0]
-        return len(_value(inner, loop.variables))
+        return _length(inner, variables)
     except Exception:  # of the script's own object, too
         return None
+
+
+def _length(node: ast.expr, variables: Mapping[str, Any]) -> int:
+    """The length of a variable's value, also of a tf.data.Dataset behind its methods; else an error."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="take"), args=[count]):
+            return int(_value(count, variables))
+        case ast.Call(func=ast.Attribute(attr=name, value=inner)) if name in SAME_LENGTH:
+            return _length(inner, variables)
+    return len(_value(node, variables))
 
 
 class Limit(NamedTuple):
@@ -375,8 +405,11 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
     with suppress(LookupError, AttributeError, TypeError, ValueError):
         left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
         level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
+        inner = math.prod(turns_of(loop) or 0 for loop in loops[level + 1 :])
+        if raised == inner > 1:  # by the turns of the loops in it, as blocks of steps do
+            level, raised = len(loops) - 1, 1
         turns = math.ceil(left / raised)
-        anew = name == _counter(loops[level].node)
+        anew = name == counter_of(loops[level].node)
         return Limit(level if anew else _set_again(loops[:level], name), level + 1, turns) if turns > 0 else None
     return None
 
@@ -387,7 +420,7 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
     The name shows it where a function that the loop calls raises the count.
     """
     for level, loop in reversed([*enumerate(loops)][place:]):
-        if count == _counter(loop.node):
+        if count == counter_of(loop.node):
             return level, 1
         for node in _statements_of(loop.node.body, loop.line):
             if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == count:
@@ -405,7 +438,7 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
     raise LookupError
 
 
-def _counter(loop: ast.For | ast.While) -> str | None:
+def counter_of(loop: ast.For | ast.While) -> str | None:
     """The variable in which a loop over a range or with `enumerate` counts its turns."""
     if isinstance(loop, ast.While):
         return None
@@ -421,7 +454,8 @@ def _set_again(loops: Sequence[Loop], count: str) -> int:
         place
         for place, loop in enumerate(loops)
         for node in _statements_of(loop.node.body)
-        if isinstance(node, ast.Assign) and count in map(ast.unparse, node.targets)
+        if isinstance(node, ast.Assign)
+        and count in (ast.unparse(part) for target in node.targets for part in getattr(target, "elts", [target]))
     ]
     return max(places, default=-1) + 1
 
@@ -437,7 +471,7 @@ def _statements_of(body: Sequence[ast.stmt], line: int | None = None) -> Iterato
 
 
 def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
-    """The value of a number, a variable, an attribute, a length, or a product or sum of such; else LookupError."""
+    """The value of a number, a variable, an attribute, a length, or of what is worked out of such; else LookupError."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
@@ -448,11 +482,22 @@ def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
         held = _value(node.value, variables)
         if isinstance(held, Mapping | list | tuple):
             return held[_value(node.slice, variables)]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("len", "int"):
-        inner = _value(node.args[0], variables)
-        return len(inner) if ast.unparse(node.func) == "len" else int(inner)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not _value(node.operand, variables)
+    if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in WORKED_OUT:
+        return WORKED_OUT[ast.unparse(node.func)](*(_value(part, variables) for part in node.args))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        held = _value(node.func.value, variables)
+        if isinstance(held, Mapping):
+            return held.get(*(_value(part, variables) for part in node.args))
+    if isinstance(node, ast.UnaryOp) and type(node.op) in CHANGED:
+        return CHANGED[type(node.op)](_value(node.operand, variables))
+    if isinstance(node, ast.IfExp):
+        return _value(node.body if _value(node.test, variables) else node.orelse, variables)
+    if isinstance(node, ast.BoolOp):
+        for part in node.values:
+            value = _value(part, variables)
+            if bool(value) is isinstance(node.op, ast.Or):
+                break
+        return value
     if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARED:
         return COMPARED[type(node.ops[0])](_value(node.left, variables), _value(node.comparators[0], variables))
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:

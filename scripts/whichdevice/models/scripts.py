@@ -33,7 +33,8 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Found, Run, calls_of, run_watched
+from whichdevice.models.script_run import Evaluation, Found, Run, calls_of, run_watched
+from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
@@ -95,9 +96,8 @@ def known(address: Address) -> Found | None:
     """Return what an earlier run of this script found, with these files, arguments and versions."""
     with suppress(OSError, ValueError, TypeError):
         record = json.loads(_kept(address).read_text(encoding="utf-8"))
-        return Found(
-            **record | {"pipeline": tuple(Rate(*rate) for rate in record["pipeline"]), "notes": tuple(record["notes"])}
-        )
+        record |= {"pipeline": tuple(Rate(*rate) for rate in record["pipeline"]), "notes": tuple(record["notes"])}
+        return Found(**record | {"evaluations": tuple(Evaluation(**one) for one in record["evaluations"])})
     return None
 
 
@@ -171,10 +171,12 @@ def _started(address: Address) -> SimpleNamespace:
 @cache
 def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
     assert address.path is not None
-    if (training := known(address)) is not None and training.framework == KERAS:
-        from whichdevice.models.keras_script import kept_keras
+    if (training := known(address)) is not None:
+        kept = kept_step(_kept(address))
+        if training.framework == KERAS:
+            from whichdevice.models.keras_script import kept_keras
 
-        kept = kept_keras(_kept(address), address.path, address.arguments)
+            kept = kept_keras(_kept(address), address.path, address.arguments)
         if kept is not None:
             return kept
     return run_watched(address.path, address.arguments, training.gpus if training else 1).functions
@@ -182,9 +184,8 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
 
 def _kept(address: Address) -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine."""
-    code = code_hash(
-        *(f"whichdevice.models.{name}" for name in ("scripts", "keras_script", "torch_script", "jax_script"))
-    )
+    watchers = ("keras_script", "tensorflow_script", "torch_script", "jax_script")
+    code = code_hash(*(f"whichdevice.models.{name}" for name in ("scripts", *watchers)))
     digest = hashlib.sha256(
         repr((address.arguments, platform.python_version(), code, platform.node(), os.cpu_count())).encode()
     )
@@ -232,12 +233,15 @@ def _look(address: Address) -> None:
             child.kill()
         os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])  # nosec B606  # the interpreter that runs this
     training = script.found
+    sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
     try:
         training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))
-    if training.framework == KERAS:
+    if isinstance(script, TensorFlowScript) and script.step is not None:
+        keep_step(script.step, _kept(address))
+    elif training.framework == KERAS:
         from whichdevice.models.keras_script import keep_keras
 
         keep_keras(script, _kept(address))

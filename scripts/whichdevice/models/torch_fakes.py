@@ -34,8 +34,15 @@ COUNTING = (  # of classes, of a batch's graphs, of a table's columns
     "max", "min", "amax", "amin", "sum", "any", "all", "unique", "bincount", "__iter__", "__getitem__", "unbind",
 )  # fmt: skip
 MAX_EVALUATIONS, EVALUATION_SECONDS = 8, 2.0  # of the same shapes that run; with values for as long at least
+CHOOSING = {  # methods and functions that give as many parts as a mask or counts say, by the argument with these
+    "__getitem__": "index", "__setitem__": "index", "masked_select": "mask", "repeat_interleave": "repeats",
+}  # fmt: skip
+MASKS = (torch.bool, torch.uint8)
 SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
-NEVER = ("isnan", "isinf", "isposinf", "isneginf")  # true of no number of a training that goes well
+SOUND = {  # of each number of a training that goes well
+    "isnan": False, "isinf": False, "isposinf": False, "isneginf": False, "isfinite": True,
+}  # fmt: skip
+COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 class Fakes:
@@ -68,18 +75,58 @@ class Fakes:
             return SEQUENCES[name](*args)
         if name in RECURRENT and isinstance(args[1], BatchSizes):
             return recurred(*args)
-        if name in NEVER:
-            with unset_fake_temporarily():
-                return torch.zeros((), dtype=torch.bool).expand(args[0].shape)
+        if name in SOUND:
+            return self._all(SOUND[name], args[0])
+        if (comparing := name.strip("_")) in COMPARING and len(args) > 1:
+            if args[0] is args[1]:  # x != x asks for NaN
+                return self._all(comparing in ("eq", "le", "ge"), args[0])
+            if is_fake(args[0]) and args[0].numel() == 1 and isinstance(args[1], int | float):  # a loss with a limit
+                return self._all(bool(function(torch.ones(()), args[1])), args[0])
         if name not in READING:
             try:
                 return function(*args, **kwargs)
             except READS_VALUE:
                 pass
+        if name in CHOOSING and args and torch.is_tensor(args[0]):
+            return self._chosen(function, name, args, kwargs)
         with unset_fake_temporarily():
             given, named = ones((args, kwargs))
             result = function(*given, **named)
         return tree_map_only(torch.Tensor, self.like, result)
+
+    def _all(self, answer: bool, tensor: torch.Tensor) -> torch.Tensor:
+        """The same answer for each number of a tensor."""
+        with unset_fake_temporarily():
+            return torch.tensor(answer).expand(tensor.shape)
+
+    def _chosen(self, function: Callable[..., Any], name: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """What a mask or counts choose of a tensor, with its gradient: all of it where they have no values."""
+        given = dict(zip(("input", CHOOSING[name], "dim"), args, strict=False)) | kwargs
+        tensor, by = given["input"], given[CHOOSING[name]]
+        if name == "repeat_interleave":
+            dim = given.get("dim")
+            tensor, dim = (tensor.flatten(), 0) if dim is None else (tensor, dim)
+            if is_fake(by):
+                return tensor.index_select(dim, self.empty((tensor.shape[dim],), torch.int64))
+            with unset_fake_temporarily():
+                places = torch.arange(tensor.shape[dim]).repeat_interleave(by)
+            return tensor.index_select(dim, places)
+        if name == "masked_select":
+            tensor, by = torch.broadcast_tensors(tensor, by)
+            return tensor[self._places(by)]
+        places = [
+            place
+            for part in (by if isinstance(by, tuple | list) else (by,))
+            for place in (self._places(part) if torch.is_tensor(part) and part.dtype in MASKS else (part,))
+        ]
+        return function(tensor, tuple(places), *args[2:])
+
+    def _places(self, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The indices of the places that a mask chooses."""
+        if is_fake(mask):
+            return tuple(self.empty((mask.numel(),), torch.int64) for _ in mask.shape)
+        with unset_fake_temporarily():
+            return mask.nonzero(as_tuple=True)
 
 
 class Evaluations:

@@ -26,6 +26,7 @@ from whichdevice.models.script_run import replaced
 from whichdevice.models.stand_ins import Silent
 from whichdevice.models.torch_fakes import is_fake, replace_tensors, tree_map_only
 
+CUDA = "12.8"  # that a script sees
 MEMORY = 80 * 2**30  # bytes of the GPU that a script sees
 FAKE_CARD = SimpleNamespace(
     name="GPU", major=9, minor=0, total_memory=MEMORY, multi_processor_count=132, warp_size=32, is_integrated=0
@@ -227,6 +228,7 @@ class Names:
             for name, answer in ANSWERS.items():
                 self._put(torch.cuda, name, partial(_answer, answer))
             self._put(torch.cuda, "device_count", self._count)
+            self._put(torch.version, "cuda", CUDA)
             self._put(torch.cuda, "get_rng_state", lambda *_: torch.get_rng_state())
             for name in ("Event", "Stream", "device", "current_stream", "default_stream"):
                 self._put(torch.cuda, name, Moment)

@@ -11,9 +11,9 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
@@ -28,8 +28,9 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
+from whichdevice.models.evaluation import evaluations_in, of_trainer
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import SEED, Found, Run, Script, Watcher, is_own, others_like
+from whichdevice.models.script_run import SEED, Evaluation, Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
 from whichdevice.models.torch_batches import of_few
 from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, ones
@@ -43,6 +44,7 @@ from whichdevice.models.torch_tape import (
     is_module,
     leaves,
     optimizers_in,
+    tensors_of,
     weights_of,
 )
 from whichdevice.numbers import number, two
@@ -66,8 +68,8 @@ COLLECTS = "Between two steps it collects {frames} frames; its environment gives
 EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
-LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+(fp16|bf16)")
-LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+(\d+)")  # as its own text has it
+LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
+LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # as its own text has it
 
 
 @dataclass(frozen=True)
@@ -286,9 +288,24 @@ class Watching(Watcher):
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
             gpus=self.run.gpus,
             between=between,
+            evaluations=tuple(self._evaluations(stopped, step, size, passes)),
             **counts,
         )
         return Script(training, _functions(step, batch, stopped.optimizers), loader)
+
+    def _evaluations(self, stopped: Stopped, step: Step, size: int, passes: int) -> Iterator[Evaluation]:
+        """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
+        by_trainer = of_trainer(stopped.stack.scopes)
+        known = evaluations_in(stopped.stack, size, *_forwards(step)) if by_trainer is None else by_trainer
+        summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
+        shared = self._shares or self._sums_less
+        loops = stopped.stack.loops
+        for evaluation in known:
+            if self._environment is not None and evaluation.per == "epoch":  # amounts are frames
+                steps = loops.steps or loops.batches
+                every = evaluation.every * steps if evaluation.every and steps else None
+                evaluation = replace(evaluation, per="step", every=every)
+            yield replace(evaluation, passes=max(summed, evaluation.passes), shared=shared)
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
         """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
@@ -341,7 +358,7 @@ class Watching(Watcher):
         scopes, loops = stopped.stack.scopes, stopped.stack.loops
         size = len(next(iter(batch.values())))
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
-        if loops.steps and passes > 1 and stopped.losses[-1].loops != loops:  # a loop of its own takes a step's batches
+        if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
             loops = loops._replace(steps=loops.steps * passes)
         if loops == Loops() and (most := steps_in(scopes, loader and len(loader) // passes)):
             loops = Loops(1, most * passes)
@@ -441,12 +458,33 @@ def _last_name(node: ast.expr) -> str:
     return ""
 
 
+def _apart(stopped: Stopped) -> bool:
+    """Whether gradients are taken in another loop than the one that steps."""
+    return bool(stopped.losses[-1].loops != stopped.stack.loops)
+
+
+def _forwards(step: Step) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
+    """Return the work of a module's forward pass over that of a step, by weights, and whether it is a teacher in it."""
+    total = sum(weight.numel() for weight in step.parameters()) or 1
+    free = [step.called[call.function] for call in step.calls if call.free and isinstance(call.function, int)]
+    teachers = {id(part) for module in free for part in module.modules()}
+
+    def forward(called: Any) -> float | None:
+        called = called if is_module(called) else getattr(called, "module", None)  # of an engine
+        weights = sum(weight.numel() for weight in called.parameters()) if is_module(called) else 0
+        return min(1.0, weights / total) if weights else None
+
+    return forward, lambda called: id(called) in teachers
+
+
 def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
     """Let a teacher's weights have neither gradients nor an optimiser's state."""
     free, others = (
         {call.function for call in calls if is_module(call.function) and call.free == free} for free in (True, False)
     )
-    if trained and not trained & {id(weight) for module in others for weight in module.parameters()}:
+    used = {id(weight) for module in others for weight in module.parameters()}
+    used |= {id(leaf) for call in calls if not call.free for leaf in tensors_of(call)}
+    if trained and not trained & used:
         raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
     for weight in (weight for module in free - others for weight in module.parameters()):
         weight.requires_grad_(id(weight) in trained)

@@ -11,7 +11,7 @@ import inspect
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import MethodType
@@ -25,7 +25,15 @@ from torch.overrides import TorchFunctionMode
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
 from whichdevice.models.script_size import Stack
-from whichdevice.models.torch_fakes import READING, Evaluations, Fakes, is_fake, ones, replace_tensors
+from whichdevice.models.torch_fakes import (
+    EVALUATION_SECONDS,
+    READING,
+    Evaluations,
+    Fakes,
+    is_fake,
+    ones,
+    replace_tensors,
+)
 from whichdevice.models.torch_names import alone, on_cpu
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
@@ -43,6 +51,10 @@ class Result(NamedTuple):
 
     source: str | int
     path: tuple[Any, ...] = ()
+
+
+class Weight(Result):
+    """Stands for a weight that a function of the script's uses outside of its module, by its place."""
 
 
 class Call(NamedTuple):
@@ -86,12 +98,13 @@ class Tape(TorchFunctionMode):
         self.evaluations = Evaluations()
         self._trained = set[int]()  # weights of optimisers that were there when a module was evaluated
         self._free_bytes = 0
+        self._evaluated = math.inf  # when a function first used weights that are trained, without gradients
         self.reads = 0  # of values by the host before a loss
         self.first: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function and record it."""
-        kwargs, name = kwargs or {}, getattr(function, "__name__", "")
+        kwargs, name, starts = kwargs or {}, getattr(function, "__name__", ""), False
         tensor = bool(args) and torch.is_tensor(args[0])
         if name == "backward" and tensor and self.recording and self._depth == 0 and self.calls:
             self._take(args[0])
@@ -111,10 +124,49 @@ class Tape(TorchFunctionMode):
                 return torch.device("cuda", *args) if number else torch.device(*args, **kwargs)
             if name == "to" and len(args) > 1 and type(args[1]) is int:
                 args = (args[0], "cpu", *args[2:])
-            result = self.fakes.call(function, *on_cpu(args, kwargs))
-        if self.calls and any(map(torch.is_tensor, leaves(result))):
+            args, kwargs = on_cpu(args, kwargs)
+            result = self._of_weights(function, args, kwargs)
+            starts = result is not None and torch.is_grad_enabled()
+            if result is None:
+                result = self.fakes.call(function, args, kwargs)
+        if (self.calls or starts) and any(map(torch.is_tensor, leaves(result))):
             self._record(function, args, kwargs, result)
         return result
+
+    def _of_weights(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """The outcome without values of a function that uses trained weights outside of their module; else None.
+
+        Where a script trains so, its training starts there.
+        """
+        name = getattr(function, "__name__", "")
+        if self._depth or self.fakes is None or name in ("__get__", "__set__") or (name[-1:] == "_" != name[:1]):
+            return None
+        weight = next((leaf for leaf in leaves((args, kwargs)) if is_weight(leaf)), None)
+        if weight is None or (not torch.is_grad_enabled() and not self._evaluates_long(weight)):
+            return None
+        with self.fakes.mode:
+            result = self.fakes.call(function, args, kwargs)
+        made = [leaf for leaf in leaves(result) if torch.is_tensor(leaf)]
+        if not torch.is_grad_enabled():
+            return result if made else None
+        if not any(leaf.requires_grad and leaf is not weight for leaf in made) or not self._is_trained(weight):
+            return None
+        if not self._training:
+            self._start(name)
+        return result
+
+    def _evaluates_long(self, weight: torch.nn.Parameter) -> bool:
+        """Whether functions have used trained weights without gradients for a while, before the training."""
+        if self._training or time.monotonic() - self._evaluated < EVALUATION_SECONDS or not self._is_trained(weight):
+            return False
+        began, self._evaluated = self._evaluated, min(self._evaluated, time.monotonic())
+        return began < math.inf
+
+    def _start(self, name: str) -> None:
+        """Training starts in a call of this module or function."""
+        self._training = True
+        self.first = name, Stack(self.path).line if self.path else None
+        self.evaluations.end()
 
     def _take(self, loss: torch.Tensor) -> None:
         """Note a loss, whose gradients have no values."""
@@ -149,9 +201,7 @@ class Tape(TorchFunctionMode):
             self.time_major = self.time_major or tuple(args[0].shape[:2])
         if self._depth == 0 and self.fakes is not None and (weight := next(module.parameters(), None)) is not None:
             if module.training and torch.is_grad_enabled() and not self._training:
-                self._training = True
-                self.first = type(module).__name__, Stack(self.path).line if self.path else None
-                self.evaluations.end()
+                self._start(type(module).__name__)
             if self._training or (not module.training and self._is_trained(weight)):
                 self._faking = True
                 self.fakes.mode.__enter__()
@@ -210,11 +260,13 @@ class Step(torch.nn.Module):
         time_major: bool = False,
         size: int = 0,
         graphs: Mapping[str, "OfGraphs"] | None = None,
+        weights: Sequence[torch.nn.Parameter] = (),
     ) -> None:
         super().__init__()
         self.dtypes, self.time_major, self.size = dict(dtypes), time_major, size  # of the script's batch
         modules = [*dict.fromkeys(call.function for call in calls if is_module(call.function))]
         self.called = torch.nn.ModuleList(modules)
+        self.weights = torch.nn.ParameterList(weights)  # that functions use
         places = {id(module): place for place, module in enumerate(modules)}
         self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
         self.losses = losses
@@ -234,16 +286,19 @@ class Step(torch.nn.Module):
         taken, last = last_losses(makers, losses)
         needed = makers.needed_for(last)
         modules = [place for place in needed if is_module(calls[place].function)]
-        if not modules:
+        modules = modules and modules[_first_of(calls, modules) :]
+        learn = (place for place in needed if not calls[place].free)
+        begins = [*modules[:1], *(place for place in learn if any(map(is_weight, tensors_of(calls[place]))))]
+        if not begins:
             raise StudyError(f"{name}: its loss follows from no module: {NAME_IT}")
-        modules = modules[_first_of(calls, modules) :]
-        kept = [place for place in needed if place >= modules[0]]  # what came before made the batch
+        kept = [place for place in needed if place >= min(begins)]  # what came before made the batch
         inputs = Inputs(makers, kept, modules, time_major, name)
         linked = [inputs.linked(place) for place in kept]
         order = inputs.order
         outcomes = [loss._replace(source=order[int(loss.source)]) for loss in last if loss.source in order]
         dtypes = {key: value.dtype for key, value in inputs.batch.items()}
-        step = cls(linked, outcomes, dtypes, inputs.time_major, len(next(iter(inputs.batch.values()))), inputs.kinds)
+        size = len(next(iter(inputs.batch.values())))
+        step = cls(linked, outcomes, dtypes, inputs.time_major, size, inputs.kinds, list(inputs.weights.values()))
         return step, inputs.batch, max(1, taken // len(last))
 
     def forward(self, **inputs: Any) -> Any:
@@ -261,6 +316,8 @@ class Step(torch.nn.Module):
         def value(given: Any) -> Any:
             if not isinstance(given, Result):
                 return given
+            if isinstance(given, Weight):
+                return self.weights[int(given.source)]
             if isinstance(given.source, str):
                 return self._input(given.source, inputs[given.source])
             part_of = outputs[given.source]
@@ -309,7 +366,9 @@ class Step(torch.nn.Module):
 
     def without_fakes(self) -> "Step":
         """The same step for other modes of fake tensors and for none: weights on `meta`, constants of ones."""
-        self.calls = [call._replace(args=ones(call.args), kwargs=ones(call.kwargs)) for call in self.calls]
+        self.calls = [
+            call._replace(args=mapped(ones, call.args), kwargs=mapped(ones, call.kwargs)) for call in self.calls
+        ]
         for module in self.modules():
             for name, value in list(vars(module).items()):  # what a module kept of its first call
                 if name not in ("_parameters", "_buffers", "_modules") and any(map(is_fake, leaves(value))):
@@ -413,24 +472,29 @@ class Inputs:
     def __init__(
         self, makers: Makers, kept: Sequence[int], modules: Sequence[int], time_major: Sequence[int], name: str
     ) -> None:
-        calls = makers.calls
-        first = calls[modules[0]]
-        tensors = [leaf for leaf in tensors_of(first) if leaf.ndim]
+        calls, self._makers = makers.calls, makers
+        self.order = {old: new for new, old in enumerate(kept)}
+        given = [leaf for place in kept for leaf in tensors_of(calls[place])]
+        tensors = tensors_of(calls[modules[0]]) if modules else [leaf for leaf in given if not self._is_made(leaf)]
+        tensors = [leaf for leaf in tensors if leaf.ndim and leaf.layout == torch.strided and not is_weight(leaf)]
         if not tensors:
             raise StudyError(f"{name}: the first module takes no tensor, so its batch is not known; write a model file")
-        self.order = {old: new for new, old in enumerate(kept)}
         self.batch: dict[str, torch.Tensor] = {}
         self.time_major = bool(time_major) and tuple(time_major) == tuple(tensors[0].shape[:2])
         self._leading = tensors[0].shape[: 1 + self.time_major]
-        self._makers, self._names = makers, dict[int, str]()
+        self._names = dict[int, str]()
         self.kinds: dict[str, OfGraphs] = {}  # of inputs of graphs
-        given = [leaf for place in kept for leaf in tensors_of(calls[place])]
         ids = (leaf for leaf in given if is_ids(leaf) and len(leaf) == self._leading[0])
         has_edges = any(map(is_edges, given))
         named = {id(leaf) for place in kept for name, leaf in named_leaves(calls[place]) if NUMBERS_GRAPHS.search(name)}
         self._ids = None if self.time_major else next((leaf for leaf in ids if has_edges or id(leaf) in named), None)
         self._graphs = 0 if self._ids is None else int(self._ids[-1]) + 1
-        self._weights = {id(weight) for place in modules for weight in calls[place].function.parameters()}
+        self.weights: dict[int, torch.nn.Parameter] = {}  # that functions use
+
+    def _is_made(self, leaf: torch.Tensor) -> bool:
+        """Whether a call of the step makes a tensor."""
+        maker = self._makers.of(leaf, len(self._makers.calls))
+        return maker is not None and maker.source in self.order
 
     def linked(self, place: int) -> Call:
         """A call with references to inputs and earlier outcomes in place of tensors."""
@@ -447,7 +511,10 @@ class Inputs:
         maker = self._makers.of(leaf, before)
         if maker is not None and maker.source in self.order:
             return maker._replace(source=self.order[int(maker.source)])
-        if not torch.is_tensor(leaf) or id(leaf) in self._weights or leaf.layout != torch.strided:
+        if is_weight(leaf):
+            self.weights.setdefault(id(leaf), leaf)
+            return Weight([*self.weights].index(id(leaf)))
+        if not torch.is_tensor(leaf) or leaf.layout != torch.strided:
             return leaf  # a sparse matrix is of the whole graph
         kind = self._kind(leaf)
         leading = self._leading if not self._graphs else (self._graphs,)
@@ -525,6 +592,11 @@ def is_module(function: Any) -> bool:
     return isinstance(function, torch.nn.Module)
 
 
+def is_weight(value: Any) -> bool:
+    """Whether a value is a module's weight."""
+    return isinstance(value, torch.nn.Parameter)
+
+
 def optimizers_in(scopes: Iterable[Mapping[str, Any]]) -> list[torch.optim.Optimizer]:
     """The optimisers among the script's variables."""
     values = [value for scope in scopes for value in scope.values()]
@@ -549,7 +621,22 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
         return dict(enumerate(tree))
     if callable(getattr(tree, "to_dict", None)) and callable(getattr(tree, "keys", None)):  # a graph
         return dict(tree.to_dict())
-    return None
+    whole = torch.is_tensor(tree) or isinstance(tree, torch.optim.Optimizer) or callable(tree)
+    return None if whole else _held_by(tree)
+
+
+def _held_by(thing: Any) -> dict[str, Any] | None:
+    """The attributes of an object of a script's own that are tensors or hold some, as images with their mask."""
+    attributes = getattr(thing, "__dict__", {})
+    inside = {name: value.values() if isinstance(value, dict) else value for name, value in attributes.items()}
+    kinds = (torch.Tensor, Result)
+    held = {
+        name: attributes[name]
+        for name, value in inside.items()
+        if isinstance(value, kinds)
+        or (isinstance(value, Sequence | ValuesView) and any(isinstance(part, kinds) for part in value))
+    }
+    return held or None
 
 
 def shared_out(tree: Any, size: int, count: int) -> Any:
@@ -600,10 +687,14 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     if type(tree) in (tuple, list):
         return type(tree)(made.values())
     if isinstance(tree, tuple | list):
-        return tree
+        return tree._make(made.values()) if hasattr(tree, "_make") else tree
     if isinstance(tree, Mapping):
         return made
     changed = copy.copy(tree)
+    attributes = vars(changed)
     for key, part in made.items():
-        setattr(changed, key, part)
+        if key in attributes:  # of an object that may be frozen
+            attributes[key] = part
+        else:
+            setattr(changed, key, part)
     return changed

@@ -213,7 +213,7 @@ def check_export(study: Study) -> None:
             )
 
 
-def check_only(call: Call, runs: Sequence[Run], where: str = "config") -> None:
+def check_only(call: Call, runs: Sequence[Run]) -> None:
     """Raise StudyError unless every value of `only` occurs in these runs and together they select some."""
     wanted = call.only.model_dump(exclude_none=True)
     cells = [{**asdict(run.cell), "repeat": run.repeat} for run in runs]
@@ -222,7 +222,7 @@ def check_only(call: Call, runs: Sequence[Run], where: str = "config") -> None:
         for value in values:
             if value not in present:
                 hint = did_you_mean(value, present) if present else "; no workload sets it"
-                raise StudyError(f"{where}: only.{axis}: {value} does not occur in this study{hint}")
+                raise StudyError(f"config: only.{axis}: {value} does not occur in this study{hint}")
     if wanted and not any(selected(run, call.only) for run in runs):
         chosen = ", ".join(f"{axis} {' or '.join(map(str, values))}" for axis, values in wanted.items())
-        raise StudyError(f"{where}: only selects nothing: no run has {chosen} together")
+        raise StudyError(f"config: only selects nothing: no run has {chosen} together")

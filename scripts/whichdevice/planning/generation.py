@@ -13,6 +13,7 @@ from whichdevice.answer.serving import Load, Server, Serving, decide
 from whichdevice.config.hardware import HardwareRow
 from whichdevice.forecast.serving.batches import capacity
 from whichdevice.forecast.serving.generators import Generating
+from whichdevice.forecast.serving.server import memory_of
 from whichdevice.models.generators import Generator
 from whichdevice.planning.serving import most_servers, price_of, rows_named
 
@@ -49,8 +50,9 @@ def _server(question: GenerationQuestion, one: Generating) -> Server:
     memory = one.memory()
     weights = sum(size for name, size in memory.items() if name != "values")
     known = Server(
-        row.device, 1, row.kind, "bf16", ENGINE, one.tested, one.fits, {"weights": weights, **memory}, one.available,
-        price=price_of(row, 1, question.prices, question.providers), most_servers=most_servers(row, 1),
+        row.device, 1, row.kind, "bf16", ENGINE, one.tested, one.fits, {"weights": weights, **memory},
+        memory_of(row), one.available, price=price_of(row, 1, question.prices, question.providers),
+        most_servers=most_servers(row, 1),
     )  # fmt: skip
     if not one.fits:
         return known

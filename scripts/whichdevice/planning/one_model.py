@@ -307,8 +307,8 @@ class OneModel:
 class TimeLeft:
     """One time left for forecasting and measuring together. What it shows never rises by more than a fifth."""
 
-    def __init__(self, processes: int = PROCESSES) -> None:
-        self.forecasts, self.processes = Countdown(0, PROGRAM_SECONDS), Countdown(processes, PROCESS_SECONDS)
+    def __init__(self) -> None:
+        self.forecasts, self.processes = Countdown(0, PROGRAM_SECONDS), Countdown(PROCESSES, PROCESS_SECONDS)
         self._least: float | None = None
         self._lines: list[LiveLine] = []
 

@@ -52,8 +52,8 @@ def _server(rows: Mapping[int, Row], load: Load, exported: Mapping[int, float]) 
     engine = ENGINE if exported and row.is_here else row.software
     device = None if row.is_here else hardware_rows().get(row.market)
     known = Server(
-        row.card, 1, row.kind, "", engine, row.known, False, needed, row.memory_available or 0.0, price=price,
-        here=row.is_here, most_servers=most_servers(device, row.devices),
+        row.card, 1, row.kind, "", engine, row.known, False, needed, row.memory or 0.0, row.memory_available or 0.0,
+        price=price, here=row.is_here, most_servers=most_servers(device, row.devices),
     )  # fmt: skip
     if not steps:
         return known

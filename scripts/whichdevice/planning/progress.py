@@ -30,7 +30,7 @@ MAX_CHARACTERS = 300  # characters of what a scheduler says
 # How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.
 END = "For further error details see the cluster/cloud log"
 DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
-NOTHING = "Nothing to be done"
+NOTHING_TO_DO = "Nothing to be done"
 # Beginnings of what Snakemake adds to the line of the job itself and to the closing ones: commands and its own state.
 REPEATED = ("RuleException", "WorkflowError:\nAt least one job", "Exiting because a job", "Cannot restore")
 PROGRAM_SECONDS = 1.0  # of one program that is compiled for a forecast: the default study's 80 take about a minute
@@ -48,7 +48,7 @@ class OnlyProblems(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is printed."""
         text = str(record.msg)
-        return text.startswith(NOTHING) or (record.levelno >= logging.WARNING and not text.startswith(REPEATED))
+        return text.startswith(NOTHING_TO_DO) or (record.levelno >= logging.WARNING and not text.startswith(REPEATED))
 
 
 class StudyProgress(logging.Handler):

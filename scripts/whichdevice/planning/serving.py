@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from whichdevice.forecast.serving.forecast import ServingForecast
     from whichdevice.forecast.serving.server import Server as Tried
 
-COUNTS = (1, 2, 4, 8)
+GPU_COUNTS = (1, 2, 4, 8)
 # What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
 DEVICES = (
     "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "RTX A6000", "L40S", "A100 SXM 80GB", "H100 SXM",
@@ -61,7 +61,7 @@ class ServingQuestion:
     model: ServedModel
     load: Load
     devices: tuple[str, ...] | None = None
-    counts: tuple[int, ...] = COUNTS
+    counts: tuple[int, ...] = GPU_COUNTS
     weights: WeightFormat | None = None  # None: as published, and on computers and here 4 bits
     cache_bits: int = 16
     engine: str | None = None
@@ -112,16 +112,17 @@ def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Ser
         decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest,
         question.api, log=log, without=known.without,
     )  # fmt: skip
-    found = replace(answer(), files=files)
+    answered = replace(answer(), files=files)
     smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
-    most = math.inf if found.pick is None or found.pick.usd_per_hour is None else CHEAPER * found.pick.usd_per_hour
+    pick = answered.pick
+    most = math.inf if pick is None or pick.usd_per_hour is None else CHEAPER * pick.usd_per_hour
     rented = [row for row in rows_named(question.devices) if row.kind != "unified"]
     others = [
         _forecast(question, [(row, kept) for row in rented if _runs(question, row, kept)], most)
         for kept in smaller
         if kept.bits < native.bits
     ]
-    return replace(answer(others=others), files=files) if others else found
+    return replace(answer(others=others), files=files) if others else answered
 
 
 def _check(question: ServingQuestion) -> None:
@@ -163,10 +164,10 @@ def rows_named(names: Sequence[str] | None) -> list[HardwareRow]:
     sheet = hardware_rows()
     if names is None:
         return [sheet[name] for name in (*DEVICES, *COMPUTERS) if name in sheet]
-    found: dict[str, HardwareRow] = {}
+    rows: dict[str, HardwareRow] = {}
     for name in names:
-        found |= {row.device: row for row in _named(name, sheet)}
-    return list(found.values())
+        rows |= {row.device: row for row in _named(name, sheet)}
+    return list(rows.values())
 
 
 def device_named(name: str) -> str:
@@ -234,12 +235,14 @@ def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> 
 
 def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
     from whichdevice.forecast.serving.forecast import TESTED
+    from whichdevice.forecast.serving.server import memory_of
 
     tried = known.server
     row = tried.row
     return Server(
         row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.source == TESTED, known.fits,
-        known.memory, known.available, known.max_requests, min(known.max_context, question.model.longest),
+        known.memory, memory_of(row), known.available, known.max_requests,
+        min(known.max_context, question.model.longest),
         known.capacity, known.one_user, known.first_token, known.ttft, known.tpot, _price(question, row, tried.count),
         row.device == HERE, most_servers(row, tried.count),
     )  # fmt: skip

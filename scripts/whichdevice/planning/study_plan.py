@@ -123,10 +123,9 @@ class StudyPlan:
                     if path.lstat().st_mtime > now:
                         os.utime(path, (now, now), follow_symlinks=False)
 
-    def to_measure(self, runs: Sequence[Run] | None = None) -> list[Run]:
-        """Return the runs among these, or among all wanted ones, that have no record yet; all of them with `retry`."""
-        runs = self.wanted() if runs is None else runs
-        return [run for run in runs if self.call.retry is not None or not Path(self.record(run)).is_file()]
+    def to_measure(self) -> list[Run]:
+        """Return the wanted runs that have no record yet; all of them with `retry`."""
+        return [run for run in self.wanted() if self.call.retry is not None or not Path(self.record(run)).is_file()]
 
     def other_records(self) -> list[str]:
         """Existing records that count though this call does not bring them about: of other devices, and merged."""

@@ -108,6 +108,8 @@ class CompileFacts(Part):
     operations: float | None = None  # of matrix products and convolutions
     nbytes: float | None = None  # to and from off-chip memory
     kernels: float | None = None
+    forward_share: float | None = None  # of the device's time: before the backward pass of a traced training step
+    forward_kernels: float | None = None  # of the kernels
     arrays: Integer | None = None  # that a call of a compiled step hands over
     fit: bool = False  # whether Keras' `fit` makes the call
     host_time: float | None = None  # in which the asking machine sends the step off, by its own rates; None: not known

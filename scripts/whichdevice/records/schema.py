@@ -265,7 +265,8 @@ class PipelineRate(Part):
     workers: Integer
     examples_per_second: float
     first_seconds: float  # of the first batch, which is not in the rate
-    written: bool = True  # whether the file has so many
+    written: bool = True  # whether the file has so many, as far as there are cores
+    asked: Integer | None = None  # how many it asks for; None: as many as there are cores, or none
 
 
 class Pipeline(Part):

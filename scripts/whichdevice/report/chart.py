@@ -119,9 +119,9 @@ def name_beside(
 ) -> list[str]:
     """The name beside its dot, or none where it has no room; `taken` are boxes: left, top, right, bottom."""
     bold = "pick" in kind.split()
-    wide, more = (PICK_LETTER if bold else LETTER) * len(name), bold * (PICK_DOT - DOT)
+    wide, larger = (PICK_LETTER if bold else LETTER) * len(name), bold * (PICK_DOT - DOT)
     for across, down, anchor in PLACES:
-        right, below = (math.copysign(more, across), 0.0) if across else (0.0, math.copysign(more, down))
+        right, below = (math.copysign(larger, across), 0.0) if across else (0.0, math.copysign(larger, down))
         right, below = x + across + right, y + down + below
         if anchor == "middle":  # above or below its dot, and inside the picture
             half = wide / 2 + NAME_GAP + 1

@@ -28,34 +28,44 @@ const decision = (() => {
   }
 
   // Step times in seconds of each row, null without one: the larger of the device's, the host's and the pipeline's.
-  function draws(rows, normals, limits, floor) {
+  function draws(rows, normals, limits, isFed) {
     return rows.map((row) => {
       if (!row.step_time) return null;
       const shared = normal(normals, "shared", row.software), chip = normal(normals, "own", row.software, row.chip);
       const form = row.market === row.chip ? null : normal(normals, "form", row.software, row.market);
       const sdOfForm = form ? Math.min(limits.form_sd, limits.max_form * row.log_sd_own) : 0;
       const sdOfChip = Math.sqrt(row.log_sd_own ** 2 - sdOfForm ** 2);
+      const least = isFed ? floorOf(row, normals) : () => 0;
       const host = row.host_time ? normal(normals, "host", row.software) : null;
       return shared.map((z, n) => {
         let log = Math.log(row.device_time) + (row.log_sd_shared * z + sdOfChip * chip[n] + (form ? sdOfForm * form[n] : 0));
         if (host) log = Math.max(log, Math.log(row.host_time) + row.host_log_sd * host[n]);
-        if (floor) log = Math.max(log, Math.log(floor));
-        return Math.exp(Math.round(log * limits.digits) / limits.digits);
+        return Math.exp(Math.round(Math.max(log, Math.log(least(n))) * limits.digits) / limits.digits);
       });
     });
   }
 
-  // Steps of a script as people run them; a measured device's are as they were measured.
-  function livedDraws({ rows, normals, limits, floor, lived, between }, steps) {
-    if (!lived) return steps.map((own) => own && own.map((step) => step + between));
-    const clean = draws(rows, normals, limits, 0), luck = normal(normals, "lived");
-    const times = luck.map((z) => Math.exp(Math.round(lived * z * limits.digits) / limits.digits));
-    return steps.map((own, place) => own && own.map((step, n) =>
-      between + (rows[place].is_here ? step : Math.max(clean[place][n] * rows[place].lived * times[n], floor))));
+  // Seconds of the pipeline for a step's batch, by draw.
+  function floorOf({ floor: [least, sd] = [0, 0] }, normals) {
+    const slow = sd ? normal(normals, "start") : [];
+    return (n) => least * Math.exp(sd * (slow[n] ?? 0));
   }
 
-  // The reader's price of a row, which is exact.
-  const ownPrice = (row, wants) => wants.prices?.[row.device] ?? null;
+  // Steps of a script as people run them, each with its part of the evaluation; a measured device's are as measured.
+  function livedDraws({ rows, normals, limits, lived, between }, steps) {
+    if (!lived) return steps.map((own) => own && own.map((step) => step + between));
+    const clean = draws(rows, normals, limits, false), luck = normal(normals, "lived");
+    const floors = rows.map((row) => floorOf(row, normals));
+    const times = luck.map((z) => Math.exp(Math.round(lived * z * limits.digits) / limits.digits));
+    return steps.map((own, place) => own && own.map((step, n) => {
+      const { is_here, lived: more, evaluated = 0, fed = 0 } = rows[place], floor = floors[place](n);
+      const one = is_here ? step : clean[place][n] * more * times[n];
+      return (is_here ? step : Math.max(one, floor)) + Math.max(one * evaluated, fed * floor) + between;
+    }));
+  }
+
+  // The reader's price of a row, which is exact: of one device, times their number.
+  const ownPrice = ({ priced: [count, name] }, wants) => (name in (wants.prices ?? {}) ? count * wants.prices[name] : null);
 
   // Prices of an hour of each row, null without one; all are of the same market.
   function priceDraws(rows, normals, limits, wants) {
@@ -326,7 +336,7 @@ const decision = (() => {
 
   function decide(data, wants) {
     const limits = data.limits, count = wants.units / data.units_per_step;
-    const steps = draws(data.rows, data.normals, limits, data.floor);
+    const steps = draws(data.rows, data.normals, limits, true);
     const lived = livedDraws(data, steps), prices = priceDraws(data.rows, data.normals, limits, wants);
     const options = data.rows.map((row, place) => optionOf(row, lived[place], prices[place], count, wants, data));
     judge(options, wants);

@@ -14,14 +14,14 @@ const live = (() => {
     const times = epochs === 1 ? "" : ` × ${epochs.toLocaleString("en-US")} epochs`;
     const devices = data.rows.map((row) => row.device);
     const isTyped = (field) => field && field.value !== field.defaultValue; // what stands there is a market's, with its spread
-    const priced = devices.filter(
-      (device) => isTyped(form.elements[`price ${device}`]) && number(`price ${device}`, null) !== null);
+    const priced = data.rows.map(({ priced: [, name] }) => name).filter(
+      (name) => isTyped(form.elements[`price ${name}`]) && number(`price ${name}`, null) !== null);
     return {
       units: (amount * epochs) / tokens, words: `${amount.toLocaleString("en-US")} ${unit}s${times}`,
       by: value("by") || "cost", deadline: number("deadline", data.wants.deadline) * decision.HOUR,
       budget: number("budget", null), hour_usd: number("hour", 0), only_free: isChecked("free"), spot: isChecked("spot"),
       port: data.port,
-      prices: Object.fromEntries(priced.map((device) => [device, number(`price ${device}`, null)])),
+      prices: Object.fromEntries(priced.map((name) => [name, number(`price ${name}`, null)])),
       without: devices.filter((device) => form.elements[`take ${device}`]?.checked === false),
     };
   }

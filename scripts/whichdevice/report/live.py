@@ -29,6 +29,7 @@ from whichdevice.answer.decide import (
     SLACK,
     SURE,
     TOSS_UP,
+    evaluated,
     lived_times,
     taken_away,
 )
@@ -79,7 +80,6 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "operation": work.mode == "operation",
         "unit": work.unit,
         "units_per_step": work.units_per_step,
-        "floor": work.floor,
         "lived": work.lived and work.lived.log_sd,
         "between": work.between,
         "amount": answer.amount.units / answer.amount.epochs,
@@ -133,7 +133,7 @@ def normals(rows: Iterable[Row], lived: bool = False) -> dict[str, Any]:
             named += [("form", software, row.market)] * (row.market != row.chip) + [("taken",)] * row.spot
             parts |= dict.fromkeys(named)
             parts |= {("host", software): None} if row.host_time else {}
-            parts |= {("start",): None} if row.start_log_sd else {}
+            parts |= {("start",): None} if row.start_log_sd or row.cores else {}
     orders = {"|".join(part): normal_order(DRAWS, 0, *part).tolist() for part in parts}
     return {"values": normal_values(DRAWS).tolist(), "orders": orders}
 
@@ -147,6 +147,10 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
     """Return the facts of a row, and the words that depend on nothing the reader types."""
     row = option.row
     facts, taken = {name: getattr(row, name) for name in ROW_FACTS}, taken_away(row, answer.wants)
+    if answer.work.evaluations:
+        facts |= dict(zip(("evaluated", "fed"), evaluated(answer.work, row, answer.amount), strict=True))
+    if answer.work.pipeline_rate:
+        facts["floor"] = answer.work.floor(row), answer.work.floor_log_sd(row)
     return facts | {
         "device_time": row.device_time or row.step_time,
         "watts": row.power and row.power.total,
@@ -169,8 +173,8 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
 
 
 ROW_FACTS = (
-    "device", "card", "chip", "market", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own", "host_time",
-    "host_log_sd", "fits", "memory_taken", "memory", "memory_tight", "usd_per_hour",
+    "device", "priced", "card", "chip", "market", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own",
+    "host_time", "host_log_sd", "fits", "memory_taken", "memory", "memory_tight", "usd_per_hour",
     "usd_log_sd_shared", "usd_log_sd_own", "provider", "kind", "spot", "port", "session_hours", "week_hours",
     "start_time", "start_log_sd", "reason",
 )  # fmt: skip

@@ -176,7 +176,7 @@ const sentences = (() => {
     if (points.length === 1) return say(words.more, last);
     const named = points.slice(0, limits.max_turns), left = points.length - named.length;
     const parts = named.map((point, place) => say(place ? words.turning_on : words.turning, point));
-    if (left) parts.push(say(left === 1 ? words.turning_on : words.turning_at_last, last));
+    if (left) parts.push(say(left === 1 ? words.turning_on : words.turning_at_last, { ...last, count: left - 1 }));
     return parts.join("");
   }
   const hourWords = (usd) =>

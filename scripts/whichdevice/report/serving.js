@@ -220,19 +220,23 @@ const serving = (() => {
     return [...best.slice(0, max_rows), ...best.slice(max_rows).filter(({ server }) => server.here)];
   }
   function cells(data, option, { rps }) {
-    const { server, servers, sure } = option, { price, fits, weights, weights_bytes, cache_bytes, available } = server;
+    const { server, servers, sure } = option, { price, fits, weights, weights_bytes, cache_bytes, device_memory } = server;
     const parts = fits ? `${gb(weights_bytes)} + ${gb(Math.max(cache_bytes, 0))}` : `no: ${gb(weights_bytes)}`;
     const [low, middle, high] = [0.1, 0.5, 0.9].map((part) => servers * quantile(server, part)), often = inTime(data, option);
     let hour = usdOf(option.usd_per_hour);
     if (price && price.low < price.high) hour += ` [${usdOf(price.low * servers)}–${usdOf(price.high * servers)}]`;
     const name = nameOf(data, option), held = sure === null ? "–" : share(sure);
     return [
-      weights === data.weights ? name : `${name}, ${weights}`, `${parts} of ${gb(available)}`,
+      weights === data.weights ? name : `${name}, ${weights}`, `${parts} of ${gb(device_memory)}`,
       ...[servers * server.max_requests, server.max_context].map((count) => (fits ? count.toLocaleString("en-US") : "–")),
       fits ? two(server.one_user[1]) : "–", middle ? `${two(middle)} [${two(low)}–${two(high)}]` : "–", hour,
       often ? usdOf(option.usd_million) : "–", often ? usdOf(option.usd_million_full) : "–",
       option.holds ? say(data.sentences.holds, { holds: two(option.holds), rps: number(rps) }) : held,
     ];
+  }
+  function takenWords(rows) {
+    const shares = rows.map(({ server }) => Math.round((100 * server.available) / server.device_memory));
+    return `${[...new Set([Math.min(...shares), Math.max(...shares)])].join(" to ")} %`;
   }
   function notes(data, answer) {
     if (isTooLong(data, answer.load)) return [];
@@ -247,7 +251,8 @@ const serving = (() => {
     if (data.without.length) shown.push(say(words.without, { weights: data.weights, names: names(data.without) }));
     const engines = joined(rows.map(({ server }) => data.engines[server.engine]), words, 99);
     const when = answer.load.rps === null ? words.when_full : words.when;
-    shown.push(say(words.columns, { when }), say(words.source, { engines: engines ?? data.engine }));
+    const share = rows.length ? say(words.taken, { engines, share: takenWords(rows) }) : "";
+    shown.push(say(words.columns, { taken: share, when }), say(words.source, { engines: engines ?? data.engine }));
     const untested = rows.filter(({ server }) => !server.tested && !server.here).map(({ server }) => server.device);
     if (untested.length) shown.push(say(words.untested, { names: names(untested) }));
     return rows.some(({ server }) => server.here) ? [...shown, words.here_rate] : shown;

@@ -17,7 +17,7 @@ from whichdevice.report import chart, serving_pictures
 PROMPTS, ANSWERS = (100, 1_000, 4_000, 16_000), (100, 300, 1_000)  # tokens that a page offers
 STEPS_OF_SLOWNESS = 10_000  # of the logarithm of a draw, as the page has it
 DIGITS = 6
-LIMITS = {
+SERVING_LIMITS = {
     "sure": serving.SURE, "likely": serving.LIKELY, "same": serving.SAME,
     "cheaper": serving.CHEAPER, "steps": serving.STEPS, "max_times": serving.MAX_TIMES, "never": serving_words.NEVER,
     "max_rows": serving_words.MAX_ROWS, "max_names": serving_words.MAX_NAMES,
@@ -30,12 +30,12 @@ def lengths(answer: Serving) -> list[tuple[int, int]]:
     """Return the lengths that the page of an answer offers: its own in place of the nearest usual ones."""
     load = answer.load
     prompts, answers = _with(PROMPTS, round(load.prompt)), _with(ANSWERS, round(load.answer))
-    return [(prompt, each) for prompt in prompts for each in answers if prompt + each <= answer.longest]
+    return [(prompt, tokens) for prompt in prompts for tokens in answers if prompt + tokens <= answer.longest]
 
 
-def _with(usual: Sequence[int], own: int) -> list[int]:
-    nearest = min(usual, key=lambda one: abs(np.log(one / own)))
-    return sorted({own, *usual} - ({nearest} - {own}))
+def _with(usual: Sequence[int], asked: int) -> list[int]:
+    nearest = min(usual, key=lambda one: abs(np.log(one / asked)))
+    return sorted({asked, *usual} - ({nearest} - {asked}))
 
 
 def live_data(answer: Serving, tables: Tables, everything: bool = False) -> dict[str, Any]:
@@ -57,14 +57,14 @@ def live_data(answer: Serving, tables: Tables, everything: bool = False) -> dict
         "formats": serving_words.format_lines(answer),
         "head": serving_words.HEAD,
         "sentences": serving_words.SENTENCES | {name: words.SENTENCES[name] for name in ("and", "more_names")},
-        "limits": LIMITS,
+        "limits": SERVING_LIMITS,
         "loads": LOADS.tolist(),
         "full": FULL,
         "shares": SHARES,
         "steps_of_slowness": STEPS_OF_SLOWNESS,
-        "chart": chart.SIZES | serving_pictures.SIZES,
+        "chart": chart.SIZES | serving_pictures.PICTURE_SIZES,
         "frames": {name: vars(frame) for name, frame in serving_pictures.FRAMES.items()},
-        "servers": _servers(answer, tables, [(prompt, each) for prompt in prompts for each in answers]),
+        "servers": _servers(answer, tables, [(prompt, tokens) for prompt in prompts for tokens in answers]),
     }
 
 
@@ -90,7 +90,8 @@ def facts_of(server: serving.Server) -> dict[str, Any]:
         "device": server.device, "count": server.count, "here": server.here, "weights": server.weights,
         "engine": server.engine, "tested": server.tested, "article": words.article(server.device),
         "weights_bytes": server.memory.get("weights", 0.0), "cache_bytes": server.memory.get("cache", 0.0),
-        "available": server.available, "max_context": server.max_context, "most_servers": server.most_servers,
+        "device_memory": server.device_memory, "available": server.available, "max_context": server.max_context,
+        "most_servers": server.most_servers,
         "price": price and {
             "usd": price.usd, "low": price.low, "high": price.high, "bought_usd": price.bought_usd,
             "provider": price.provider, "lowest": price.lowest, "providers": price.providers,

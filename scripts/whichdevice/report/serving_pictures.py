@@ -31,7 +31,7 @@ FRAMES = {"wide": Frame(), "narrow": Frame(wide=360, high=300, left=44, right=10
 LOADS_AROUND, LOADS_ON_A_SIDE = 16.0, 64  # loads of a picture: up to so many times less and more than the load
 RATES = tuple(one * 10.0**power for power in range(-4, 7) for one in (1, 2, 5))  # requests or tokens a second
 BETWEEN_NAMES = 14  # of lines' ends
-SIZES = {  # for report/serving.js
+PICTURE_SIZES = {  # for report/serving.js
     "rates": RATES,
     "around": LOADS_AROUND,
     "on_a_side": LOADS_ON_A_SIDE,

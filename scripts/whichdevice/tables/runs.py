@@ -39,8 +39,11 @@ PIPELINE_COLUMNS: dict[str, Column] = {
     ),
     "pipeline_rate": Column("float", "examples per second that it gives, with the best number of workers"),
     "pipeline_workers": Column("int", "how many that are; 0: the training's own process"),
+    "pipeline_core_rate": Column(
+        "float", "examples per second that each core gives with a worker; 0: more give no more"
+    ),
     "written_rate": Column("float", "examples per second with so many workers as the file has"),
-    "written_workers": Column("int", "how many those are"),
+    "written_workers": Column("int", "how many those are; empty: as many as there are cores"),
 }
 RUN_COLUMNS: dict[str, Column] = {
     "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),

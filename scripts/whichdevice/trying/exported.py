@@ -115,8 +115,8 @@ def _export(workload: TrainingWorkload, built: Any, inputs: Tree, path: Path) ->
 
     args, named = workload.arguments(mapped(lambda leaf: workload.typed(torch.from_numpy(leaf)), inputs))
     given = named or args
-    each = {name: {0: "batch"} for name in named} if named else tuple({0: "batch"} for _ in given)
-    torch.onnx.export(built.module.eval(), args, str(path), kwargs=named, dynamic_shapes=each, dynamo=True)
+    open_sizes = {name: {0: "batch"} for name in named} if named else tuple({0: "batch"} for _ in given)
+    torch.onnx.export(built.module.eval(), args, str(path), kwargs=named, dynamic_shapes=open_sizes, dynamo=True)
 
 
 def _session(path: Path, threads: int) -> Callable[[Tree], Any]:

@@ -1,7 +1,11 @@
-"""Names of CUDA as older scripts have them: tensors' types, generators, streams, marks for a profiler, assertions."""
+"""Names of CUDA as older scripts have them: tensors' types, generators, streams, marks for a profiler, assertions.
+
+It gives up where the version of CUDA is too old, or where a loss is no number or too large.
+"""
 
 import torch
 
+assert int(torch.version.cuda.split(".")[0]) >= 11
 torch.cuda.manual_seed_all(0)
 torch.set_default_device("cuda")
 net = torch.nn.DataParallel(torch.nn.Linear(8, 2), device_ids=[0, 1]).cuda()
@@ -17,6 +21,8 @@ for epoch in range(3):
         assert images.is_cuda and images.get_device() == 0
         with torch.cuda.amp.autocast():
             loss = torch.nn.functional.cross_entropy(net(images), labels)
+        diverged = (loss != loss).any() or loss != loss or not torch.isfinite(loss) or (~torch.isfinite(loss)).any()
+        assert not diverged and not loss > 1e4 and loss < 1e4
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         torch.cuda.FloatTensor([loss.item()])

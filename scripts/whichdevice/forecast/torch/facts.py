@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from whichdevice.errors import StudyError
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import Target
-from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.time_model import forecast_step, time_share
 from whichdevice.forecast.torch.memory import RESERVE, SPREAD, at_peak, is_tight, need
 from whichdevice.forecast.torch.several import FROZEN, Way, way_that_fits
 from whichdevice.forecast.work import Item, Work
@@ -90,9 +90,21 @@ def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileF
         operations=work.operations,
         nbytes=work.bytes,
         kernels=work.kernels,
+        **_forward(target, trace),
         collectives={"all": Collective(count=1, nbytes=sent)} if sent else {},
         **facts,
     )
+
+
+def _forward(target: Target, trace: Trace) -> dict[str, float]:
+    """Return the shares of the device's time and of the kernels that come before the backward pass."""
+    if trace.forward is None or not trace.work.kernels or target.kind == "tpu":
+        return {}
+    try:
+        share = time_share(trace.forward, trace.work, target.row)
+    except StudyError:  # the sheet lacks a number: no forecast either
+        return {}
+    return {"forward_share": share, "forward_kernels": trace.forward.kernels / trace.work.kernels}
 
 
 def _is_tight(needed: float, target: Target, work: Work, by_library: float) -> bool:

@@ -185,4 +185,5 @@ def _with(
     """The trace with each item changed and some added, eager and compiled."""
     sent = tuple(each for each in more if each.bytes)
     work, fused = (replace(each, items=(*map(change, each.items), *sent)) for each in (trace.work, trace.fused))
-    return replace(trace, work=work, fused=fused, memory=memory)
+    forward = trace.forward and replace(trace.forward, items=tuple(map(change, trace.forward.items)))
+    return replace(trace, work=work, fused=fused, forward=forward, memory=memory)

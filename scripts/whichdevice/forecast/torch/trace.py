@@ -116,16 +116,18 @@ class Trace:
     notes: tuple[str, ...] = ()
     images: bool = False  # whether it convolves images, whose layout in memory matters
     no_tpu: tuple[str, ...] = ()  # what of it has no form on a TPU: float64, operations by their name
+    forward: Work | None = None  # what of the work comes before the backward pass, operation by operation
 
     def digest(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
         works = {"work": self.work.digest(), "fused": self.fused.digest()}
+        works |= {"forward": self.forward and self.forward.digest()}
         return asdict(self) | works | {"notes": list(self.notes), "no_tpu": list(self.no_tpu)}
 
     @classmethod
     def from_dict(cls, digest: Mapping[str, Any]) -> Self:
         """Read what `digest` wrote; raises StudyError where its work cannot be read."""
-        works = {name: Work.from_dict(digest[name]) for name in ("work", "fused")}
+        works = {name: Work.from_dict(digest[name]) for name in ("work", "fused", "forward") if digest.get(name)}
         tuples = {name: tuple(digest.get(name, ())) for name in ("notes", "no_tpu")}
         return cls(**dict(digest) | works | tuples)
 
@@ -154,7 +156,8 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     parameters = round(extended(first.parameters, second.parameters))
     trained = round(extended(first.trained, second.trained))
     work, fused = first.work.deepened(second.work, 1 + times), first.fused.deepened(second.fused, 1 + times)
-    return Trace(work, fused, memory, parameters, trained, first.notes, first.images, first.no_tpu)
+    forward = first.forward.deepened(second.forward, 1 + times) if first.forward and second.forward else None
+    return Trace(work, fused, memory, parameters, trained, first.notes, first.images, first.no_tpu, forward)
 
 
 def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
@@ -214,7 +217,9 @@ def _traced(
         with kernels, AsOnGPU(kernels, guess=guess), torch.enable_grad() if trains else torch.no_grad():
             with torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
                 loss = step.loss(module, batch)
-            kept = kernels.live - weights - state
+            kept, forward = kernels.live - weights - state, Total()
+            for item in kernels.items() if trains else ():
+                forward.put(item, accumulation)
             if trains:
                 kernels.trained = len(trained)
                 for parameter in trained:
@@ -242,7 +247,8 @@ def _traced(
     if is_tiny(works[0]):
         kernels.untested.add("hundreds of tiny kernels")
     notes, no_tpu = tuple(sorted(kernels.notes)), tuple(sorted(kernels.no_tpu))
-    trace = replace(trace, notes=notes, images=kernels.images, no_tpu=no_tpu)
+    before = forward.work("gpu", "eager") if trains else None
+    trace = replace(trace, notes=notes, images=kernels.images, no_tpu=no_tpu, forward=before)
     return untested(trace, *sorted(kernels.untested))
 
 

@@ -1,0 +1,457 @@
+"""The training step of a script with a TensorFlow loop of its own: a `tf.function` in which a gradient changes weights.
+
+`tf.function` is replaced by what remembers its arguments; the outermost one that takes a batch is the step. Where the
+loop trains outside of any, its statements from the tape to the change of the weights are. A strategy for several GPUs
+is one device here, which takes the whole batch.
+"""
+
+import ast
+import inspect
+import linecache
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whichdevice.code_hash import parsed
+from whichdevice.errors import StudyError
+from whichdevice.models.evaluation import evaluations_in
+from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
+from whichdevice.models.script_size import Function, Stack, is_whole, sizes
+from whichdevice.models.tensorflow_step import (
+    BY_FUNCTION,
+    INSTEAD,
+    Program,
+    compiled_step,
+    filled,
+    script_of,
+    silent,
+)
+
+FACTORS = (2, 4, 8)  # of GPUs, each of which takes the script's batch
+MAX_READ, READ_SECONDS = 16, 60.0  # batches whose lengths are read; seconds until nobody counts batches any more
+APPLIED = ("apply_gradients", "apply", "minimize", "assign_sub")  # methods that change weights
+CHANGES = ("ResourceApply", "ResourceSparseApply", "Assign")  # operations that change a variable
+EACH = "Each of its GPUs takes {batch} examples: for {gpus} of them add --gpus {gpus} --batch {total}."
+SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
+LENGTHS = "Lengths vary from {least} to {most}; steps are of the mean, {mean}."
+
+
+class Call(NamedTuple):
+    """A function with the arguments that the script gave it, tensors of a graph among them."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+class Watching(Watcher):
+    """Stops a script where it calls a tf.function that takes a gradient and changes variables."""
+
+    package = "TensorFlow"
+    missing = "no tf.function changed variables by a gradient"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.calls: list[Call] = []  # that are being traced, the outermost first
+        self.gpus = 0  # that a strategy of the script asks for
+
+    def attach(self, package: ModuleType) -> None:
+        """Replace what traces, what takes gradients, and what asks for GPUs or writes summaries in a step."""
+        tf = package
+        tf.random.set_seed(SEED)
+        self._tf, self._gradient_taken = tf, list[Call]()
+        self.replace(tf, "function", self._tracing(tf.function))
+        untraced = tf.autograph.experimental.do_not_convert
+        self.replace(tf.GradientTape, "gradient", untraced(self._taking(tf.GradientTape.gradient)))
+        self.replace(tf.GradientTape, "__enter__", untraced(self._opening(tf.GradientTape.__enter__)))
+        strategy = _one_device(self)
+        for name in ("MirroredStrategy", "MultiWorkerMirroredStrategy"):
+            self.replace(tf.distribute, name, strategy)
+        self.replace(tf.config, "list_physical_devices", self._devices(tf.config.list_physical_devices))
+        self.replace(tf.config.experimental, "list_physical_devices", tf.config.list_physical_devices)
+        for owner, name in (
+            (tf.config.experimental, "set_memory_growth"), (tf.config, "set_visible_devices"),
+            (tf.config, "set_logical_device_configuration"),
+        ):  # fmt: skip
+            self.replace(owner, name, lambda *_, **__: None)
+        self.replacements.enter_context(silent())
+        self.replace(tf.summary, "create_file_writer", lambda *_, **__: tf.summary.create_noop_writer())
+
+    def _devices(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Stand in for the list of devices, in which the script sees GPUs."""
+
+        def devices(device_type: str | None = None) -> list[Any]:
+            caller = traceback.extract_stack(limit=2)[0].filename
+            known = list(original(device_type))
+            if not is_own(caller, self.run.path) or device_type not in (None, "GPU"):
+                return known
+            self.run.counts_gpus = True
+            kind = self._tf.config.PhysicalDevice
+            return known + [kind(f"/physical_device:GPU:{place}", "GPU") for place in range(self.run.gpus)]
+
+        return devices
+
+    def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Stand in for `tf.function`, which is also called with settings alone; libraries' functions pass."""
+
+        def function(func: Any = None, *args: Any, **settings: Any) -> Any:
+            if func is None:
+                return partial(function, **settings)
+            made = original(func, *args, **settings)
+            module = getattr(inspect.unwrap(func), "__module__", None) or ""
+            return made if module.partition(".")[0] in ("keras", "tensorflow") else _Function(self, made, func)
+
+        return function
+
+    def _taking(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def gradient(*args: Any, **kwargs: Any) -> Any:
+            self._gradient_taken = self._gradient_taken or list(self.calls)
+            return original(*args, **kwargs)
+
+        return gradient
+
+    def _opening(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def enter(tape: Any) -> Any:
+            if not self.run.over and not self._tf.inside_function():
+                stack = Stack(self.run.path)
+                if (call := _eager_step(stack)) is None:
+                    reason = f"its loop trains outside of tf.function: {BY_FUNCTION}, {INSTEAD}"
+                    self.run.stop(StudyError(f"{stack.where}: {reason}"))
+                self.run.stop(partial(_script, self, stack, [call]))
+            return original(tape)
+
+        return enter
+
+    def call(self, made: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a tf.function outside of any other; where it trains, end the script."""
+        if self.run.over:
+            return made(*args, **kwargs)
+        self.calls, self._gradient_taken = [Call(function, args, kwargs)], []
+        with suppress(Exception):  # the call itself raises the same
+            traced = made.get_concrete_function(*args, **kwargs)
+            if self._gradient_taken and _changes(traced):
+                calls = [*self._gradient_taken]
+                self.run.stop(partial(_script, self, Stack(self.run.path), calls))
+        return made(*args, **kwargs)
+
+
+class _Function:
+    """What `tf.function` gives, which the watcher knows the calls of."""
+
+    def __init__(self, watching: Watching, made: Any, function: Any) -> None:
+        self._watching, self._made, self._function = watching, made, function
+        self._is_inside = watching._tf.inside_function
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        return _Function(self._watching, self._made.__get__(instance, owner), self._function.__get__(instance, owner))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # AutoGraph rewrites this where a traced function calls it.
+        if not self._is_inside():
+            return self._watching.call(self._made, self._function, args, kwargs)
+        self._watching.calls.append(Call(self._function, args, kwargs))
+        result = self._made(*args, **kwargs)
+        self._watching.calls.pop()
+        return result
+
+
+def _one_device(watching: Watching) -> type:
+    """Return the class that stands for a strategy of several GPUs; AutoGraph rewrites its `run` as well.
+
+    Its data are the script's own, so that nothing is read before the first batch.
+    """
+    import tensorflow as tf
+
+    class OneDevice(tf.distribute.OneDeviceStrategy):  # type: ignore[misc]
+        def __init__(self, devices: Any = None, *_: Any, **__: Any) -> None:
+            tf.distribute.OneDeviceStrategy.__init__(self, "/cpu:0")
+            watching.run.counts_gpus = watching.run.counts_gpus or devices is None
+            self._gpus = watching.gpus = len(devices or ()) or watching.run.gpus
+
+        @property
+        def num_replicas_in_sync(self) -> int:
+            return self._gpus
+
+        def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+            return dataset
+
+        def distribute_datasets_from_function(self, dataset_fn: Any, options: Any = None) -> Any:
+            return dataset_fn(tf.distribute.InputContext())
+
+        def run(self, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
+            watching.calls.append(Call(fn, args, kwargs or {}))
+            result = tf.distribute.OneDeviceStrategy.run(self, fn, args, kwargs, options)
+            watching.calls.pop()
+            return result
+
+    return OneDevice
+
+
+def _changes(traced: Any) -> bool:
+    """Whether a traced function changes variables."""
+    graph = traced.graph.as_graph_def()
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    return any(node.op.startswith(CHANGES) for node in nodes)
+
+
+def _script(watching: Watching, stack: Stack, calls: Sequence[Call]) -> Script:
+    """The script's step with its first batch: the outermost of the functions around the gradient that XLA compiles."""
+    import tensorflow as tf
+
+    error: StudyError | None = None
+    for number, call in enumerate(calls):
+        if any(hasattr(leaf, "element_spec") for leaf in tf.nest.flatten((call.args, dict(call.kwargs)))):
+            continue  # a loop over data
+        try:
+            return _of_call(watching, _inside(stack, calls[:number]), call)
+        except StudyError as other:
+            error = other
+    raise error or StudyError(f"{stack.where}: no function takes the tensors of one batch: {BY_FUNCTION}, {INSTEAD}")
+
+
+def _inside(stack: Stack, calls: Sequence[Call]) -> Stack:
+    """The stack with functions that are being traced, in whose loops the step is."""
+    stack = copy(stack)
+    for call in calls:
+        function = inspect.unwrap(call.function)
+        with suppress(TypeError, OSError, ValueError):  # of no source
+            known = inspect.getclosurevars(function)
+            variables = {**known.nonlocals, **inspect.signature(function).bind(*call.args, **call.kwargs).arguments}
+            if inspect.ismethod(function):
+                variables["self"] = function.__self__
+            code, tree = function.__code__, parsed(Path(function.__code__.co_filename).read_bytes())
+            lines = range(code.co_firstlineno, max(line or 0 for *_, line in code.co_lines()) + 1)
+            loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While) and node.lineno in lines]
+            line = max((loop.body[0].lineno for loop in loops), default=code.co_firstlineno)
+            stack.functions = [Function(code, line, variables, function.__globals__), *stack.functions]
+    return stack
+
+
+def _eager_step(stack: Stack) -> Call | None:
+    """The statements from a tape to the change of the weights as a function of what the loop changes; None: no such."""
+    for part in (part for part in stack.functions if is_own(part.code.co_filename, stack.path)):
+        body = _body_around(parsed(Path(part.code.co_filename).read_bytes()), part.line)
+        first = next((place for place, node in enumerate(body) if part.line <= (node.end_lineno or 0)), len(body))
+        last = max((place for place, node in enumerate(body) if _applies(node)), default=-1)
+        if first <= last:
+            return _as_function(body[first : last + 1], part)
+    return None
+
+
+def _body_around(tree: ast.AST, line: int) -> list[ast.stmt]:
+    """The statements of the innermost loop or function around a line, else of the file."""
+    kinds = ast.For | ast.While | ast.FunctionDef | ast.Module
+    around = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    around = [
+        node for node in around
+        if isinstance(node, ast.Module) or node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
+    ]  # fmt: skip
+    return max(around, key=lambda node: getattr(node, "lineno", 0)).body
+
+
+def _applies(node: ast.stmt) -> bool:
+    return any(isinstance(part, ast.Call) and getattr(part.func, "attr", "") in APPLIED for part in ast.walk(node))
+
+
+def _as_function(body: Sequence[ast.stmt], part: Function) -> Call:
+    """Statements as a function of the tensors in their variables, and of what they set anew."""
+    names = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    given = {
+        node.id: part.variables[node.id]
+        for node in names
+        if node.id in part.variables and (node.id in stored or _is_batch(part.variables[node.id]))
+    }
+    code = ast.unparse(ast.Module([*body], []))
+    lines = [f"def step({', '.join(given)}):\n", *(f"    {line}\n" for line in code.splitlines())]
+    name = f"<step of {part.code.co_filename}, line {part.line}>"
+    linecache.cache[name] = (sum(map(len, lines)), None, lines, name)  # AutoGraph reads a function's text
+    variables = {**part.module, **part.variables}
+    exec(compile("".join(lines), name, "exec"), variables)  # nosec B102  # of the user's own script
+    return Call(variables["step"], tuple(given.values()), {})
+
+
+def _is_batch(value: Any) -> bool:
+    import tensorflow as tf
+
+    return all(
+        isinstance(leaf, np.ndarray) or (tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable))
+        for leaf in tf.nest.flatten(value)
+    ) and bool(tf.nest.flatten(value))
+
+
+class Batches(NamedTuple):
+    """The tensors of a step's first batch, and what else its source shows."""
+
+    tensors: list[Any]  # arrays; shapes where nobody reads one
+    source: Any = None
+    number: int | None = None  # of them in one epoch
+    notes: tuple[str, ...] = ()
+
+
+def _of_call(watching: Watching, stack: Stack, call: Call) -> Script:
+    import tensorflow as tf
+
+    leaves = tf.nest.flatten((call.args, dict(call.kwargs)))
+    known = [*leaves, *(value for scope in stack.scopes for value in scope.values())]
+    sources = [value for value in known if hasattr(value, "element_spec") and not inspect.isclass(value)]
+    places = [place for place, leaf in enumerate(leaves) if tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)]
+    places = [place for place, leaf in enumerate(leaves) if place in places or isinstance(leaf, np.ndarray)]
+    batches = _batches([leaves[place] for place in places], sources, stack.where)
+
+    def flat(*tensors: Any) -> Any:
+        values = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            values[place] = tensor
+        args, kwargs = tf.nest.pack_sequence_as((call.args, dict(call.kwargs)), values)
+        return call.function(*args, **kwargs)
+
+    step = compiled_step(flat, batches.tensors, stack.where)
+    if watching.gpus == 1 and _multiplies(stack.path):
+        for factor in FACTORS:
+            larger = [_larger(array, factor) if array.shape[:1] == (step.size,) else array for array in batches.tensors]
+            with suppress(StudyError):  # a size that the script has fixed
+                step.texts[factor] = compiled_step(flat, larger, stack.where).text
+    return _made(watching, stack, step, batches)
+
+
+def _batches(tensors: Sequence[Any], sources: Sequence[Any], where: str) -> Batches:
+    """Arrays of one batch in place of tensors, of the mean length where a source's lengths vary."""
+    specs = [(tuple(tensor.shape), str(getattr(tensor.dtype, "name", tensor.dtype))) for tensor in tensors]
+    types = [dtype for _, dtype in specs]
+    if not {"string", "variant", "resource"}.isdisjoint(types):
+        raise StudyError(f"{where}: the step takes words, which XLA does not compile: look them up in the data set")
+    shapes: list[Any] = [shape for shape, _ in specs]
+    source, count, notes = next((source for source in sources if _gives(source, specs)), None), None, list[str]()
+    if source is not None:
+        open_axes = any(None in shape for shape in shapes)
+        varies = any(None in shape[1:] for shape in _shapes(source))
+        count, read = _counted(source, open_axes or varies)
+        if varies and read:
+            shapes, notes = _mean(read)
+        elif open_axes and read:
+            shapes = list(read[0])
+    if any(None in shape for shape in shapes):
+        raise StudyError(f"{where}: the shapes of a batch do not show: {BY_FUNCTION}, {INSTEAD}")
+    arrays = [np.asarray(tensor) if isinstance(tensor, np.ndarray) or hasattr(tensor, "numpy") else None
+              for tensor in tensors]  # fmt: skip
+    given = [
+        array if array is None or array.shape == shape else np.resize(array, shape)
+        for array, shape in zip(arrays, shapes, strict=True)
+    ]
+    return Batches([filled(*one) for one in zip(given, shapes, types, strict=True)], source, count, tuple(notes))
+
+
+def _larger(array: np.ndarray, factor: int) -> np.ndarray:
+    return filled(None, (factor * len(array), *array.shape[1:]), array.dtype.name)
+
+
+Shapes = list[tuple[int, ...]]  # of the tensors of a batch
+
+
+def _mean(read: Sequence[Shapes]) -> tuple[Shapes, list[str]]:
+    """The mean shapes of batches, as whole numbers, and in words, how much the longest lengths vary."""
+    usual = Counter(shapes[0][:1] for shapes in read).most_common(1)[0][0]
+    columns = [np.array(column) for column in zip(*(shapes for shapes in read if shapes[0][:1] == usual), strict=True)]
+    means = [np.rint(column.mean(axis=0)).astype(int) for column in columns]
+    varying = [
+        (int(mean[axis]), column[:, axis].min(), column[:, axis].max())
+        for column, mean in zip(columns, means, strict=True)
+        for axis in np.flatnonzero((column != column[0]).any(axis=0))
+    ]
+    notes = [LENGTHS.format(mean=mean, least=least, most=most) for mean, least, most in sorted(varying)[-1:]]
+    return [tuple(map(int, mean)) for mean in means], notes
+
+
+def _shapes(source: Any) -> list[tuple[int | None, ...]]:
+    import tensorflow as tf
+
+    specs = tf.nest.flatten(source.element_spec)
+    return [tuple(spec.shape) if getattr(spec.shape, "rank", None) is not None else (None,) for spec in specs]
+
+
+def _gives(source: Any, wanted: Sequence[tuple[Sequence[int | None], str]]) -> bool:
+    """Whether what gives batches gives tensors like these."""
+    import tensorflow as tf
+
+    specs = tf.nest.flatten(source.element_spec)
+    if len(specs) != len(wanted) or not wanted:
+        return False
+    return all(
+        isinstance(spec, tf.TensorSpec)
+        and spec.dtype.name == dtype
+        and spec.shape.rank == len(shape)
+        and spec.shape.is_compatible_with(tf.TensorShape(shape))
+        for spec, (shape, dtype) in zip(specs, wanted, strict=True)
+    )
+
+
+def _counted(source: Any, reads: bool) -> tuple[int | None, list[Shapes]]:
+    """How many batches a source gives in an epoch, counted where it does not know, and the shapes of the first."""
+    import tensorflow as tf
+
+    known = int(source.cardinality()) if hasattr(source, "cardinality") else tf.data.INFINITE_CARDINALITY
+    count = known if known > 0 else None
+    if not reads and known != tf.data.UNKNOWN_CARDINALITY:
+        return count, []
+    read, begin = list[Shapes](), time.monotonic()
+    for number, item in enumerate(source, 1):
+        if number <= MAX_READ:
+            read.append([tuple(leaf.shape) for leaf in tf.nest.flatten(item)])
+        elif known != tf.data.UNKNOWN_CARDINALITY or time.monotonic() - begin > READ_SECONDS:
+            return count, read
+    return count or number, read
+
+
+def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> Script:
+    """The script of a step, with how long it trains by the loops around it."""
+    batch = list(step.batch.values())
+    shapes, whole = [array.shape for array in batch], is_whole(batch, stack.outside)
+    loops, count = stack.loops, batches.number
+    if loops.batches:  # of what the loop is over, which may be more or fewer than its source has
+        loops, count = loops._replace(steps=loops.batches), None
+    elif stack.has_one_loop and loops.epochs and not (whole or count):
+        loops = loops._replace(steps=1)  # each turn is one step
+    loaded = None if count is None else count * step.size
+    size = sizes(stack.scopes, loops, shapes, loaded, count, whole=whole)
+    size["evaluations"] = tuple(evaluations_in(stack, step.size, _evaluates, free=True))
+    notes = [*batches.notes, *_of_gpus(watching, stack.path, step.size)]
+    source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
+    return script_of(step, stack.line, size, source, notes, watching.run.gpus)
+
+
+def _evaluates(called: Any) -> float | None:
+    """Return the work of a forward pass where a model of Keras is called."""
+    import keras
+
+    return 1.0 if isinstance(called, keras.Model) else None
+
+
+def _of_gpus(watching: Watching, path: Path, size: int) -> list[str]:
+    """Return how to ask for all GPUs of a strategy."""
+    if not watching.gpus:
+        return []
+    gpus = watching.gpus if watching.gpus > 1 else 4
+    if watching.gpus == 1 and _multiplies(path):
+        return [EACH.format(batch=size, gpus=gpus, total=gpus * size)]
+    return [SHARED.format(batch=size, gpus=gpus)]
+
+
+def _multiplies(path: Path) -> bool:
+    """Whether a script multiplies its batch by the number of its GPUs."""
+    products = (node for node in ast.walk(parsed(path.read_bytes())) if isinstance(node, ast.BinOp))
+    return any("num_replicas" in ast.unparse(node) for node in products if isinstance(node.op, ast.Mult))
