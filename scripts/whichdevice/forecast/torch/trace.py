@@ -121,7 +121,7 @@ class Trace:
     def digest(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
         works = {"work": self.work.digest(), "fused": self.fused.digest()}
-        works |= {"forward": self.forward and self.forward.digest()}
+        works |= {"forward": self.forward.digest()} if self.forward else {}
         return asdict(self) | works | {"notes": list(self.notes), "no_tpu": list(self.no_tpu)}
 
     @classmethod
