@@ -10,7 +10,6 @@ A test compares what this module returns with what is committed.
 
 import argparse
 import ast
-import csv
 import importlib
 import importlib.util
 import inspect
@@ -42,6 +41,7 @@ from whichdevice.models.loading import Model
 from whichdevice.records.schema import Part, Record
 from whichdevice.study_cells import KIND_BACKENDS, KIND_PRECISIONS
 from whichdevice.tables import get_table, table_about, table_names
+from whichdevice.tables.base import read_rows
 from whichdevice.tables.forecasts import table_of_records
 from whichdevice.workloads.base import OperationWorkload, TrainingWorkload
 
@@ -337,7 +337,7 @@ def targets() -> str:
 
 def workloads() -> str:
     """A fact box for each built-in workload."""
-    costs = {row["workload"]: row for row in _rows(COSTS)}
+    costs = {row["workload"]: row for row in read_rows(COSTS)}
     text = (
         "# Workloads\n\nWhat is built in. Put a name under `workloads:` in a config, or use it where a command "
         "asks for a model. `batch_size` and the rest are the recipe's; a config changes each of them. Operations "
@@ -500,10 +500,11 @@ def hardware() -> str:
                         for each in rows.values()])  # fmt: skip
     text += (
         "\n## Prices\n\nUSD for an hour of one device, from `config/prices.csv`: the cheapest offer on demand, and the "
-        "cheapest spot offer. Prices change often: check them before you rent. "
+        "cheapest spot offer. Prices change often: check them before you rent. Cores are vCPUs by the card, the median "
+        "of the rented machines of `config/machines.csv`. "
         "[How to use other prices](../how-to/choose-what-to-rent.md).\n\n"
     )
-    head = ["device", "on demand", "offer", "read on", "spot", "offers"]
+    head = ["device", "on demand", "offer", "read on", "spot", "offers", "cores"]
     return text + grid(head, [row for each in rows.values() if (row := _prices(each))])
 
 
@@ -520,6 +521,7 @@ def _prices(row: HardwareRow) -> list[Any] | None:
         best.date,
         f"{spot.usd_per_hour:.2f}" if spot else "",
         len(row.offers),
+        "" if (cores := row.host_cores(1)).assumed else f"{cores.number:.0f} ({cores.low:.0f} to {cores.high:.0f})",
     ]
 
 
@@ -529,7 +531,7 @@ def _number(value: float | None) -> str | None:
 
 def support() -> str:
     """Which backend and number format runs on which kind of device, and how that is tested."""
-    tested = {(row["kind"], row["backend"]): row for row in _rows(SUPPORT)}
+    tested = {(row["kind"], row["backend"]): row for row in read_rows(SUPPORT)}
     expected = {(kind, backend) for kind, backends in KIND_BACKENDS.items() for backend in backends}
     if set(tested) != expected:
         raise ValueError(f"docs/reference/support.csv and the code differ: {set(tested) ^ expected}")
@@ -545,11 +547,6 @@ def support() -> str:
         + "\nGPU means NVIDIA. Apple, AMD and Intel GPUs are not measured. Programs for forecasts are compiled on "
         "Linux, x86-64.\n"
     )
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 if __name__ == "__main__":

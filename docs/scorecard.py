@@ -4,7 +4,6 @@
 measured for it, the latest one last. Whether an aim is met follows from value, interval and bounds.
 """
 
-import csv
 import hashlib
 import json
 import math
@@ -14,6 +13,7 @@ from typing import Any
 
 from whichdevice.forecast.joint import read_scorecard
 from whichdevice.numbers import time_words, two
+from whichdevice.tables.base import read_rows
 
 FOLDER = Path(__file__).resolve().parent / "results"
 PICTURE = FOLDER.parent / "images" / "scorecard.png"
@@ -186,7 +186,7 @@ def _spread(sessions: list[Row], claim: str, unit: str = " %") -> str:
 
 def _answers() -> str:
     """The answers of the default study, from docs/results/tables/quick/answers.csv."""
-    rows = _read(FOLDER / "tables" / "quick" / "answers.csv")
+    rows = read_rows(FOLDER / "tables" / "quick" / "answers.csv")
     return _table(list(rows[0]), [list(row.values()) for row in rows])
 
 
@@ -203,7 +203,7 @@ def _claims() -> str:
     """Each published time or speed beside what is measured here and forecast elsewhere for as much of the same work."""
     ours: dict[tuple[str, ...], dict[str, str]] = {}
     for file in sorted(FOLDER.glob("tables/*/claims.csv")):
-        for row in _read(file):
+        for row in read_rows(file):
             if row["metric"] in CLAIMED and row["value"]:
                 example = row["metric"] == "step_time" and float(row["value"]) < A_STEP
                 name = f"`{row['workload']}`, {'example' if example else CLAIMED[row['metric']]}"
@@ -225,7 +225,7 @@ def reproduced() -> list[list[str]]:
     """Published times and accuracies of models with what the kept records have, then those of earlier code alone."""
     rows = []
     for file in sorted(FOLDER.glob("tables/*/published.csv")):
-        for row in _read(file):
+        for row in read_rows(file):
             learned = row["metric"] == "validation_accuracy"
             counts = row["standing"] == "as published" and row["metric"] in REPRODUCED and row["measured"]
             if not counts or row["unit"] == "us/sample" or (learned and row["data"] == "standin"):
@@ -358,12 +358,7 @@ def data_hash() -> str:
 
 
 def _rows(name: str) -> list[Row]:
-    return _read(FOLDER / f"{name}.csv")
-
-
-def _read(path: Path) -> list[Row]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return read_rows(FOLDER / f"{name}.csv")
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:

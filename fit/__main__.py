@@ -41,6 +41,7 @@ from whichdevice.forecast.time_model import CONSTANTS
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.programs import CompiledProgram, compile_program
+from whichdevice.tables.base import read_rows
 
 MEMORY = DATA / "memory.csv"
 DEEP = {"compiled/bert.py": 24, "compiled/gpt2.py": 12}  # layers where no option says
@@ -50,8 +51,7 @@ def main() -> None:
     """Bring digests, constants, page and figure up to date with fit/data/published.csv."""
     digests = read_digests(DIGESTS)
     programs: dict[str, Any] = digests["programs"]
-    with PUBLISHED.open(encoding="utf-8", newline="") as file:
-        lines = {line["program"]: line for line in csv.DictReader(file) if "@" not in line["program"]}
+    lines = {line["program"]: line for line in read_rows(PUBLISHED) if "@" not in line["program"]}
     for key, line in lines.items():
         if (key not in programs or "--rebuild" in sys.argv) and not line["slice"]:
             print(line["id"], flush=True)
@@ -95,15 +95,13 @@ def compiled(line: dict[str, str]) -> Work:
 
 def write_memory(again: bool) -> None:
     """The memory needed by each program of fit/data/memory.csv, where it is missing."""
-    with MEMORY.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        columns, lines = reader.fieldnames or [], list(reader)
+    lines = read_rows(MEMORY)
     for line in lines:
         if again or not line["needed_gb"]:
             print(line["id"], flush=True)
             line["needed_gb"] = f"{_program(line, json.loads(line['options'])).memory.total / 1e9:.6g}"
     with MEMORY.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer = csv.DictWriter(file, lines[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(lines)
 

@@ -4,7 +4,6 @@ fit/data/generators_published.csv has published seconds of whole images and vide
 ML.ENERGY's rows alone.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.serving.generators import CONSTANTS, SHARP, Generating, whole, work_of
 from whichdevice.forecast.time_model import Peaks
 from whichdevice.models.generators import generator
+from whichdevice.tables.base import read_rows
 
 PUBLISHED = Path(__file__).parent / "data" / "generators_published.csv"
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "generators-validation.md"
@@ -52,10 +52,8 @@ class Row:
 def published() -> list[Row]:
     """Return the rows of the file."""
     sheet = hardware_rows()
-    with PUBLISHED.open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
     rows = []
-    for line in lines:
+    for line in read_rows(PUBLISHED):
         model = generator(line["model"])
         assert model is not None, line["model"]
         steps, height, width = (int(line[name]) for name in ("steps", "height", "width"))

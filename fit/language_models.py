@@ -8,7 +8,6 @@ torchmetrics`. Times are compared where a step's device, length and settings are
 where the step alone decides its peak (see `memory_rows`).
 """
 
-import csv
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.models.hugging_face import Configuration, configuration
 from whichdevice.models.tuning import Tuning
+from whichdevice.tables.base import read_rows
 
 FRAGMENTATION, RESERVE, SPREAD = 1.09, 0.9e9, 0.05  # as forecast/torch/ has them
 LIBRARY = "language models"
@@ -109,10 +109,9 @@ class Published:
         return on_gpus(accumulated(trace, self.accumulation), self.gpus, sharing, self.master, self.accumulation)  # type: ignore[arg-type]
 
 
-def published(path: Path = PUBLISHED) -> list[Published]:
+def published() -> list[Published]:
     """Every line of the table."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [_line(row) for row in csv.DictReader(file)]
+    return [_line(row) for row in read_rows(PUBLISHED)]
 
 
 def _line(row: Mapping[str, str]) -> Published:

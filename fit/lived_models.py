@@ -188,6 +188,20 @@ def _gpt2(size: tuple[int, ...], plain: bool = False, **fields: Any) -> Lived:
     return Lived(build, lambda n: labels(n, size[0]), lambda module, words: module(words, labels=words).loss)
 
 
+def _tinyllama(size: tuple[int, ...]) -> Lived:
+    import transformers
+
+    config = _config(
+        "Llama", hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32,
+        num_key_value_heads=4, attn_implementation="sdpa", use_cache=False,
+    )  # fmt: skip
+    return Lived(
+        lambda: transformers.LlamaForCausalLM(config),
+        lambda n: labels(n, size[0]),
+        lambda module, words: module(words, labels=words).loss,
+    )
+
+
 TEXTS: Mapping[str, Callable[[tuple[int, ...]], Lived]] = {
     "bert-base-cased": _bert("SequenceClassification", **CASED),
     "bert-large-cased": _bert("SequenceClassification", **CASED, **LARGE),
@@ -197,6 +211,7 @@ TEXTS: Mapping[str, Callable[[tuple[int, ...]], Lived]] = {
     "bert-base-mlm": _bert("MaskedLM"),
     "roberta-base-mlm": _bert("MaskedLM", vocab_size=50265, max_position_embeddings=514),
     "gpt2": _gpt2,
+    "tinyllama": _tinyllama,
 }
 
 
@@ -332,13 +347,82 @@ def _barlow(size: tuple[int, ...]) -> Lived:
     return Lived(Barlow, lambda n: images(n, size), lambda module, x: module(x))
 
 
-def _mae(size: tuple[int, ...]) -> Lived:
+def _mae(size: tuple[int, ...], **fields: Any) -> Lived:
     import transformers
 
-    config = _config("ViTMAE", **LARGE, image_size=size[0])
+    config = _config("ViTMAE", **fields, image_size=size[0])
     return Lived(
         lambda: transformers.ViTMAEForPreTraining(config), lambda n: images(n, size), lambda module, x: module(x).loss
     )
+
+
+def _supcon(size: tuple[int, ...]) -> Lived:
+    def build() -> nn.Module:
+        body = _timm("resnet50", num_classes=0)  # for small images: no stride, no pooling at first
+        body.conv1, body.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
+        return nn.Sequential(body, _mlp(2048, 2048, 128, norm=False))
+
+    def loss(module: Any, batch: Any) -> Tensor:
+        crops, classes = batch
+        features = functional.normalize(module(crops), dim=1)
+        scores = (features @ features.T / 0.1).log_softmax(1)
+        same = (classes[:, None] == classes).float()
+        return -((scores * same).sum(1) / same.sum(1)).mean()
+
+    return Lived(build, lambda n: (images(2 * n, size), labels(2 * n)), loss)
+
+
+def _videomae(size: tuple[int, ...]) -> Lived:
+    import transformers
+
+    tokens = 8 * (size[0] // 16) ** 2
+    seen = tokens // 10
+
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = transformers.VideoMAEForPreTraining(_config("VideoMAE", image_size=size[0]))
+
+        def forward(self, videos: Tensor) -> Tensor:
+            body, parts = self.parts.videomae, self.parts
+            x = body.embeddings.patch_embeddings(videos)[:, :seen]
+            x = parts.encoder_to_decoder(body.encoder(x).last_hidden_state)
+            hidden = parts.mask_token.expand(len(x), tokens - seen, -1)
+            return parts.decoder(torch.cat([x, hidden], 1), tokens - seen).logits.pow(2).mean()
+
+    return Lived(Masked, lambda n: torch.zeros(n, 16, 3, size[0], size[0]), lambda module, videos: module(videos))
+
+
+def _timesformer(size: tuple[int, ...]) -> Lived:
+    import transformers
+
+    config = _config("Timesformer", image_size=size[0], num_labels=400)
+    return Lived(
+        lambda: transformers.TimesformerForVideoClassification(config),
+        lambda n: (torch.zeros(n, 8, 3, size[0], size[0]), labels(n)),
+        lambda module, batch: module(batch[0], labels=batch[1]).loss,
+    )
+
+
+def _virtex(size: tuple[int, ...]) -> Lived:
+    class Captions(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.features = _timm("resnet50", num_classes=0, global_pool=""), nn.Linear(2048, 1024)
+            self.words = nn.Embedding(10000, 1024)
+            layers = [nn.TransformerDecoderLayer(1024, 16, 4096, batch_first=True) for _ in range(2)]
+            self.ways = nn.ModuleList(layers)  # forward and backward
+
+        def forward(self, x: Tensor, words: Tensor) -> Tensor:
+            seen = self.features(self.body(x).flatten(2).transpose(1, 2))
+            mask = torch.triu(torch.ones(30, 30, dtype=torch.bool), 1)
+            total = torch.zeros(())
+            for layer, read in zip(self.ways, (words, words.flip(1)), strict=True):
+                scores = layer(self.words(read), seen, tgt_mask=mask) @ self.words.weight.T
+                total = total + functional.cross_entropy(scores.flatten(0, 1), read.flatten())
+            return total
+
+    return Lived(Captions, lambda n: (images(n, size), labels(n, 30)), lambda module, batch: module(*batch))
 
 
 def _clip(size: tuple[int, ...], patch: int = 32, wide: bool = False) -> Lived:
@@ -516,6 +600,18 @@ def _pspnet(size: tuple[int, ...], depth: str, classes: str) -> Lived:
             return total
 
     return Lived(Psp, lambda n: images(n, size), lambda module, x: module(x))
+
+
+def _segformer(size: tuple[int, ...], kind: str, classes: str) -> Lived:
+    import transformers
+
+    widths = {"b0": [32, 64, 160, 256], "b1": [64, 128, 320, 512]}[kind]
+    config = transformers.SegformerConfig(hidden_sizes=widths, num_labels=int(classes))
+    return Lived(
+        lambda: transformers.SegformerForSemanticSegmentation(config),
+        lambda n: (images(n, size), labels(n, *size, *size)),
+        lambda module, batch: module(batch[0], labels=batch[1]).loss,
+    )
 
 
 def _detr(size: tuple[int, ...], dilation: bool = False) -> Lived:
@@ -735,7 +831,7 @@ def _unet(widths: tuple[int, ...], layers: int, attends: tuple[int, ...]) -> Cal
     return made
 
 
-def _dit(size: tuple[int, ...], encodes: bool = True) -> Lived:
+def _dit(size: tuple[int, ...], encodes: bool = True, checkpoints: bool = True) -> Lived:
     from diffusers import AutoencoderKL, DiTTransformer2DModel
 
     class Both(Moving):
@@ -744,7 +840,8 @@ def _dit(size: tuple[int, ...], encodes: bool = True) -> Lived:
                 num_attention_heads=16, attention_head_dim=72, in_channels=4, out_channels=8, num_layers=28,
                 sample_size=size[0], patch_size=2,
             )  # fmt: skip
-            body.enable_gradient_checkpointing()
+            if checkpoints:
+                body.enable_gradient_checkpointing()
             super().__init__(body)
             self.encoder = _encoder(AutoencoderKL) if encodes else None
 
@@ -1141,7 +1238,12 @@ OWN: Mapping[str, Callable[..., Lived]] = {
     "swav": _swav,
     "dino": _dino,
     "barlow": _barlow,
-    "mae_large": _mae,
+    "supcon": _supcon,
+    "mae_base": _mae,
+    "mae_large": lambda size: _mae(size, **LARGE),
+    "videomae": _videomae,
+    "timesformer": _timesformer,
+    "virtex": _virtex,
     "clip_b32": _clip,
     "clip_b16": lambda size: _clip(size, 16),
     "clip_l14": lambda size: _clip(size, 14, wide=True),
@@ -1150,6 +1252,7 @@ OWN: Mapping[str, Callable[..., Lived]] = {
     "faster": _faster,
     "mask": lambda size, depth: _faster(size, depth, masks=True),
     "pspnet": _pspnet,
+    "segformer": _segformer,
     "detr": _detr,
     "detr_dc5": lambda size: _detr(size, dilation=True),
     "cosplace": _cosplace,
@@ -1161,6 +1264,7 @@ OWN: Mapping[str, Callable[..., Lived]] = {
     "unet_ncsnpp": _unet((128, 256, 256, 256), 4, (1,)),
     "unet_diffusers": _unet((128, 128, 256, 256, 512, 512), 2, (4,)),
     "dit_xl": _dit,
+    "dit_xl_plain": lambda size: _dit(size, checkpoints=False),
     "dit_xl_features": lambda size: _dit(size, encodes=False),
     "sd_inversion": lambda size: _stable_diffusion(size, "inversion"),
     "sd_lora": lambda size: _stable_diffusion(size, "lora"),

@@ -10,7 +10,6 @@ chip, and spreads that come from servers which the fit did not see.
 `python -m fit` calls it; serving_page.py writes docs/reference/serving-validation.md.
 """
 
-import csv
 import json
 import math
 from collections import Counter, defaultdict
@@ -28,6 +27,7 @@ from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.serving.queue import FIRST, Engines, Requests, simulate
 from whichdevice.forecast.serving.server import CONSTANTS, EACH_LAYER, Server, model_shape, paces
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
+from whichdevice.tables.base import read_rows
 
 DATA = Path(__file__).parent / "data"
 PUBLISHED, DECODE, TPUS = (DATA / f"serving_{name}.csv" for name in ("published", "decode", "tpu"))
@@ -166,7 +166,7 @@ def published_rows() -> list[Row]:
     Also not those whose weights do not fit into the number of GPUs that the source names, and of several machines.
     """
     sheet, rows = hardware_rows(), []
-    for line in _lines(PUBLISHED):
+    for line in read_rows(PUBLISHED):
         if int(line["drafts"]) or int(line["gpus"]) > MAX_GPUS:
             continue
         server = Server(
@@ -236,7 +236,7 @@ LEAST_USABLE = 0.9
 def decode_rows() -> list[Row]:
     """Return single users of serving_decode.csv whose weights fit."""
     sheet, rows = hardware_rows(), []
-    for line in _lines(DECODE):
+    for line in read_rows(DECODE):
         row = sheet.get(line["device"]) or _row_of(line)
         server = Server(
             served_model(line["model"]), row, int(line["count"]), WEIGHT_FORMATS[line["weights"]], 16, line["engine"]
@@ -267,7 +267,7 @@ def decode_rows() -> list[Row]:
 def tpu_rows() -> list[Row]:
     """Return servers of serving_tpu.csv: of those that say their tokens a second, the requests that were in flight."""
     sheet, rows = hardware_rows(), []
-    for line in _lines(TPUS):
+    for line in read_rows(TPUS):
         server = Server(
             served_model(line["model"]), sheet[line["device"]], int(line["gpus"]), WEIGHT_FORMATS[line["weights"]],
             int(line["cache_bits"]), line["engine"], line["whole_attention"] == "1", line["split_experts"] == "1",
@@ -294,11 +294,6 @@ def _row_of(line: Mapping[str, str]) -> HardwareRow:
 
 
 NO_TFLOPS = 50.0  # of a device of which only the decoding of one user is asked
-
-
-def _lines(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
 
 
 @dataclass(frozen=True)

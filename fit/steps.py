@@ -5,7 +5,6 @@ devices together. fit/data/step_programs.json.gz has the work of XLA's program f
 batches; at another batch each kernel does so many times as much. Devices that train together exchange their gradients.
 """
 
-import csv
 import gzip
 import json
 import math
@@ -28,6 +27,7 @@ from whichdevice.forecast.xla.hlo_text import parse_program
 from whichdevice.forecast.xla.programs import make_step, start
 from whichdevice.forecast.xla.recurrent import fused_work
 from whichdevice.forecast.xla.schedule import Portable, schedule_step
+from whichdevice.tables.base import read_rows
 
 STEPS, PROGRAMS = DATA / "steps.csv", DATA / "step_programs.json.gz"
 GRADIENT = 4  # bytes of a parameter's
@@ -112,16 +112,15 @@ def sheet() -> Mapping[str, HardwareRow]:
     return hardware_rows()
 
 
-def read_steps(path: Path = STEPS) -> list[Step]:
+def read_steps() -> list[Step]:
     """Every published step."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Step(
-                line["source_group"], line["question"], line["program"], line["products"], line["device"],
-                int(line["chips"]), float(line["batch"]), float(line["step_ms"]) / 1e3,
-            )
-            for line in csv.DictReader(file)
-        ]  # fmt: skip
+    return [
+        Step(
+            line["source_group"], line["question"], line["program"], line["products"], line["device"],
+            int(line["chips"]), float(line["batch"]), float(line["step_ms"]) / 1e3,
+        )
+        for line in read_rows(STEPS)
+    ]  # fmt: skip
 
 
 def work_of(program: str, side: str, batch: float, devices: int) -> Work:

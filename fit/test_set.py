@@ -9,7 +9,6 @@ over GPUs: the nearest thing to forecast is a compiled step, without the host. W
 Rates are of one GPU.
 """
 
-import csv
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,6 +25,7 @@ from fit.validation import Forecasts
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.forecast.time_model import Peaks, StepTime, forecast_step
 from whichdevice.forecast.work import Item, Software, Work
+from whichdevice.tables.base import read_rows
 
 TABLE = DATA / "test_set.csv"
 DIGESTS = DATA / "test_set.json"
@@ -83,8 +83,7 @@ class Scored:
 
 def lines(path: Path = TABLE) -> list[Line]:
     """Every line of the table."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [Line(**row) for row in csv.DictReader(file)]
+    return [Line(**row) for row in read_rows(path)]
 
 
 @cache

@@ -10,7 +10,6 @@ MaxText with recomputation). Each stands for the time of a step whose trace is k
 `make forecasts` calls it, after it has written the constants of libtpu's programs.
 """
 
-import csv
 import gzip
 import json
 import math
@@ -30,6 +29,7 @@ from whichdevice.forecast import tpu
 from whichdevice.forecast.joint import SCORECARD, read_scorecard
 from whichdevice.forecast.time_model import CONSTANTS, Peaks, like, read_constants, seconds_by_class
 from whichdevice.forecast.work import Work
+from whichdevice.tables.base import read_rows
 
 DATA = Path(__file__).parent / "data"
 PROGRAMS, TRACES = DATA / "tpu_programs.json.gz", DATA / "tpu_traces.json.gz"
@@ -72,9 +72,8 @@ class Share:
 
 def shares() -> Iterator[Share]:
     """Rows of fit/data/tpu_published.csv."""
-    with PUBLISHED.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            yield Share(row["device"], row["model"], row["source"], float(row["share"]), row["trace"])
+    for row in read_rows(PUBLISHED):
+        yield Share(row["device"], row["model"], row["source"], float(row["share"]), row["trace"])
 
 
 def language_models(rows: Sequence[Share], factors: Mapping[str, float]) -> np.ndarray:

@@ -11,8 +11,11 @@ from whichdevice.config.grids import grid_of
 from whichdevice.config.machines import Cores
 from whichdevice.forecast.lived import Habits
 from whichdevice.forecast.time_model import chip_of
+from whichdevice.models.script_run import Evaluation
 
 CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
+
+EVALUATIONS = (Evaluation(7, 79, 200, 1), Evaluation(9, 10, 50, 1000, "step", 0.5, loads=False))  # of a script
 
 
 def random_row(chance: random.Random, card: str) -> Row:
@@ -62,6 +65,7 @@ def random_work(chance: random.Random) -> Work:
         pipeline_core_rate=chance.choice([0.0, 2e3]), written_rate=chance.choice([None, 1e3]), written_workers=1,
         lived=chance.choice([None, None, Habits(1.4, -0.2, 0.2, 0.3, 1, 1)]),
         between=chance.choice([0.0, 0.0, 0.002]), decodes=chance.random() < 0.5,
+        evaluations=EVALUATIONS, script_batch=100, script_examples=10_000,
     )  # fmt: skip
 
 

@@ -316,6 +316,8 @@ def hosted(cores: float, **more: Any) -> Row:
     return replace(CHEAP, cores=Cores(cores, cores, cores, 0.0), **more)
 
 
+FEEDING: dict[str, Any] = {"pipeline_rate": 110.0, "pipeline_workers": 2, "pipeline_core_rate": 55.0,
+                           "written_rate": 100.0, "written_workers": None}  # fmt: skip
 WORKERS: list[tuple[str, dict[str, Any], float, tuple[float, float, int]]] = [
     ("each core of the machine gives as many as one here", {}, 12, (660.0, 660.0, 12)),
     ("no more workers than feed the device", {}, 64, (3520.0, 3520.0, 46)),
@@ -323,7 +325,7 @@ WORKERS: list[tuple[str, dict[str, Any], float, tuple[float, float, int]]] = [
     ("four workers share two cores", {"written_workers": 4}, 2, (110.0, 110.0, 2)),
     ("as written it has none", {"written_workers": 0, "written_rate": 60.0}, 12, (660.0, 60.0, 12)),
     ("more workers give no more", {"pipeline_core_rate": 0.0}, 12, (110.0, 100.0, 2)),
-    ("the own process is faster", {"pipeline_workers": 0}, 1, (110.0, 110.0, 1)),
+    ("the own process is faster", {"pipeline_workers": 0}, 1, (110.0, 110.0, 0)),
 ]
 
 
@@ -332,10 +334,15 @@ def test_the_machine_of_a_device_feeds_it(
     rule: str, known: dict[str, Any], cores: float, expected: tuple[float, float, int]
 ) -> None:
     row = hosted(cores)
-    feeding = {"pipeline_rate": 110.0, "pipeline_workers": 2, "pipeline_core_rate": 55.0, "written_rate": 100.0}
-    asked = work(row, **feeding | {"written_workers": None} | known)
+    asked = work(row, **FEEDING | known)
     assert (asked.rate_on(row), asked.rate_on(row, written=True), asked.workers_on(row)) == expected
     assert asked.rate_on(here()) == 110.0 and asked.floor(here()) == 100 / 110
+
+
+def test_each_of_several_gpus_has_workers_of_its_own() -> None:
+    eight = hosted(192, devices=8)
+    asked = work(eight, **FEEDING | {"written_workers": 4})
+    assert asked.rate_on(eight, written=True) == 8 * 4 * 55 and asked.workers_on(eight) == 6  # 46 feed them
 
 
 def test_a_pipeline_without_a_time_limits_nothing() -> None:

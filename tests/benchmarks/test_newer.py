@@ -4,8 +4,9 @@ import pytest
 from needs import require
 
 require("torch")
+from fit.generated import marks
 from fit.language_models import traced
-from fit.newer import BEGIN, END, PAGE, compared, published, summary, table
+from fit.newer import MADE_BY, PAGE, compared, published, summary, table
 
 from whichdevice.errors import StudyError
 from whichdevice.forecast.targets import find_target
@@ -51,8 +52,8 @@ def test_answers_of_a_reward_step_take_time_and_memory():
 
 
 def test_the_page_shows_the_table():
-    page = PAGE.read_text(encoding="utf-8")
-    generated = page[page.index(BEGIN) : page.index(END)]
+    (begin, end), page = marks(MADE_BY), PAGE.read_text(encoding="utf-8")
+    generated = page.partition(begin)[2].partition(end)[0]
     names = [line.split("|")[1].strip() for line in table(compared())][2:]
     assert summary(compared()) in generated
     assert all(f"| {name} |" in generated for name in names)

@@ -142,7 +142,7 @@ def test_a_note_and_a_fact_say_how_much_longer_a_script_takes() -> None:
 def test_a_note_says_what_images_that_are_decoded_before_would_save() -> None:
     assert (
         "As scripts like this run: 2.4 times the clean step (1.5 to 4.0 in 8 of 10); "
-        "with images decoded before: 1.5 times." in lasting_notes(answer(CARD, decodes=True))
+        "with images decoded beforehand: 1.5 times." in lasting_notes(answer(CARD, decodes=True))
     )
 
 
@@ -156,6 +156,6 @@ def test_a_rough_time_has_its_interval_in_that_note() -> None:
 
 def test_no_step_takes_less_than_a_clean_one() -> None:
     long = replace(CARD, step_time=4.0, device_time=4.0)
-    assert "clean step (0.6 to 1.7 in 8 of 10); with images decoded before: 1.0 times." in " ".join(
+    assert "clean step (0.6 to 1.7 in 8 of 10); with images decoded beforehand: 1.0 times." in " ".join(
         lasting_notes(answer(long, decodes=True))
     )

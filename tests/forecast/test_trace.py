@@ -4,6 +4,7 @@ import importlib
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from needs import require
 
@@ -167,6 +168,20 @@ def test_shapes_that_depend_on_values_run_for_real():
     trace = trace_step(step_of(lambda: Routed(8, 4), (8,)), 4)
     assert kinds(trace)["product"] == 2 * 2 * 4 * 8 * 4
     assert "values" in trace.notes[0]
+
+
+@pytest.mark.parametrize("size", [4, 2**25])
+def test_what_a_step_asks_numpy_for_depends_on_values(size):
+    """As it matches boxes with SciPy; in a large step with ones."""
+
+    def matched(module, x):
+        out = module(x)
+        with torch.no_grad():
+            best = np.asarray(out[:4].cpu()).argmin(1)
+        return out[:4][torch.arange(4), torch.as_tensor(best)].sum()
+
+    trace = trace_step(replace(step_of(lambda: nn.Linear(8, 8), (8,)), loss=matched), size)
+    assert kinds(trace)["product"] == 2 * 2 * size * 8 * 8 and "values" in trace.notes[0]
 
 
 class Blocks(nn.Module):

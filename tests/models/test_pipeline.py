@@ -115,6 +115,7 @@ def test_a_pipeline_that_ends_is_timed_by_its_whole_passes(clock: list[float], m
 GROWING: list[tuple[str, dict[int, float], float]] = [
     ("processes that make batches", {0: 60.0, 1: 58.0, 2: 110.0}, 55.0),
     ("processes on a busy machine", {0: 60.0, 1: 58.0, 2: 60.0}, 30.0),
+    ("processes on a machine too busy for them", {0: 60.0, 1: 5.0, 2: 8.0}, 36.0),
     ("processes of one core", {0: 60.0, 1: 50.0}, 50.0),
     ("processes that hand over more slowly than they make", {0: 9000.0, 1: 4000.0, 2: 5000.0}, 0.0),
     ("threads that share the work", {1: 60.0, 8: 400.0}, 50.0),
@@ -128,7 +129,9 @@ GROWING: list[tuple[str, dict[int, float], float]] = [
 def test_what_each_core_gives_is_known_where_more_workers_give_more(
     kind: str, rates_of_workers: dict[int, float], core_rate: float
 ) -> None:
-    found = best_and_written([Rate(workers, rate, 0.1) for workers, rate in rates_of_workers.items()])
+    found = best_and_written(
+        [Rate(workers, rate, 1 / rate) for workers, rate in rates_of_workers.items()]
+    )  # batches of 1
     assert found["pipeline_core_rate"] == core_rate and found["pipeline_rate"] == max(rates_of_workers.values())
 
 

@@ -55,6 +55,13 @@ CASES = {
     "class Process:\n    def start(self):\n        for epoch in range(3):\n            for x in data:\n"
     "                step()\nfor rank in range(8):\n    Process().start()": Loops(3, batches=4),
     "for epoch in range(3):\n    x = next(iter(data))\n    while x is not None:\n        step()": Loops(3),
+    # Numbers are worked out.
+    "for epoch in range(max(0, -1), epochs):\n    for x in data:\n        step()": Loops(3, batches=4),
+    "for it in range(1, math.ceil(len(data) * 2 / epochs) + 1):\n    step()": Loops(1, 3),
+    "for epoch in range(epochs if epochs > 0 else 1):\n    for x in data:\n        step()": Loops(3, batches=4),
+    "for it in range(args.get('most') or 2 ** epochs):\n    step()": Loops(1, 8),
+    "for it, x in zip(range(6), cycle(data)):\n    step()": Loops(1, 6),
+    "for epoch in range(3):\n    for x, y in zip(cycle(data), data):\n        step()": Loops(3, 4),
     # What cannot be read is not guessed.
     "while True:\n    step()": Loops(unknown=NO_END.format(line=2)),
     "for x in cycle(data):\n    step()": Loops(unknown=NO_END.format(line=2)),
@@ -93,7 +100,7 @@ def stack_in(text: str, folder: Path, given: dict[str, Any]) -> tuple[Stack, Any
 
 @pytest.mark.parametrize("text", CASES)
 def test_the_innermost_loop_is_over_batches_and_those_around_it_over_epochs(text: str, tmp_path: Path) -> None:
-    names = "from itertools import cycle, islice\n" if "islice" in text or "cycle" in text else "\n"
+    names = "import math; from itertools import cycle, islice\n"
     given = {
         "epochs": 3, "data": [1, 2, 3, 4], "args": {"n": 5, "none": -1}, "done": 0, "better": lambda: True,
         "Namespace": SimpleNamespace, "optimizers": [SimpleNamespace(param_groups=[])] * 2,

@@ -20,7 +20,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.scripts import known, probe
-from whichdevice.models.torch_script import SHARED, divides_by_gpus
+from whichdevice.models.torch_script import SHARED, Watch, divides_by_gpus
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -377,6 +377,38 @@ print(Traced(request).trace(request.batch_size).memory["peak"] / 1e9)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 """
 
+ON_TENSORS = """
+import torch
+class Images(torch.utils.data.Dataset):
+    change = torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReflectionPad2d(1))
+    def __len__(self):
+        return 640
+    def __getitem__(self, place):
+        return self.change(torch.rand(3, 14, 14)), place % 10
+net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, 10))
+adam = torch.optim.Adam(net.parameters())
+for epoch in range(2):
+    for images, classes in torch.utils.data.DataLoader(Images(), batch_size=32):
+        torch.nn.functional.cross_entropy(net(images), classes).backward()
+        adam.step()
+"""
+
+WITH_SIZES = {  # losses of a layer's outputs z and a batch's inputs x that have its size as a number in them
+    "noise": lambda x, z: (z + torch.randn(len(x), 8)).mean(),
+    "noise of a shape": lambda x, z: (z + torch.rand(size=z.shape)).mean(),
+    "steps of a diffusion": lambda x, z: (z + torch.ones(1000, 1)[torch.randint(0, 1000, (len(x),))]).mean(),
+    "labels of a GAN": lambda x, z: (z.mean(1) - torch.full((len(x),), 0.9)).abs().mean(),
+    "a list of labels": lambda x, z: (z.mean(1) - torch.tensor([1.0] * len(x))).abs().mean(),
+    "pairs of a batch": lambda x, z: torch.nn.functional.cross_entropy(z @ z.T, torch.arange(len(x))),
+    "no pair of its own": lambda x, z: (z @ z.T).masked_fill(torch.eye(len(x)).bool(), -9.0).logsumexp(1).mean(),
+    "an order": lambda x, z: (z * z[torch.randperm(len(x))]).mean(),
+    "a view": lambda x, z: z.view(len(x), 2, 4).mean(),
+    "a view of places": lambda x, z: z.reshape(len(x) * 2, 4).mean(),
+    "states of layers": lambda x, z: (z[None] + torch.zeros(2, len(x), 8)).mean(),
+    "a weight for each": lambda x, z: (z + z[:1].mean(0).expand(len(x), -1)).mean(),
+    "two halves": lambda x, z: (z[: len(x) // 2] * z[len(x) // 2 :]).mean(),
+}  # fmt: skip
+
 
 @pytest.fixture(autouse=True, scope="module")
 def in_one_folder(tmp_path_factory):
@@ -488,6 +520,19 @@ def test_a_part_of_a_batch_has_its_part_of_the_work(name, needs, mark):
     whole, half = (trace_step(step, size).work for size in (found.batch_size, found.batch_size // 2))
     assert half.operations == pytest.approx(whole.operations / 2, rel=0.02)
     assert mark is None or whole.untested == (mark,)
+
+
+@pytest.mark.parametrize("loss", WITH_SIZES)
+def test_another_batch_has_other_sizes_where_the_script_wrote_them(loss):
+    net = torch.nn.Linear(4, 8)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with Watch(optimizer, lambda: None) as seen:
+        x = torch.zeros(16, 4)
+        WITH_SIZES[loss](x, net(x)).backward()
+        optimizer.step()
+    for size in (8, 48):
+        batch = {name: tensor[torch.arange(size) % 16] for name, tensor in seen.batch.items()}
+        assert seen.module(**batch)["logits"].shape == (size, 8)
 
 
 @pytest.mark.slow
@@ -640,3 +685,10 @@ def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(mor
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     trace = trace_step(step, 16)
     assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64
+
+
+@pytest.mark.slow
+def test_modules_that_change_single_images_are_no_part_of_the_step(tmp_path):
+    """Their first axis is no batch: 3 colours were one."""
+    (tmp_path / "train.py").write_text(ON_TENSORS, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32

@@ -89,4 +89,5 @@ def _of_script(work: Work, model: Any, wants: Wants) -> dict[str, Any]:
     source = "" if asked or script.line is None else f"{model.label}, line {script.line}"
     decodes = decodes_images(model.address.files())
     known |= {"between": script.between, "source": source, "lived": read_habits(), "decodes": decodes}
+    known |= {"evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": script.examples}
     return known | {"remarks": (*work.remarks, *script.notes)}

@@ -21,6 +21,7 @@ from whichdevice.config.grids import Grid
 from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.forecast import joint
+from whichdevice.models.script_run import Evaluation
 
 HOUR, DAY = 3600.0, 86400.0
 WEEK = 7 * DAY
@@ -327,14 +328,53 @@ def floor_draws(work: Work, rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
     return np.array([work.floor(row) * np.exp(work.floor_log_sd(row) * slow) for row in rows])
 
 
-def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray, floors: np.ndarray) -> np.ndarray:
-    """Steps as people run them, where the work is a script's; a measured device's are as they were measured."""
+def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray, floors: np.ndarray, amount: Amount) -> np.ndarray:
+    """Steps as people run them, each with its part of the evaluation, where the work is a script's.
+
+    A measured device's steps are as they were measured.
+    """
     if work.lived is None:
         return steps + work.between
     times = np.array([[lived_times(work, row)] for row in rows])
     logs = np.round(work.lived.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
-    lived = np.maximum(draws(rows) * times * np.exp(logs), floors)
-    return np.where(np.array([[row.is_here] for row in rows]), steps, lived) + work.between
+    here = np.array([[row.is_here] for row in rows])
+    clean = np.where(here, steps, draws(rows) * times * np.exp(logs))
+    parts = [evaluated(work, row, amount) for row in rows]
+    shares, fed = (np.array([[part[place]] for part in parts]) for place in (0, 1))
+    lived = np.where(here, steps, np.maximum(clean, floors))
+    return lived + np.maximum(clean * shares, fed * floors) + work.between
+
+
+def evaluated(work: Work, row: Row, amount: Amount) -> tuple[float, float]:
+    """Return a script's evaluation for each step: its time over the step's, and its examples over the step's.
+
+    Forward passes take the larger of the device's time at their batch and of the host's for their kernels.
+    """
+    steps, size = amount.units / work.units_per_step, work.batch / row.devices
+    device, host = row.device_time or row.step_time or 0.0, row.host_time
+    share = examples = 0.0
+    for one in work.evaluations if device else ():
+        if (times := _times_of(one, work, amount)) is None or one.batches is None:
+            continue
+        batches = one.batches * times / steps / (row.devices if one.split else 1)
+        passes = size / row.pass_batch if row.pass_batch else 1.0
+        forward = max(row.forward_share * device * one.batch_size / size, row.forward_kernels * host / passes)
+        share += batches * one.work * forward / max(device, host)
+        examples += batches * one.batch_size / size if one.loads else 0.0
+    return share, examples
+
+
+def _times_of(one: Evaluation, work: Work, amount: Amount) -> float | None:
+    """How often an evaluation comes in the whole training; None: that is not known."""
+    if not one.every:
+        return None
+    if one.per == "training":
+        return 1 / one.every
+    if one.per == "epoch":
+        in_epochs = amount.given and amount.counted == "units"
+        return (amount.epochs if in_epochs else amount.units / (work.script_examples or math.inf)) / one.every
+    in_step = work.units_per_step / work.script_batch if one.shared else 1.0  # GPUs share what makes a step there
+    return amount.units / work.units_per_step * in_step / (one.every * one.passes)
 
 
 def lived_times(work: Work, row: Row) -> float:
@@ -367,7 +407,7 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     taken = [taken_away(row, wants) for row in rows]
     floors, starts = floor_draws(work, rows), start_draws(rows)
     steps = draws(rows, floors=floors)
-    working = starts + _whole(work, rows, lived_draws(work, rows, steps, floors), amount)
+    working = starts + _whole(work, rows, lived_draws(work, rows, steps, floors, amount), amount)
     running, seconds = _with_ends(working, starts, rows, taken)
     usd = price_draws(rows) * running / HOUR
     kwh, co2 = energy_draws(rows, running)

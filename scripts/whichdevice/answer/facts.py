@@ -18,6 +18,7 @@ from whichdevice.answer.decide import (
     Option,
     PriceTurn,
     Reason,
+    evaluated,
     finite,
     lived_times,
 )
@@ -25,6 +26,7 @@ from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
 from whichdevice.config.machines import Cores
 from whichdevice.config.prices import OLD_DAYS, USD_PER_KWH, Z80
+from whichdevice.models.script_run import Evaluation
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price
@@ -346,6 +348,31 @@ def collecting(answer: Answer) -> float | None:
     return share if share >= MOST else None
 
 
+@dataclass(frozen=True)
+class Evaluating:
+    """A script's evaluation: its share of the hours on a card, what is counted, and what is seen and not counted."""
+
+    card: str
+    share: float
+    counted: tuple[Evaluation, ...]
+    missing: tuple[Evaluation, ...]
+
+
+def evaluating(answer: Answer) -> Evaluating | None:
+    """Return what a script does besides its steps, by the pick, or else the fastest device; None: nothing."""
+    work = answer.work
+    option = next((option for option in (answer.pick, answer.fastest) if option), None)
+    if not work.evaluations or option is None or not option.row.step_time:
+        return None
+    row = option.row
+    clean = row.step_time * lived_times(work, row)
+    share, fed = evaluated(work, row, answer.amount)
+    floor = work.floor(row)
+    more = max(clean * share, fed * floor)
+    counted, missing = (tuple(one for one in work.evaluations if one.known == known) for known in (True, False))
+    return Evaluating(row.card, more / (max(clean, floor) + more + work.between), counted, missing)
+
+
 def is_odd(answer: Answer) -> bool:
     """Return whether a script alone says how long its training is, and that is very long or dear."""
     pick = answer.pick
@@ -440,7 +467,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         return None if option is None else option.device
 
     limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
-    run, step = running(answer), lived(answer)
+    run, step, besides = running(answer), lived(answer), evaluating(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
@@ -450,6 +477,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
         "lived_step": step and asdict(step),
+        "evaluating": besides and asdict(besides),
         "collecting": collecting(answer),
         "odd": is_odd(answer),
         "step_notes": step_notes(answer),

@@ -31,6 +31,7 @@ from whichdevice.config.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import Habits
+from whichdevice.models.script_run import Evaluation
 from whichdevice.tables.base import CELL
 from whichdevice.tables.forecasts import read_forecasts
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
@@ -41,6 +42,7 @@ WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
 PARTS = ("weights", "gradients", "optimizer", "activations", "update", "rollout", "context")  # of a traced step's GPU
+FORWARD = 1 / 3  # of a training step, where no trace shows it: the backward pass makes two products for each
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
@@ -79,6 +81,8 @@ class Row:
     host_time: float = 0.0  # below which no step gets, however fast the device
     host_log_sd: float = 0.0
     kernels: float = 0.0  # of a step on one device, of a forecast
+    forward_share: float = FORWARD  # of the device's time in a training step, and ...
+    forward_kernels: float = FORWARD  # ... of its kernels: before the backward pass
     prefill_time: float | None = None  # mode generate: the prompts of a batch
     processes: int | None = None
     disturbed: bool = False
@@ -224,6 +228,9 @@ class Work:
     remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
     between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
+    evaluations: tuple[Evaluation, ...] = ()  # what a script does besides its steps
+    script_batch: int = 1  # examples of a script's step as it is written, in one process
+    script_examples: int | None = None  # of an epoch as it is written
     source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
     decodes: bool = False  # whether the script's loader decodes images of files
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
@@ -250,7 +257,7 @@ class Work:
     def rate_on(self, row: Row, written: bool = False) -> float | None:
         """Examples a second that the pipeline gives on the machine of a row, with the best number of workers.
 
-        `written`: with so many as the file has. A core elsewhere gives as many as one here.
+        `written`: with so many as the file has, for each of several GPUs. A core elsewhere gives as many as one here.
         """
         here = (written and self.written_rate) or self.pipeline_rate
         if row.cores is None or not here or not self.pipeline_core_rate:
@@ -258,13 +265,15 @@ class Work:
         if not written or self.written_workers is None:
             own_process = self.pipeline_rate if self.pipeline_workers == 0 else None
             return max(self.pipeline_core_rate * row.cores.number, own_process or 0.0)
-        return self.pipeline_core_rate * min(self.written_workers, row.cores.number) if self.written_workers else here
+        workers = self.written_workers * (row.devices if row.is_several else 1)
+        return self.pipeline_core_rate * min(workers, row.cores.number) if workers else here
 
     def workers_on(self, row: Row) -> int:
-        """Workers that feed the device of a row, or as many as its machine has cores."""
-        if row.cores is None or not row.step_time or not self.pipeline_core_rate:
+        """Workers that feed the device of a row, or as many as its machine has cores: those of each of several GPUs."""
+        if row.cores is None or not row.step_time or self.rate_on(row) == self.pipeline_rate:
             return self.pipeline_workers
-        return max(1, min(int(row.cores.number), self.cores_to_feed(row)))
+        workers = min(int(row.cores.number), self.cores_to_feed(row))
+        return math.ceil(workers / (row.devices if row.is_several else 1))
 
     def cores_to_feed(self, row: Row) -> int:
         """Cores that make batches as fast as the device of a row takes them; 0 where more cores give no more."""
@@ -545,7 +554,8 @@ AS_FORECAST = (  # what a row has from its forecast under the same name
     "faster", "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
     "longest_sequence", "usd_per_hour", "moved",
 )  # fmt: skip
-AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels")
+AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels",
+            "forward_share", "forward_kernels")  # fmt: skip
 
 
 def _forecast(expected: Expected) -> Row:

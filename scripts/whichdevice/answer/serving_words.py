@@ -398,7 +398,7 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
         if engine := next((option.server.engine.partition(",")[0] for option in rows if option.server.here), None):
             known.append(say("here_engine", engine=ENGINES.get(engine, engine)))
     else:
-        engines = joined(ENGINES[option.server.engine] for option in rows)
+        engines = joined([ENGINES[option.server.engine] for option in rows])
         when = say("when_full" if answer.load.rps is None else "when")
         share = say("taken", engines=engines, share=taken(rows)) if rows else ""
         columns = say("columns", taken=share, when=when)

@@ -35,6 +35,7 @@ CERTAIN = 0.99  # chance from which on no number is given
 HALF = "mixed 16 bits"
 FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
+ONE_PER_CENT = 0.01
 MAX_TURNS = 3  # prices of an hour of waiting that are named before the last
 # Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
 SENTENCES = {
@@ -120,8 +121,8 @@ SENTENCES = {
     "paid": ". Paid: USD {usd} ({provider})",
     "on_demand": ". On demand: USD {usd} ({provider})",
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
-    "pipeline": "Your pipeline gives {rate} a core{written}; {device}'s machine has {cores}: it would wait {waits} of the "
-    "time; {feed} would feed it.",
+    "pipeline": "Your pipeline gives {rate} a core{written}; {device}'s machine has {cores}: it would wait {waits} of "
+    "the time; {feed} would feed it.",
     "pipeline_limit": "Your pipeline gives {rate} however many the cores{written}; {device} takes {takes}: it would "
     "wait {waits} of the time.",
     "pipeline_here": "Your pipeline gives {rate} with {cores} here{written}; {device} takes {takes}: it would wait "
@@ -191,8 +192,21 @@ SENTENCES = {
     "option": " Ask for it, e.g. --option method=lora.",
     "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
     "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
-    "prepared": "; with images decoded before: {times} times",
+    "prepared": "; with images decoded beforehand: {times} times",
     "whole": " On {device} the whole takes {ends} in 8 of 10 cases.",
+    "evaluation": "Evaluation: {times}, {share} of the hours.",
+    "evaluation_each": "{batches} each {every}",
+    "evaluation_once": "{batches} once",
+    "evaluation_unknown": "Evaluation is not counted: {reasons}.",
+    "evaluation_batches": "how many batches line {line} takes is not known",
+    "evaluation_often": "how often line {line} runs is not known",
+    "batch": "1 batch",
+    "batches": "{count} batches",
+    "every_epoch": "epoch",
+    "every_epochs": "{count} epochs",
+    "every_step": "step",
+    "every_steps": "{count} steps",
+    "below_1": "less than 1 %",
     "moved": "Forecasts moved by what was timed on this machine: {devices}.",
     "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
@@ -928,6 +942,7 @@ def lasting_notes(answer: Answer) -> list[str]:
         written = partial(time_words, like=max(step.whole or (0.0,)))
         whole = say("whole", device=step.card, ends=ends_in_words(*step.whole, written)) if step.whole else ""
         lasting.append(say("lived", **ends, less=less) + whole)
+    lasting += evaluation_lines(answer)
     if moved := facts.moved(answer):
         moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]
         lasting.append(say("moved", devices=joined(moves, 4)))
@@ -948,6 +963,30 @@ def lasting_notes(answer: Answer) -> list[str]:
     if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
         lasting.append(say("without_validation" if answer.work.pipeline_rate else "without_data"))
     return lasting
+
+
+def evaluation_lines(answer: Answer) -> list[str]:
+    """Return what a script does besides its steps, and what of that is not counted."""
+    besides = facts.evaluating(answer)
+    if besides is None:
+        return []
+    batches: dict[tuple[str, float], float] = {}
+    for one in besides.counted:
+        key = one.per, round(one.every or 1.0)
+        batches[key] = batches.get(key, 0.0) + (one.batches or 0.0)
+    times = []
+    for (per, every), count in batches.items():
+        taken = say("batch") if round(count) == 1 else say("batches", count=f"{count:,.0f}")
+        plural = "" if every == 1 else "s"
+        period = "" if per == "training" else say(f"every_{per}{plural}", count=f"{every:,}")
+        times.append(say("evaluation_once" if per == "training" else "evaluation_each", batches=taken, every=period))
+    reasons = [
+        say("evaluation_batches" if one.batches is None else "evaluation_often", line=one.line)
+        for one in besides.missing
+    ]
+    share = chance(besides.share) if besides.share >= ONE_PER_CENT else say("below_1")
+    counted_line = [say("evaluation", times=joined(times), share=share)] if times else []
+    return counted_line + ([say("evaluation_unknown", reasons=joined(reasons))] if reasons else [])
 
 
 def contradiction_lines(answer: Answer) -> list[str]:

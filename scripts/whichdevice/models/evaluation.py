@@ -26,6 +26,12 @@ SAFE = {  # calls that are made to know a number
     "len", "int", "float", "bool", "min", "max", "abs", "round", "range", "reversed", "linspace", "arange", "long",
     "flip", "tolist", "ceil", "floor", "isdigit", "get", "getattr", "hasattr", "isinstance",
 }  # fmt: skip
+TAPE = "GradientTape"
+GRADIENTS = {
+    "grad", "value_and_grad", "vjp", "filter_grad", "filter_value_and_grad", "apply_gradients", "apply_updates",
+    "update", "train_step",
+}  # fmt: skip
+LOOPED = {"evaluate", "predict"}  # methods of a model that take data
 RANKS: Mapping[str, Any] = {  # of the first process
     "is_main_process": True, "is_master": True, "is_rank_zero": True, "get_rank": 0, "get_local_rank": 0,
 }  # fmt: skip
@@ -47,7 +53,7 @@ class At(NamedTuple):
     scope: dict[str, Any]
     free: bool
     often: float | None = 1.0  # share of the turns of that loop
-    loops: tuple[tuple[int, float | None], ...] = ()  # lines of loops around it beside the step, and their turns
+    loops: tuple[tuple[int, float | None], ...] = ()  # numbers of loops around it beside the step, and their turns
     size: int | None = None
     split: bool = False
     loads: bool = False
@@ -69,24 +75,23 @@ def evaluations_in(
     return _summed(search.found)
 
 
-def _summed(found: Sequence[Evaluation]) -> list[Evaluation]:
+def _summed(found: Sequence[tuple[Any, Evaluation]]) -> list[Evaluation]:
     """Passes of one loop over several modules as one."""
     together: dict[tuple[Any, ...], Evaluation] = {}
-    for one in found:
-        key = (one.line, one.batches, one.batch_size, one.every, one.per, one.split)
+    for loops, one in found:
+        key = (loops, one.line, one.batch_size, one.every)
         known = together.get(key)
         together[key] = one if known is None else replace(known, work=known.work + one.work)
     return list(together.values())
 
 
 class _Search:
-    def __init__(
-        self, stack: Stack, size: int, forward: Forward, inside: Callable[[Any], bool], free: bool
-    ) -> None:
+    def __init__(self, stack: Stack, size: int, forward: Forward, inside: Callable[[Any], bool], free: bool) -> None:
         self.stack, self.size, self.forward, self.inside, self.free = stack, size, forward, inside, free
         self.loops = stack.around
-        self.found: list[Evaluation] = []
-        self._next = 0  # of the loops
+        self.found: list[tuple[Any, Evaluation]] = []  # with the loops around it
+        self._next = 0  # of the loops around the step
+        self._loops = 0  # beside it, so far
 
     def read(self) -> None:
         """Read the functions that are running, the outermost first."""
@@ -125,12 +130,13 @@ class _Search:
                 return self._either(node, at)
             case ast.With():
                 free = at.free or any(_is_free(item.context_expr) for item in node.items)
+                free = free and not any(_last_called(item.context_expr) == TAPE for item in node.items)
                 self._all(node.body, at._replace(free=free))
             case ast.For():
                 self._read(node.iter, at)
                 self._all(node.body, self._in_loop(node, at))
             case ast.While():
-                self._all(node.body, at._replace(loops=(*at.loops, (node.lineno, None))))
+                self._all(node.body, at._replace(loops=(*at.loops, (self._numbered(), None))))
             case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
                 inner = at
                 for part in node.generators:
@@ -192,9 +198,13 @@ class _Search:
         scope = {name: value for name, value in at.scope.items() if name not in changed}
         known = batch_size_of(loader)
         return at._replace(
-            scope=scope, loops=(*at.loops, (node.iter.lineno, turns)), size=known or at.size,
+            scope=scope, loops=(*at.loops, (self._numbered(), turns)), size=known or at.size,
             split=at.split or is_split(loader), loads=at.loads or known is not None,
         )  # fmt: skip
+
+    def _numbered(self) -> int:
+        self._loops += 1
+        return self._loops
 
     def _called(self, node: ast.Call, at: At) -> None:
         """Note a forward pass, or read the script's function that is called."""
@@ -233,12 +243,19 @@ class _Search:
         if at.level == last >= 0 and at.often == 1 and self.inside(called):
             return
         batches: float | None = 1.0
+        if getattr(called, "__name__", "") in LOOPED:
+            data = value_in(node.args[0], at.scope) if node.args else UNKNOWN
+            sizes = (value_in(part.value, at.scope) for part in node.keywords if part.arg == "batch_size")
+            batches, size = batches_of(data, next(sizes, None))
+            at = at._replace(loads=True, size=size)
+        elif self.free and not at.loops:
+            return
         for _, turns in at.loops:
             batches = _product(batches, turns)
         per, every = self._every(at)
-        self.found.append(
-            Evaluation(at.line, batches, at.size or _rows_of(node, at.scope) or self.size, every, per, work, at.split, at.loads)
-        )
+        size = at.size or _rows_of(node, at.scope) or self.size
+        one = Evaluation(at.line, batches, size, every, per, work, at.split, at.loads)
+        self.found.append((at.loops, one))
 
     def _every(self, at: At) -> tuple[Per, float | None]:
         """How often a place runs: each so many epochs or steps, or once in the training."""
@@ -369,6 +386,10 @@ def _last(node: ast.expr) -> str:
     return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
+def _last_called(node: ast.expr) -> str:
+    return _last(node.func) if isinstance(node, ast.Call) else ""
+
+
 def _is_free(node: ast.expr) -> bool:
     """Whether it turns gradients off, as a context or a decorator."""
     call = node.func if isinstance(node, ast.Call) else node
@@ -420,6 +441,46 @@ def _limit(node: ast.For, scope: Mapping[str, Any]) -> int | None:
     return None
 
 
+def batches_of(data: Any, size: int | None) -> tuple[int | None, int | None]:
+    """Batches of what `fit` or `evaluate` of Keras takes, and their size: arrays have `size` or 32 examples in each."""
+    data = data[0] if isinstance(data, tuple | list) and data else data
+    while isinstance(data, tuple | list | dict) and data:
+        data = next(iter(data.values())) if isinstance(data, dict) else data[0]
+    try:
+        if hasattr(data, "cardinality"):
+            first = data.element_spec
+            while isinstance(first, tuple | list | dict):
+                first = next(iter(first.values())) if isinstance(first, dict) else first[0]
+            count = int(data.cardinality())
+            return count if count >= 0 else None, (first.shape[0] if first.shape else None) or size
+        if hasattr(data, "shape"):
+            return -(-data.shape[0] // (size or 32)), min(size or 32, data.shape[0])
+        return len(data), batch_size_of(data) or size
+    except Exception:  # of a stream, or of the script's own object
+        return None, size
+
+
+def of_fit(given: Mapping[str, Any], line: int | None, batch: int, epochs: int) -> list[Evaluation]:
+    """Return the validation of Keras' `fit`, by its arguments."""
+    data, freq = given.get("validation_data"), given.get("validation_freq") or 1
+    if data is None and not given.get("validation_split"):
+        return []
+    size = given.get("validation_batch_size") or batch
+    if data is None:
+        x = given["x"]
+        while isinstance(x, tuple | list | dict) and x:
+            x = next(iter(x.values())) if isinstance(x, dict) else x[0]
+        held = len(x) - int(len(x) * (1 - given["validation_split"]))
+        batches: int | None = -(-held // size)
+        size = min(size, held)
+    else:
+        batches, known = batches_of(data, size)
+        size = known or size
+    batches = given.get("validation_steps") or batches
+    every = freq if isinstance(freq, int | float) else epochs / max(1, len(freq))
+    return [Evaluation(line, batches, size, every)]
+
+
 def batch_size_of(loader: Any) -> int | None:
     """Examples of each batch of a loader; None of anything else."""
     for held in (loader, getattr(loader, "batch_sampler", None)):
@@ -427,6 +488,16 @@ def batch_size_of(loader: Any) -> int | None:
         if type(size) is int and size > 0:
             return size
     return None
+
+
+def takes_gradients(function: Any) -> bool:
+    """Whether a function names what takes gradients or applies them."""
+    waiting, names = [getattr(function, "__code__", None)], set[str]()
+    while waiting:
+        if (code := waiting.pop()) is not None:
+            names |= {*code.co_names}
+            waiting += [part for part in code.co_consts if inspect.iscode(part)]
+    return bool(names & GRADIENTS)
 
 
 def is_split(loader: Any) -> bool:

@@ -24,6 +24,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from whichdevice.errors import StudyError
 from whichdevice.models.data import repeated
+from whichdevice.models.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.framework import JAX
 from whichdevice.models.script_run import Found, JaxStep, Run, Script, Watcher
 from whichdevice.models.script_size import Stack, is_whole, sizes
@@ -251,10 +252,18 @@ def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
         )
     step, batch = _step((loops[0].step if loops else None) or traced, where)
     size = len(next(iter(batch.values())))
-    training = Found(JAX, size, line=stack.line, **_sizes(stack, loops, list(batch.values())))
+    besides = evaluations_in(stack, size, _evaluates, free=True)
+    counts = _sizes(stack, loops, list(batch.values()))
+    training = Found(JAX, size, line=stack.line, evaluations=tuple(besides), **counts)
     data = repeated({name: np.asarray(value) for name, value in batch.items()}, COPIES)
     both = (data,), (data,)  # for validation, too
     return Script(training, SimpleNamespace(model=lambda: step, data=lambda: both, optimizer=lambda: OF_THE_STEP))
+
+
+def _evaluates(called: Any) -> float | None:
+    """Return the work of a forward pass where a jitted function takes no gradient."""
+    jitted = hasattr(called, "__wrapped__") and hasattr(called, "lower")
+    return 1.0 if jitted and not takes_gradients(inspect.unwrap(called)) else None
 
 
 def _tracers(tree: Any) -> list[Any]:

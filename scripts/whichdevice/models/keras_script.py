@@ -8,9 +8,11 @@ processes read those, on whichever backend, and do not run the script but for wh
 import ast
 import inspect
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial, wraps
 from importlib import import_module
 from itertools import chain
@@ -25,12 +27,13 @@ from whichdevice.errors import StudyError
 from whichdevice.models.consistency import check_declared
 from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
+from whichdevice.models.evaluation import LOOPED, evaluations_in, of_fit
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
-from whichdevice.models.script_run import SAMPLE, Found, Run, Script, Watcher, calls_of, others_like
+from whichdevice.models.script_run import SAMPLE, Evaluation, Found, Run, Script, Watcher, calls_of, others_like
 from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
-from whichdevice.models.tensorflow_script import keras_step, script_of
+from whichdevice.models.tensorflow_step import keras_step, script_of
 from whichdevice.workloads.base import Options
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
@@ -78,7 +81,7 @@ class Watching(Watcher):
         return stop
 
     def _one_of_several(self, given: Mapping[str, Any], stack: Stack) -> Any:
-        """Remember a `train_on_batch`, which only evaluates; where the loop comes back to it, the step is all of them."""
+        """Remember a `train_on_batch`, which only evaluates here; where the loop comes back to it, all are the step."""
         import tensorflow as tf
 
         if stack.own_lines in self._steps:
@@ -113,7 +116,11 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
         steps = given.get("steps_per_epoch")
         size = given.get("batch_size") if first is None else first
         batch, examples = _sizes(x, size, steps, given.get("validation_split"))
-        size_of_all = {"examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps}
+        evaluated = evaluations_in(stack, batch, _evaluates, free=True)
+        size_of_all = {
+            "examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps,
+            "evaluations": tuple(_validations(given, line, batch, epochs) + evaluated),
+        }  # fmt: skip
         if replaces_step:
             parts = [part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None]
             data = next(_items(x if _streams(x) else tuple(parts), batch))
@@ -131,6 +138,24 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
     return _made(path, line, given, len(arrays[0]), size_of_all, COPIES, stack.in_import)
 
 
+def _validations(given: Mapping[str, Any], line: int | None, batch: int, epochs: int) -> list[Evaluation]:
+    """The validation of `fit`; a forward pass is a third of a step, and more where weights are frozen."""
+    weights, trained = (
+        sum(math.prod(weight.shape) for weight in group)
+        for group in (given["self"].weights, given["self"].trainable_weights)
+    )
+    work = 3 / (1 + 2 * trained / weights) if weights else 1.0
+    return [replace(one, work=work) for one in of_fit(given, line, batch, epochs)]
+
+
+def _evaluates(called: Any) -> float | None:
+    """Return the work of a forward pass where a model's own method evaluates."""
+    import keras
+
+    owner = getattr(called, "__self__", None)
+    return 1.0 if isinstance(owner, keras.Model) and getattr(called, "__name__", "") in LOOPED else None
+
+
 def _on_tensorflow() -> bool:
     import keras
 
@@ -140,8 +165,10 @@ def _on_tensorflow() -> bool:
 def _script_of_several(stack: Stack, steps: Sequence[tuple[Any, Any]]) -> Script:
     """The script of a loop with several `train_on_batch`, as a GAN has."""
     step = keras_step(steps, stack.where)
-    shapes = [array.shape for array in step.batch.values()]
-    return script_of(step, stack.line, sizes(stack.scopes, stack.loops, shapes, None))
+    shapes, loops = [array.shape for array in step.batch.values()], stack.loops
+    if stack.has_one_loop and loops.epochs:
+        loops = loops._replace(steps=1)  # each turn is one step
+    return script_of(step, stack.line, sizes(stack.scopes, loops, shapes, None))
 
 
 def _check_trainable(model: Any, where: str) -> None:

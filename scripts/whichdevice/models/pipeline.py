@@ -17,9 +17,10 @@ import numpy as np
 
 RATE_SECONDS = 1.5  # of measuring for each number of workers
 MOST_BATCHES = 2000
+BATCH_SECONDS = 120  # until a loader's worker that gives nothing is given up
 GROWS = 1.15  # times the rate of one thread, from which on several are faster
-CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it
-MAX_WAIT = 60.0  # seconds for a batch of a worker
+CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it ...
+HANDED_SECONDS = 0.005  # ... which takes less than this: where making takes longer, this machine was busy
 PART_SECONDS, PART_BYTES = 0.25, 2**25  # of the examples that a loader gives at once while it is timed
 
 
@@ -71,12 +72,18 @@ def core_rate(found: Sequence[Any]) -> float:
 
     Processes are faster with more, unless a batch takes longer to hand over than to make; threads where that is seen.
     """
-    by_workers = {rate.workers: rate.examples_per_second for rate in found}
+    by_workers = {rate.workers: rate for rate in found}
     if 1 not in by_workers or len(by_workers) == 1:
         return 0.0
-    most, one = max(by_workers), by_workers[1]
-    grows = one > CARRIED * by_workers[0] if 0 in by_workers else by_workers[most] > GROWS * one
-    return float(by_workers[most] / most) if grows else 0.0
+    most = max(by_workers)
+    one, all_of_them = by_workers[1].examples_per_second, by_workers[most].examples_per_second
+    own_process = by_workers.get(0)
+    if own_process is None:
+        return float(all_of_them / most) if all_of_them > GROWS * one else 0.0
+    least = CARRIED * own_process.examples_per_second
+    if one > least:
+        return float(all_of_them / most)
+    return least if own_process.first_seconds > HANDED_SECONDS else 0.0
 
 
 def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
@@ -107,7 +114,7 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
 def part_of(given: Any) -> int | None:
     """Examples that a loader reads in PART_SECONDS, of at most PART_BYTES; None where a batch has no more."""
     began, nbytes = time.perf_counter(), 0
-    places = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
+    places: Sequence[int] = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
     for number, place in enumerate(places, 1):
         nbytes += nbytes_of(given.dataset[place])
         if number < len(places) and (time.perf_counter() - began > PART_SECONDS or nbytes > PART_BYTES):
@@ -143,8 +150,9 @@ def _loader(given: Any, workers: int, most: int | None = None) -> Any:
     kept = {"num_workers": workers, "pin_memory": False}
     kept |= {name: getattr(given, name) for name in ("collate_fn", "worker_init_fn", "generator")}
     if workers:
-        names = ("prefetch_factor", "persistent_workers", "multiprocessing_context")
-        kept |= {name: getattr(given, name) for name in names} | {"timeout": given.timeout or MAX_WAIT}
+        names = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
+        kept |= {name: getattr(given, name) for name in names}
+        kept["timeout"] = kept["timeout"] or BATCH_SECONDS
     order = {} if _streams(given) else {"sampler": given.sampler}
     if given.batch_sampler is None:  # the dataset gives batches itself
         return DataLoader(given.dataset, batch_size=None, **order, **kept)

@@ -155,8 +155,8 @@ class Run:
         self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
         self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
+        self.main = sys.modules["__main__"]  # the script as a module
         self.watchers: dict[str, Watcher] = {}  # by module
-        self.main: ModuleType | None = None  # the script's, once it is over
         self._result: Result | None = None
         self._variables: dict[str, Any] | None = None  # of what ended by itself
         self._error: BaseException | None = None
@@ -293,25 +293,14 @@ class Run:
 @contextmanager
 def as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
     """Arguments, folder, import path and main module as `python train.py ...` has them, which the script may change."""
-    argv, folders = sys.argv, list(sys.path)
+    argv, folders, main = sys.argv, list(sys.path), sys.modules["__main__"]
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.absolute().parent))
     try:
-        with chdir(Path.cwd()), main_module(None):
+        with chdir(Path.cwd()):
             yield
     finally:
-        sys.argv, sys.path[:] = argv, folders
-
-
-@contextmanager
-def main_module(module: ModuleType | None) -> Iterator[None]:
-    """Let this be the main module, as of a script whose workers hand over objects of its own classes."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = module or main
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+        sys.argv, sys.path[:], sys.modules["__main__"] = argv, folders, main
 
 
 @contextmanager
@@ -439,9 +428,36 @@ def others_like(path: Path, line: int | None) -> tuple[str, ...]:
     inside = [lines for lines in around if line in lines] or [range(line or 0, (line or 0) + 1)]
     calls = {(call.lineno, ast.unparse(call.func)) for call in calls_of(tree) if isinstance(call.func, ast.Attribute)}
     names = {name for number, name in calls if number == line and name.rpartition(".")[2] in ("fit", "step")}
-    others = sorted(number for number, name in calls if name in names and not any(number in lines for lines in inside))
-    which = ", ".join(map(str, others))
-    return (f"Training starts in line {line}; what trains in line {which} is not counted.",) if others else ()
+    others = {number for number, name in calls if name in names and not any(number in lines for lines in inside)}
+    which = ", ".join(map(str, sorted(others.union(_called_again(tree, line or 0)))))
+    return (f"Training starts in line {line}; what trains in line {which} is not counted.",) if which else ()
+
+
+def _called_again(tree: ast.AST, line: int) -> list[int]:
+    """The lines of a block that call the function around this line, or one around its call, after its first call.
+
+    Not of a loop's block, where such a call may evaluate.
+    """
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    owners = [node for node in ast.walk(tree) if not isinstance(node, ast.For | ast.While)]
+    bodies = [body for node in owners for body in (getattr(node, "body", None), getattr(node, "orelse", None))]
+    lines, seen = [line], set[str]()
+    while len(lines) == 1:
+        around = [node for node in functions if node.lineno <= lines[0] <= (node.end_lineno or 0)]
+        if not around or around[-1].name in seen:
+            break
+        name = around[-1].name
+        seen.add(name)
+        for body in (body for body in bodies if isinstance(body, list)):
+            again = [part.lineno for part in body if not hasattr(part, "body") and name in _called_in(part)]
+            if len(again) > 1:
+                return again[1:]
+        lines = [call.lineno for call in calls_of(tree) if getattr(call.func, "id", None) == name]
+    return []
+
+
+def _called_in(tree: ast.AST) -> set[str]:
+    return {getattr(call.func, "id", "") for call in calls_of(tree)}
 
 
 def calls_of(tree: ast.AST) -> Iterator[ast.Call]:

@@ -25,11 +25,17 @@ EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", 
 HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
 OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.truediv,
+    ast.Div: operator.truediv, ast.Mod: operator.mod, ast.Pow: operator.pow,
+}  # fmt: skip
+CHANGED: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.Not: operator.not_, ast.USub: operator.neg}
+WORKED_OUT: Mapping[str, Callable[..., Any]] = {
+    "len": len, "int": int, "float": float, "max": max, "min": min, "abs": abs, "round": round, "math.ceil": math.ceil,
+    "ceil": math.ceil, "math.floor": math.floor, "floor": math.floor, "np.ceil": math.ceil, "np.floor": math.floor,
 }  # fmt: skip
 
 COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.Eq: operator.eq, ast.NotEq: operator.ne,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 
 
@@ -37,6 +43,7 @@ REACHED: tuple[type[ast.cmpop], ...]  # how a loop's end compares a count
 BELOW: tuple[type[ast.cmpop], ...]  # how its test does
 REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)
 ENDLESS = ("cycle", "count", "repeat")
+SAME_LENGTH = {"enumerate", "shuffle", "prefetch", "cache", "map", "with_options", "as_numpy_iterator"}  # of tf.data
 MAX_TURNS = 10**12  # of a slice without an end
 
 
@@ -189,13 +196,18 @@ class Stack:
             return Loops(steps)
         return Loops(epochs, steps)
 
+    @property
+    def has_one_loop(self) -> bool:
+        """Return whether there is one loop around the step."""
+        return len(self.around) == 1
+
     @cached_property
     def outside(self) -> list[Any]:
         """Return what the only loop around a step leaves as it is: a batch among it is all examples.
 
         It is what variables hold, and attributes of theirs that the functions inside of the loop read.
         """
-        if len(self.around) != 1:
+        if not self.has_one_loop:
             return []
         loop = self.around[0]
         trees: list[tuple[ast.AST, Mapping[str, Any]]] = [(loop.node, loop.variables)]
@@ -313,24 +325,42 @@ def turns_of(loop: Loop) -> int | None:
     """Turns of a loop over a range or over what has a length, by the values of the variables."""
     if isinstance(loop.node, ast.While):
         return None
-    inner: ast.expr = loop.node.iter
+    return _turns_over(loop.node.iter, loop.variables)
+
+
+def _turns_over(inner: ast.expr, variables: Mapping[str, Any]) -> int | None:
     try:
         for name, call in _calls_around(inner):
             if name.endswith("range"):
-                return len(range(*(int(_value(part, loop.variables)) for part in call.args)))
+                return len(range(*(int(_value(part, variables)) for part in call.args)))
             if name == "islice":
-                return len(range(*slice(*(_value(part, loop.variables) for part in call.args[1:])).indices(MAX_TURNS)))
-            if name in ENDLESS or not call.args:
+                return len(range(*slice(*(_value(part, variables) for part in call.args[1:])).indices(MAX_TURNS)))
+            if name == "zip":
+                turns = [_turns_over(part, variables) for part in getattr(call.args[0], "elts", call.args)]
+                return min(count for count in turns if count is not None)
+            if not call.args or (isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}):
+                return _length(call, variables)
+            if name in ENDLESS:
                 return None
             if name == "DataLoader":
                 size = next((part.value for part in call.keywords if part.arg == "batch_size"), None)
                 size = call.args[1] if size is None and len(call.args) > 1 else size
-                count = len(_value(call.args[0], loop.variables))
-                return count if size is None else math.ceil(count / _value(size, loop.variables))
+                count = len(_value(call.args[0], variables))
+                return count if size is None else math.ceil(count / _value(size, variables))
             inner = call.args[0]
-        return len(_value(inner, loop.variables))
+        return _length(inner, variables)
     except Exception:  # of the script's own object, too
         return None
+
+
+def _length(node: ast.expr, variables: Mapping[str, Any]) -> int:
+    """The length of a variable's value, also of a tf.data.Dataset behind its methods; else an error."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="take"), args=[count]):
+            return int(_value(count, variables))
+        case ast.Call(func=ast.Attribute(attr=name, value=inner)) if name in SAME_LENGTH:
+            return _length(inner, variables)
+    return len(_value(node, variables))
 
 
 class Limit(NamedTuple):
@@ -441,7 +471,7 @@ def _statements_of(body: Sequence[ast.stmt], line: int | None = None) -> Iterato
 
 
 def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
-    """The value of a number, a variable, an attribute, a length, or a product or sum of such; else LookupError."""
+    """The value of a number, a variable, an attribute, a length, or of what is worked out of such; else LookupError."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
@@ -452,11 +482,22 @@ def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
         held = _value(node.value, variables)
         if isinstance(held, Mapping | list | tuple):
             return held[_value(node.slice, variables)]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("len", "int"):
-        inner = _value(node.args[0], variables)
-        return len(inner) if ast.unparse(node.func) == "len" else int(inner)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not _value(node.operand, variables)
+    if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in WORKED_OUT:
+        return WORKED_OUT[ast.unparse(node.func)](*(_value(part, variables) for part in node.args))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        held = _value(node.func.value, variables)
+        if isinstance(held, Mapping):
+            return held.get(*(_value(part, variables) for part in node.args))
+    if isinstance(node, ast.UnaryOp) and type(node.op) in CHANGED:
+        return CHANGED[type(node.op)](_value(node.operand, variables))
+    if isinstance(node, ast.IfExp):
+        return _value(node.body if _value(node.test, variables) else node.orelse, variables)
+    if isinstance(node, ast.BoolOp):
+        for part in node.values:
+            value = _value(part, variables)
+            if bool(value) is isinstance(node.op, ast.Or):
+                break
+        return value
     if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARED:
         return COMPARED[type(node.ops[0])](_value(node.left, variables), _value(node.comparators[0], variables))
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:

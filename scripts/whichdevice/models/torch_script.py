@@ -33,11 +33,12 @@ from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import SEED, Evaluation, Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
 from whichdevice.models.torch_batches import of_few
-from whichdevice.models.torch_fakes import READS_VALUE, Fakes, is_fake, ones
+from whichdevice.models.torch_fakes import Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_tape import (
     MANY_READS,
     Call,
+    Guessed,
     Loss,
     Step,
     Tape,
@@ -172,7 +173,7 @@ class Watching(Watcher):
             self._worker = SimpleNamespace(id=0, num_workers=1, seed=SEED, dataset=loader.dataset)
             loader.worker_init_fn(0)
             self._worker = None
-        batches = of_few(loader, self._fakes)
+        batches = of_few(loader, self._fakes, self._tape.resting)
         workers, seconds = batches.num_workers, batches.timeout
         batches.num_workers = batches.timeout = 0
         try:
@@ -309,7 +310,12 @@ class Watching(Watcher):
         known = evaluations_in(stopped.stack, size, *_forwards(step)) if by_trainer is None else by_trainer
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
+        loops = stopped.stack.loops
         for evaluation in known:
+            if self._environment is not None and evaluation.per == "epoch":  # amounts are frames
+                steps = loops.steps or loops.batches
+                every = evaluation.every * steps if evaluation.every and steps else None
+                evaluation = replace(evaluation, per="step", every=every)
             yield replace(evaluation, passes=max(summed, evaluation.passes), shared=shared)
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
@@ -347,10 +353,8 @@ class Watching(Watcher):
         words = [" × ".join(map(str, size)) for size in (least, most, means)]
         changed = {name: _resized(tensor, old, means) for name, tensor in batch.items()}
         try:
-            with self._fakes.mode, torch.no_grad():
+            with self._fakes.mode, Guessed(self._fakes), torch.no_grad():
                 step(**changed)
-        except READS_VALUE:
-            pass
         except Exception:  # of the script's own step, which has its first batch's size in it
             first = " × ".join(map(str, old))
             return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {first}.",)

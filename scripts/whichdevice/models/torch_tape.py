@@ -11,10 +11,10 @@ import inspect
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from types import FunctionType, MethodType
+from types import MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -35,6 +35,7 @@ from whichdevice.models.torch_fakes import (
     replace_tensors,
 )
 from whichdevice.models.torch_names import on_cpu
+from whichdevice.models.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
@@ -237,9 +238,32 @@ class Tape(TorchFunctionMode):
             register_optimizer_step_pre_hook(step),
         ]
 
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Record nothing for a while."""
+        before, self.recording = self.recording, False
+        try:
+            yield
+        finally:
+            self.recording = before
+
     def forget(self, calls: int = 0, losses: int = 0) -> None:
         """Begin a new step, or go back to so many calls and losses of this one."""
         self.calls, self.losses = self.calls[:calls], self.losses[:losses]
+
+
+class Guessed(TorchFunctionMode):
+    """Makes functions of PyTorch find ones where they read values of fake tensors, and the CPU where they name CUDA."""
+
+    def __init__(self, fakes: Fakes) -> None:
+        super().__init__()
+        self._fakes = fakes
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function."""
+        if getattr(function, "__name__", "") == "cuda":
+            return args[0]
+        return self._fakes.call(function, *on_cpu(args, kwargs or {}))
 
 
 class Step(torch.nn.Module):
@@ -323,6 +347,8 @@ class Step(torch.nn.Module):
                 )
             )
             name = getattr(function, "__name__", "")
+            if not is_module(function) and not self.graphs:
+                args, kwargs = resized(name, args, kwargs, self.size, size)
             given = [*args, *kwargs.values()]
             if any(part is ABSENT for part in given):
                 rest = [part for part in given if part is not ABSENT]
@@ -354,7 +380,9 @@ class Step(torch.nn.Module):
 
     def without_fakes(self) -> "Step":
         """The same step for other modes of fake tensors and for none: weights on `meta`, constants of ones."""
-        self.calls = [call._replace(args=ones(call.args), kwargs=ones(call.kwargs)) for call in self.calls]
+        self.calls = [
+            call._replace(args=mapped(ones, call.args), kwargs=mapped(ones, call.kwargs)) for call in self.calls
+        ]
         for module in self.modules():
             for name, value in list(vars(module).items()):  # what a module kept of its first call
                 if name not in ("_parameters", "_buffers", "_modules") and any(map(is_fake, leaves(value))):
@@ -607,10 +635,22 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
         return dict(enumerate(tree))
     if callable(getattr(tree, "to_dict", None)) and callable(getattr(tree, "keys", None)):  # a graph
         return dict(tree.to_dict())
-    held = getattr(tree, "__dict__", None)
-    if type(held) is dict and not isinstance(tree, torch.nn.Module | torch.optim.Optimizer | FunctionType):
-        return {name: part for name, part in held.items() if torch.is_tensor(part) or isinstance(part, Result)} or None
-    return None
+    whole = torch.is_tensor(tree) or isinstance(tree, torch.optim.Optimizer) or callable(tree)
+    return None if whole else _held_by(tree)
+
+
+def _held_by(thing: Any) -> dict[str, Any] | None:
+    """The attributes of an object of a script's own that are tensors or hold some, as images with their mask."""
+    attributes = getattr(thing, "__dict__", {})
+    inside = {name: value.values() if isinstance(value, dict) else value for name, value in attributes.items()}
+    kinds = (torch.Tensor, Result)
+    held = {
+        name: attributes[name]
+        for name, value in inside.items()
+        if isinstance(value, kinds)
+        or (isinstance(value, Sequence | ValuesView) and any(isinstance(part, kinds) for part in value))
+    }
+    return held or None
 
 
 def shared_out(tree: Any, size: int, count: int) -> Any:
@@ -661,13 +701,14 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     if type(tree) in (tuple, list):
         return type(tree)(made.values())
     if isinstance(tree, tuple | list):
-        return type(tree)(*made.values()) if hasattr(tree, "_fields") else tree
+        return tree._make(made.values()) if hasattr(tree, "_make") else tree
     if isinstance(tree, Mapping):
         return made
     changed = copy.copy(tree)
+    attributes = vars(changed)
     for key, part in made.items():
-        try:
+        if key in attributes:  # of an object that may be frozen
+            attributes[key] = part
+        else:
             setattr(changed, key, part)
-        except AttributeError:  # a frozen one
-            object.__setattr__(changed, key, part)
     return changed

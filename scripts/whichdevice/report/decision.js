@@ -51,18 +51,21 @@ const decision = (() => {
     return (n) => least * Math.exp(sd * (slow[n] ?? 0));
   }
 
-  // Steps of a script as people run them; a measured device's are as they were measured.
+  // Steps of a script as people run them, each with its part of the evaluation; a measured device's are as measured.
   function livedDraws({ rows, normals, limits, lived, between }, steps) {
     if (!lived) return steps.map((own) => own && own.map((step) => step + between));
     const clean = draws(rows, normals, limits, false), luck = normal(normals, "lived");
     const floors = rows.map((row) => floorOf(row, normals));
     const times = luck.map((z) => Math.exp(Math.round(lived * z * limits.digits) / limits.digits));
-    return steps.map((own, place) => own && own.map((step, n) =>
-      between + (rows[place].is_here ? step : Math.max(clean[place][n] * rows[place].lived * times[n], floors[place](n)))));
+    return steps.map((own, place) => own && own.map((step, n) => {
+      const { is_here, lived: more, evaluated = 0, fed = 0 } = rows[place], floor = floors[place](n);
+      const one = is_here ? step : clean[place][n] * more * times[n];
+      return (is_here ? step : Math.max(one, floor)) + Math.max(one * evaluated, fed * floor) + between;
+    }));
   }
 
   // The reader's price of a row, which is exact: of one device, times their number.
-  const ownPrice = ({ priced: [count, name] }, wants) => (name in wants.prices ? count * wants.prices[name] : null);
+  const ownPrice = ({ priced: [count, name] }, wants) => (name in (wants.prices ?? {}) ? count * wants.prices[name] : null);
 
   // Prices of an hour of each row, null without one; all are of the same market.
   function priceDraws(rows, normals, limits, wants) {

@@ -29,6 +29,7 @@ from whichdevice.answer.decide import (
     SLACK,
     SURE,
     TOSS_UP,
+    evaluated,
     lived_times,
     taken_away,
 )
@@ -146,6 +147,8 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
     """Return the facts of a row, and the words that depend on nothing the reader types."""
     row = option.row
     facts, taken = {name: getattr(row, name) for name in ROW_FACTS}, taken_away(row, answer.wants)
+    if answer.work.evaluations:
+        facts |= dict(zip(("evaluated", "fed"), evaluated(answer.work, row, answer.amount), strict=True))
     if answer.work.pipeline_rate:
         facts["floor"] = answer.work.floor(row), answer.work.floor_log_sd(row)
     return facts | {

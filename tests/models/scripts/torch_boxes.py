@@ -1,5 +1,7 @@
 """A detector: images of varying size, and a list of targets that is matched image by image on the host."""
 
+from dataclasses import dataclass
+
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -14,9 +16,16 @@ class Boxes(Dataset):
         return torch.zeros(3, side, side), {"boxes": torch.rand(count, 4), "labels": torch.ones(count).long()}
 
 
+@dataclass(frozen=True)
+class Images:
+    pixels: torch.Tensor
+    mask: torch.Tensor
+
+
 def collate(items):
     images, targets = zip(*items, strict=True)
-    return torch.stack(images), list(targets)
+    pixels = torch.stack(images)
+    return Images(pixels, pixels[:, 0] == 0), list(targets)
 
 
 class Net(torch.nn.Module):
@@ -26,7 +35,8 @@ class Net(torch.nn.Module):
         self.body = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(512, 10 * 5))
 
     def forward(self, images):
-        output = self.body(images).reshape(len(images), 10, 5)
+        pixels = images.pixels * images.mask.unsqueeze(1)
+        output = self.body(pixels).reshape(len(pixels), 10, 5)
         return {"boxes": output[..., :4], "scores": output[..., 4]}
 
 
@@ -36,9 +46,9 @@ optimizer = torch.optim.SGD(net.parameters(), 0.01)
 for epoch in range(3):
     for images, targets in loader:
         output = net(images)
-        loss = 0
+        loss = torch.zeros((), device="cuda")
         for boxes, scores, target in zip(output["boxes"], output["scores"], targets, strict=True):
-            best = torch.cdist(boxes, target["boxes"], p=1).argmin(0).tolist()
+            best = torch.cdist(boxes, target["boxes"], p=1).argmin(0).cpu().numpy()
             loss = loss + (boxes[best] - target["boxes"]).abs().mean() - scores[best].mean()
         optimizer.zero_grad()
         (loss / len(targets)).backward()

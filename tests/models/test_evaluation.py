@@ -1,0 +1,217 @@
+"""What a script does besides its steps: evaluation, samples and rollouts, by its text and by its trainer."""
+
+import runpy
+from contextlib import contextmanager
+from dataclasses import astuple
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whichdevice.models.evaluation import evaluations_in, of_fit, of_trainer, takes_gradients
+from whichdevice.models.script_run import Evaluation
+from whichdevice.models.script_size import Stack
+
+EVALUATE = """
+def evaluate(net, loader):
+    net.eval()
+    with no_grad():
+        for x in loader:
+            net(x)
+"""
+DECORATED = EVALUATE.replace("def evaluate", "@no_grad()\ndef evaluate").replace("with no_grad():", "if loader:")
+SAMPLER = """
+class Sampler(Net):
+    def __init__(self):
+        self.net = Net()
+    @no_grad()
+    def sample(self, batch_size):
+        for t in reversed(range(0, self.turns)):
+            x = self.net(t)
+sampler = Sampler()
+"""
+EPOCHS = "for epoch in range(10):\n    for x in data:\n        step()\n"
+STEPS = "for i in range(20000):\n    step()\n"
+AFTER = "    evaluate(net, val)\n"
+CASES = {  # script: batches, their size, epochs or steps between two times
+    EVALUATE + EPOCHS + AFTER: [(79, 128, 1, "epoch")],
+    DECORATED + EPOCHS + AFTER: [(79, 128, 1, "epoch")],
+    EVALUATE + EPOCHS + "    if (epoch + 1) % 5 == 0:\n    " + AFTER: [(79, 128, 5, "epoch")],
+    EVALUATE + EPOCHS + "    if epoch % 4 == 0 or epoch == 9:\n    " + AFTER: [(79, 128, 2.5, "epoch")],
+    EVALUATE + EPOCHS + "    if epoch >= args['first']:\n    " + AFTER: [(79, 128, 2, "epoch")],
+    EVALUATE + EPOCHS + "    if args['never']:\n    " + AFTER: [],
+    EVALUATE + EPOCHS + "    if epoch % 2:\n        continue\n" + AFTER: [(79, 128, 2, "epoch")],
+    EVALUATE + EPOCHS + "evaluate(net, val)\n": [(79, 128, 1, "training")],
+    EVALUATE + STEPS + "    if i > 0 and i % 500 == 0 and is_main_process():\n    " + AFTER: [(79, 128, 500, "step")],
+    EVALUATE + "done = 0\nwhile done < 900:\n    step()\n    done += 1\n    if done % 90 == 0:\n    "
+    + AFTER: [(79, 128, 90, "step")],
+    EVALUATE.replace("            net", "            if i >= 8:\n                break\n            net").replace(
+        "for x in loader", "for i, x in enumerate(loader)") + EPOCHS + AFTER: [(8, 128, 1, "epoch")],
+    EVALUATE.replace("for x in loader", "for x in tqdm(loader, desc='')") + EPOCHS + AFTER: [(79, 128, 1, "epoch")],
+    EVALUATE.replace("loader):", "count):").replace("in loader", "in range(count)") + EPOCHS
+    + "    evaluate(net, args['count'])": [(50, 32, 1, "epoch")],
+    EPOCHS + "    net.eval()\n    for x in val:\n        net(x)\n": [(79, 128, 1, "epoch")],
+    EPOCHS + "    with no_grad():\n        a = [net(x) for x in val]\n        for x in val:\n            net(x)\n"
+    : [(79, 128, 1, "epoch"), (79, 128, 1, "epoch")],
+    "for run in range(3):\n    for epoch in range(4):\n        for x in data:\n            step()\n"
+    "    with no_grad():\n        net(rows)\n": [(1, 7, 4, "epoch")],
+    SAMPLER + STEPS + "    if i % 1000 == 0:\n        sampler.sample(args['images'])": [(250, 25, 1000, "step")],
+    # Nothing is without gradients, or it is no model.
+    EVALUATE.replace("    net.eval()\n", "").replace("with no_grad()", "if loader") + EPOCHS + AFTER: [],
+    EPOCHS + "    with no_grad():\n        for x in val:\n            print(x)\n": [],
+    # What cannot be read is not guessed.
+    EVALUATE + EPOCHS + "    evaluate(net, stream())\n": [(None, 32, 1, "epoch")],
+    EVALUATE + EPOCHS + "    if better():\n    " + AFTER: [(79, 128, None, "epoch")],
+}  # fmt: skip
+
+
+class Stop(BaseException):
+    """The step is called."""
+
+
+class Net:
+    """A model, which is set to evaluation."""
+
+    turns = 250
+
+    def eval(self) -> None:
+        """As in PyTorch."""
+
+    def __call__(self, x: Any) -> None:
+        """Nothing is computed."""
+
+
+class Loader:
+    """A loader with a batch size."""
+
+    batch_size = 128
+
+    def __init__(self, batches: int) -> None:
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return self.batches
+
+
+def stack_of(text: str, path: Path) -> Stack:
+    """The stack where a script calls `step`."""
+    seen = []
+
+    def step() -> None:
+        seen.append(Stack(path))
+        raise Stop
+
+    @contextmanager
+    def no_grad() -> Any:
+        yield
+
+    given = {
+        "step": step, "no_grad": no_grad, "Net": Net, "net": Net(), "data": [1, 2, 3], "val": Loader(79),
+        "args": {"first": 5, "never": False, "count": 50, "images": 25}, "rows": SimpleNamespace(shape=(7, 3)),
+        "better": lambda: True, "is_main_process": lambda: True, "stream": lambda: iter([1]),
+    }  # fmt: skip
+    path.write_text(text)
+    with pytest.raises(Stop):
+        runpy.run_path(str(path), given, "__main__")
+    return seen[0]
+
+
+def work_of(called: Any) -> float | None:
+    """The work of a forward pass; None of what is no model."""
+    return 1.0 if isinstance(called, Net) else None
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_what_a_script_does_without_gradients_is_counted_by_its_text(text: str, tmp_path: Path) -> None:
+    found = evaluations_in(stack_of(text, tmp_path / "train.py"), 32, work_of)
+    assert [astuple(one)[1:5] for one in found] == CASES[text]
+
+
+def test_a_teacher_is_a_part_of_each_step(tmp_path: Path) -> None:
+    text = "for i in range(9):\n    with no_grad():\n        net(rows)\n    step()\n"
+    stack = stack_of(text, tmp_path / "train.py")
+    assert evaluations_in(stack, 32, work_of, inside=lambda called: isinstance(called, Net)) == []
+    assert [one.every for one in evaluations_in(stack, 32, work_of)] == [1]
+
+
+def transformers(strategy: str, **settings: Any) -> SimpleNamespace:
+    """Hugging Face's trainer with 2,000 examples to evaluate."""
+    known = {"per_device_eval_batch_size": 8, "eval_steps": None, "logging_steps": 500, "max_steps": -1}
+    args = SimpleNamespace(eval_strategy=strategy, gradient_accumulation_steps=4, **known | settings)
+    return SimpleNamespace(args=args, eval_dataset=range(2000), state=SimpleNamespace(max_steps=3000))
+
+
+def lightning(interval: float, epochs: int | None, most: float = 1.0) -> SimpleNamespace:
+    """Lightning's trainer with a loader of 79 batches."""
+    return SimpleNamespace(
+        check_val_every_n_epoch=epochs, val_check_interval=interval, limit_val_batches=most,
+        val_dataloaders=Loader(79),
+    )  # fmt: skip
+
+
+TRAINERS = {
+    "none": (transformers("no"), []),
+    "each epoch": (transformers("epoch"), [Evaluation(None, 250, 8, 1, split=True)]),
+    "each 200 steps": (
+        transformers("steps", eval_steps=200), [Evaluation(None, 250, 8, 200, "step", split=True, passes=4)]
+    ),
+    "a tenth of all steps": (
+        transformers("steps", eval_steps=0.1), [Evaluation(None, 250, 8, 300, "step", split=True, passes=4)]
+    ),
+    "as often as it logs": (
+        transformers("steps"), [Evaluation(None, 250, 8, 500, "step", split=True, passes=4)]
+    ),
+    "each 5 epochs": (lightning(1.0, 5), [Evaluation(None, 79, 128, 5, split=True)]),
+    "twice an epoch": (lightning(0.5, 1), [Evaluation(None, 79, 128, 0.5, split=True)]),
+    "each 100 batches": (lightning(100, None), [Evaluation(None, 79, 128, 100, "step", split=True)]),
+    "a few batches": (lightning(1.0, 1, 20), [Evaluation(None, 20, 128, 1, split=True)]),
+    "no batches": (lightning(1.0, 1, 0), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TRAINERS)
+def test_a_trainer_says_how_often_it_evaluates(case: str) -> None:
+    trainer, expected = TRAINERS[case]
+    assert of_trainer([{"x": 1}, {"self": trainer}]) == expected
+
+
+def test_a_loop_of_the_scripts_own_has_no_trainer() -> None:
+    assert of_trainer([{"self": Net(), "args": SimpleNamespace(epochs=3)}]) is None
+
+
+ROWS = np.zeros((600, 3))
+FITS = {  # arguments of fit: batches, their size, epochs between two times
+    "no validation": ({}, []),
+    "arrays": ({"validation_data": (ROWS, ROWS)}, [(5, 128, 1)]),
+    "several inputs": ({"validation_data": ({"a": ROWS, "b": ROWS}, ROWS)}, [(5, 128, 1)]),
+    "few examples": ({"validation_data": (ROWS[:60], ROWS[:60])}, [(1, 60, 1)]),
+    "a part of the data": ({"validation_split": 0.1}, [(1, 60, 1)]),
+    "another batch": ({"validation_data": (ROWS, ROWS), "validation_batch_size": 60}, [(10, 60, 1)]),
+    "each 5 epochs": ({"validation_data": (ROWS, ROWS), "validation_freq": 5}, [(5, 128, 5)]),
+    "after these epochs": ({"validation_data": (ROWS, ROWS), "validation_freq": [5, 20]}, [(5, 128, 10)]),
+    "some steps": ({"validation_data": iter([]), "validation_steps": 7}, [(7, 128, 1)]),
+    "a stream": ({"validation_data": iter([])}, [(None, 128, 1)]),
+    "a loader": ({"validation_data": Loader(79)}, [(79, 128, 1)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FITS)
+def test_the_validation_of_fit_follows_from_its_arguments(case: str) -> None:
+    given, expected = FITS[case]
+    found = of_fit({"x": ROWS, **given}, 9, 128, 20)
+    assert [(one.batches, one.batch_size, one.every) for one in found] == expected
+
+
+def test_a_function_that_names_gradients_is_no_evaluation() -> None:
+    def evaluate(weights: Any, x: Any) -> Any:
+        return weights @ x
+
+    def train(optimizer: Any, weights: Any, x: Any) -> Any:
+        def loss(weights: Any) -> Any:
+            return optimizer.value_and_grad(weights @ x)
+
+        return loss(weights)
+
+    assert (takes_gradients(evaluate), takes_gradients(train), takes_gradients(len)) == (False, True, False)

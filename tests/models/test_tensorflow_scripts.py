@@ -1,0 +1,137 @@
+"""Scripts with a TensorFlow loop of their own: the step is what a `tf.function` does with one batch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from whichdevice.errors import StudyError
+from whichdevice.models.script_run import run_watched
+from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
+
+HEAD = """
+import tensorflow as tf
+w, steps, epochs = tf.Variable(tf.ones((4, 2))), tf.Variable(0, trainable=False, dtype=tf.int64), 3
+data = tf.data.Dataset.from_tensor_slices((tf.ones((64, 4)), tf.ones((64, 2)))).batch(8)
+{decorator}
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((tf.matmul(x, w) - y) ** 2)
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+    steps.assign_add(1)
+    tf.print(loss)
+    return loss
+"""
+STEP = HEAD.format(decorator="@tf.function")
+LOOP = "for epoch in range(epochs):\n    for x, y in data:\n        train_step(x, y)\n"
+SIGNATURE = "@tf.function(input_signature=[tf.TensorSpec((None, 4)), tf.TensorSpec((None, 2))])"
+BLOCKS = """
+strategy = tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])
+@tf.function
+def block(iterator, count):
+    for _ in tf.range(count):
+        strategy.run(train_step, args=next(iterator))
+iterator = iter(strategy.experimental_distribute_dataset(data.repeat()))
+for epoch in range(epochs):
+    done, loss = 0, 0.0
+    while done < 10:
+        block(iterator, tf.constant(4))
+        done += 4
+"""
+FORMS = {
+    "a tf.function": (STEP + LOOP, 64, 3),
+    "a signature": (HEAD.format(decorator=SIGNATURE) + LOOP, 64, 3),
+    "a function that is not traced": (HEAD.format(decorator="") + LOOP, 64, 3),
+    "an epoch in a tf.function": (
+        STEP + "@tf.function\ndef whole(data):\n    for x, y in data:\n        train_step(x, y)\n"
+        "for epoch in range(epochs):\n    whole(data)\n",
+        64,
+        3,
+    ),
+    "so many batches": (
+        STEP + "for step, (x, y) in data.repeat().take(20).enumerate():\n    train_step(x, y)\n",
+        8 * 20,
+        1,
+    ),
+    "blocks of steps": (HEAD.format(decorator="") + BLOCKS, 8 * 30, 1),
+    "no function": (
+        HEAD.format(decorator="")
+        + "for epoch in range(epochs):\n    for x, y in data:\n        with tf.GradientTape() as tape:\n"
+        "            loss = tf.reduce_mean((tf.matmul(x, w) - y) ** 2)\n"
+        "        w.assign_sub(0.1 * tape.gradient(loss, w))\n        print(float(loss))\n",
+        64,
+        3,
+    ),
+    "no loop over data": (STEP + "for i in range(50):\n    train_step(tf.ones((8, 4)), tf.ones((8, 2)))\n", 400, 1),
+}
+REFUSED = {
+    HEAD.format(decorator="@tf.function").replace("tf.print(loss)", "tf.py_function(print, [loss], [])") + LOOP: (
+        "line 15: XLA does not compile the step: its operation EagerPyFunc: leave that out of it"
+    ),
+    "import tensorflow as tf\nw = tf.Variable(1.0)\nfor x in tf.data.Dataset.range(3):\n"
+    "    with tf.GradientTape() as tape:\n        loss = w * 2\n    w = w - tape.gradient(loss, w)\n": (
+        "line 4: its loop trains outside of tf.function: put @tf.function on a function that trains on one batch"
+    ),
+}
+
+
+def script_of(text: str, folder: Path) -> TensorFlowScript:
+    path = folder / "train.py"
+    path.write_text(text)
+    script = run_watched(path, [])
+    assert isinstance(script, TensorFlowScript)
+    return script
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_loop_of_its_own_shows_its_training(form, tmp_path):
+    text, examples, epochs = FORMS[form]
+    found = script_of(text, tmp_path).found
+    assert (found.batch_size, found.examples, found.epochs, found.precision) == (8, examples, epochs, "single")
+
+
+def test_other_processes_train_as_the_script_does(tmp_path):
+    """They read the step, its variables and its batch from a file: TensorFlow and the script take no part."""
+    import jax
+
+    keep_step(script_of(STEP + LOOP, tmp_path).step, tmp_path / "kept.json")
+    kept = kept_step(tmp_path / "kept.json")
+    step, ((train,), _) = kept.model(), kept.data()
+    assert [array.shape for array in train.values()] == [(8, 4), (8, 2)]
+    trained, held, loss = jax.jit(step.run)(step.trained, step.held, train)
+    assert float(loss) == pytest.approx(9.0)
+    assert np.asarray(trained[0]) == pytest.approx(np.full((4, 2), 0.7), rel=1e-5)
+    assert [int(count) for count in held] == [1]
+
+
+def test_lengths_that_vary_are_their_mean(tmp_path):
+    text = """
+import tensorflow as tf
+w = tf.Variable(tf.ones((10, 1)))
+rows = tf.data.Dataset.range(64).map(lambda place: tf.range(2 + place // 16 * 2) % 10)
+data = rows.padded_batch(16)
+@tf.function(reduce_retracing=True)
+def train_step(tokens):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.gather(w, tokens) ** 2)
+    w.assign_sub(0.1 * tf.convert_to_tensor(tape.gradient(loss, w)))
+for tokens in data:
+    train_step(tokens)
+"""
+    script = script_of(text, tmp_path)
+    assert script.found.notes[0] == "Lengths vary from 2 to 8; steps are of the mean, 5."
+    assert [array.shape for array in script.step.batch.values()] == [(16, 5)]
+
+
+def test_each_gpus_batch_makes_larger_programs(tmp_path):
+    text = "batch = 8 * tf.distribute.MirroredStrategy().num_replicas_in_sync\n"
+    script = script_of(STEP.replace("@tf.function", text + "@tf.function") + LOOP, tmp_path)
+    assert script.found.notes[0] == "Each of its GPUs takes 8 examples: for 4 of them add --gpus 4 --batch 32."
+    assert sorted(script.step.texts) == [1, 2, 4, 8]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_no_program_is_made_of_is_refused_in_one_line(text, tmp_path):
+    with pytest.raises(StudyError, match=REFUSED[text]) as refused:
+        script_of(text, tmp_path)
+    assert "\n" not in str(refused.value)
