@@ -46,7 +46,7 @@ FOUND = {  # script, what it needs: what is found
     ("torch_deepspeed.py", ""): Found("torch", 16, 320, 3, precision="mixed", notes=(TWO, EACH.format(16, 64))),
     ("torch_parts.py", ""): Found("torch", 6400, 64000, 3, precision="float32"),
     ("torch_cuda.py", ""): Found("torch", 64, 640, 3, precision="mixed"),
-    ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED,)),
+    ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED, EACH.format(1, 4))),
     ("torch_lightning.py", "lightning"): Found(
         "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(4, 64, 4, 256),)
     ),
@@ -68,6 +68,31 @@ optimizer = torch.optim.SGD(net.parameters(), 0.1)
 for _ in range(3):
     net(*inputs).backward()
     optimizer.step()
+"""
+RATES = """
+import time
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.users, self.items, self.count = torch.nn.Embedding(16, 4), torch.nn.Embedding(32, 4), 0
+    def rated(self):
+        ratings = self.users.weight @ self.items.weight.t()
+        if type(ratings) is torch.Tensor:
+            self.count += 1
+            time.sleep(0.4)
+            assert self.count < 20, "it is evaluated again and again"
+        return ratings
+class Trainer:
+    def __init__(self, net):
+        self.optimizer = torch.optim.SGD(net.parameters(), 0.1)
+net = Net()
+trainer = Trainer(net)
+with torch.no_grad():
+    print("before:", sum(net.rated().mean().item() for _ in range(400)))
+for _ in range(30):
+    (net.users(torch.arange(16)) @ net.items.weight.t()).mean().backward()
+    trainer.optimizer.step()
 """
 EVALUATES = """
 import torch

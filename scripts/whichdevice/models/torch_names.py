@@ -216,6 +216,7 @@ class Names:
 
     def __init__(self, replace: Callable[[Any, str, Any], None], count: Callable[[], int] = lambda: 1) -> None:
         self.gpus = 1
+        self.shares_out = False  # its model, among a number of GPUs that only its command has
         self.mixed = False
         self.compiled = False
         self._put = replace  # puts a value in place of an attribute
@@ -373,6 +374,20 @@ class Names:
         for name in LOGGERS:
             if loggers is not None and hasattr(loggers, name):
                 self._put(loggers, name, silent_logger(loggers.Logger))
+
+    def replace_arguments(self, arguments: Any) -> None:
+        """Let Hugging Face's Trainer keep the model whole: neither DeepSpeed nor FSDP shares it out."""
+        begin = arguments.__post_init__
+
+        @wraps(begin)
+        def alone(given: Any) -> None:
+            for name in ("deepspeed", "fsdp"):
+                if getattr(given, name, None):
+                    self.shares_out = True
+                    setattr(given, name, None)
+            begin(given)
+
+        self._put(arguments, "__post_init__", alone)
 
     def leave(self) -> None:
         """Leave the group of processes that the script made."""

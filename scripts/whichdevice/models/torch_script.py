@@ -126,6 +126,9 @@ class Watching(Watcher):
         if package.__name__ == "deepspeed":
             self._names.replace_deepspeed(package)
             return
+        if package.__name__ == "transformers.training_args":
+            self._names.replace_arguments(package.TrainingArguments)
+            return
         if package.__name__ != TORCH:
             self._names.replace_trainers(package)
             return
@@ -153,6 +156,13 @@ class Watching(Watcher):
         begin, worker = DataLoader.__iter__, torch.utils.data.get_worker_info
         self.replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
         self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
+        add = torch.optim.Optimizer.add_param_group
+
+        def added(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
+            add(optimizer, group)
+            self._tape.trains(optimizer.param_groups[-1]["params"])
+
+        self.replace(torch.optim.Optimizer, "add_param_group", added)
         self._tape.__enter__()
 
     def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
@@ -311,7 +321,7 @@ class Watching(Watcher):
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
         """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
         gpus = self._names.gpus if self._names.gpus > 1 else self._launched
-        if gpus == 1 and not self._by_torchrun:
+        if gpus == 1 and not (self._by_torchrun or self._names.shares_out):
             return []
         if self._shares and self._names.gpus == 1:
             return [SHARED.format(gpus=gpus if gpus > 1 else 4, batch=size)]
