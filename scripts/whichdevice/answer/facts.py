@@ -362,10 +362,10 @@ def evaluating(answer: Answer) -> Evaluating | None:
     """Return what a script does besides its steps, by the pick, or else the fastest device; None: nothing."""
     work = answer.work
     option = next((option for option in (answer.pick, answer.fastest) if option), None)
-    if not work.evaluations or option is None or not option.row.step_time:
+    row = option.row if option else None
+    if not work.evaluations or row is None or not row.step_time:
         return None
-    row = option.row
-    clean = (row.step_time or 0.0) * lived_times(work, row)
+    clean = row.step_time * lived_times(work, row)
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
     more = max(clean * share, fed * floor)
