@@ -20,7 +20,7 @@ from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced
 from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way
-from whichdevice.forecast.torch.trace import trace_step
+from whichdevice.forecast.torch.trace import WITHOUT_VALUES, trace_step
 from whichdevice.forecast.xla.compile import compile_programs, provisional
 from whichdevice.measuring.events import RefusedError, built_within
 from whichdevice.models.loading import Model
@@ -136,6 +136,15 @@ def test_devices_that_are_too_small_share_the_traces_that_find_their_largest_bat
 def counted(sizes, step, size):
     sizes.append((step, size))
     return trace_step(step, size)
+
+
+def test_a_large_step_that_reads_a_value_in_its_first_line_is_never_computed_here(tmp_path):
+    """Its peak until then is small."""
+    kinds = tmp_path / "kinds"
+    write = f"open({str(kinds)!r}, 'a').write(type(x).__name__ + ' '); int(x.sum())"
+    trace = Traced(request(tmp_path, batch_size=2**17, forward=write)).trace(2**17)
+    assert WITHOUT_VALUES in trace.notes and trace.memory["peak"] > 1e9
+    assert {*kinds.read_text(encoding="utf-8").split()} == {"FakeTensor"}
 
 
 OWN = 'with torch.autocast("cuda", dtype=torch.bfloat16): return self.head(self.blocks(x))'

@@ -7,9 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from whichdevice.models.evaluation import evaluations_in, of_trainer
+from whichdevice.models.evaluation import evaluations_in, of_fit, of_trainer, takes_gradients
 from whichdevice.models.script_run import Evaluation
 from whichdevice.models.script_size import Stack
 
@@ -178,3 +179,39 @@ def test_a_trainer_says_how_often_it_evaluates(case: str) -> None:
 
 def test_a_loop_of_the_scripts_own_has_no_trainer() -> None:
     assert of_trainer([{"self": Net(), "args": SimpleNamespace(epochs=3)}]) is None
+
+
+ROWS = np.zeros((600, 3))
+FITS = {  # arguments of fit: batches, their size, epochs between two times
+    "no validation": ({}, []),
+    "arrays": ({"validation_data": (ROWS, ROWS)}, [(5, 128, 1)]),
+    "several inputs": ({"validation_data": ({"a": ROWS, "b": ROWS}, ROWS)}, [(5, 128, 1)]),
+    "few examples": ({"validation_data": (ROWS[:60], ROWS[:60])}, [(1, 60, 1)]),
+    "a part of the data": ({"validation_split": 0.1}, [(1, 60, 1)]),
+    "another batch": ({"validation_data": (ROWS, ROWS), "validation_batch_size": 60}, [(10, 60, 1)]),
+    "each 5 epochs": ({"validation_data": (ROWS, ROWS), "validation_freq": 5}, [(5, 128, 5)]),
+    "after these epochs": ({"validation_data": (ROWS, ROWS), "validation_freq": [5, 20]}, [(5, 128, 10)]),
+    "some steps": ({"validation_data": iter([]), "validation_steps": 7}, [(7, 128, 1)]),
+    "a stream": ({"validation_data": iter([])}, [(None, 128, 1)]),
+    "a loader": ({"validation_data": Loader(79)}, [(79, 128, 1)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FITS)
+def test_the_validation_of_fit_follows_from_its_arguments(case: str) -> None:
+    given, expected = FITS[case]
+    found = of_fit({"x": ROWS, **given}, 9, 128, 20)
+    assert [(one.batches, one.batch_size, one.every) for one in found] == expected
+
+
+def test_a_function_that_names_gradients_is_no_evaluation() -> None:
+    def evaluate(weights: Any, x: Any) -> Any:
+        return weights @ x
+
+    def train(optimizer: Any, weights: Any, x: Any) -> Any:
+        def loss(weights: Any) -> Any:
+            return optimizer.value_and_grad(weights @ x)
+
+        return loss(weights)
+
+    assert (takes_gradients(evaluate), takes_gradients(train), takes_gradients(len)) == (False, True, False)

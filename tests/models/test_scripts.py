@@ -12,7 +12,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models import scripts
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
-from whichdevice.models.script_run import Found, others_like, run_watched
+from whichdevice.models.script_run import Evaluation, Found, others_like, run_watched
 from whichdevice.models.scripts import is_script, known, probe
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
@@ -20,7 +20,7 @@ from whichdevice.workloads.base import Options
 FILE = "train.py"
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 FOUND = {
-    "keras_fit.py": Found("keras", 128, 540, 5),
+    "keras_fit.py": Found("keras", 128, 540, 5, evaluations=(Evaluation(10, 1, 60, 1),)),
     "keras_dataset.py": Found("keras", 32, 320, 3, precision="mixed"),
     "keras_words.py": Found("keras", 10, 200, 2),
     "keras_gan.py": Found("jax", 8, 8, 30),
@@ -37,7 +37,7 @@ JAX_LOSS = "import jax\nloss = lambda w, x: (w * x).sum()\nx = jax.numpy.ones((4
 REFUSED = {
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "not compiled",
     "import keras\nclass Own(keras.Sequential):\n    def train_step(self, data):\n        pass\n"
-    "model = Own([keras.layers.Dense(1)])\nmodel.compile()\nmodel.fit([[1.0]])": "line 7: the step changes no trainable",
+    "model = Own([keras.layers.Dense(1)])\nmodel.compile()\nmodel.fit([[1.0]])": "line 7: the step changes no",
     "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
     "model.fit([[1.0]], [[1.0]], epochs=5, initial_epoch=10)": r"line 4: fit\(epochs=5, initial_epoch=10\) trains no",
     "import keras\nif False:\n    keras.Model().fit()": r"nothing called fit \(Keras\): give its arguments",

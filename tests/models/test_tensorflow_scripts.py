@@ -7,7 +7,7 @@ import pytest
 
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import run_watched
-from whichdevice.models.tensorflow_script import TensorFlowScript, keep_step, kept_step
+from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 HEAD = """
 import tensorflow as tf

@@ -15,10 +15,10 @@ import torch
 from whichdevice.files import package_first
 from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
-from whichdevice.forecast.torch.trace import trace_step
+from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
-from whichdevice.models.script_run import Found
+from whichdevice.models.script_run import Found, run_watched
 from whichdevice.models.scripts import known, probe
 from whichdevice.models.torch_script import SHARED, Watch, divides_by_gpus
 from whichdevice.workloads.base import Options
@@ -46,7 +46,7 @@ FOUND = {  # script, what it needs: what is found
     ("torch_deepspeed.py", ""): Found("torch", 16, 320, 3, precision="mixed", notes=(TWO, EACH.format(16, 64))),
     ("torch_parts.py", ""): Found("torch", 6400, 64000, 3, precision="float32"),
     ("torch_cuda.py", ""): Found("torch", 64, 640, 3, precision="mixed"),
-    ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED,)),
+    ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED, EACH.format(1, 4))),
     ("torch_lightning.py", "lightning"): Found(
         "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(4, 64, 4, 256),)
     ),
@@ -68,6 +68,31 @@ optimizer = torch.optim.SGD(net.parameters(), 0.1)
 for _ in range(3):
     net(*inputs).backward()
     optimizer.step()
+"""
+RATES = """
+import time
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.users, self.items, self.count = torch.nn.Embedding(16, 4), torch.nn.Embedding(32, 4), 0
+    def rated(self):
+        ratings = self.users.weight @ self.items.weight.t()
+        if type(ratings) is torch.Tensor:
+            self.count += 1
+            time.sleep(0.4)
+            assert self.count < 20, "it is evaluated again and again"
+        return ratings
+class Trainer:
+    def __init__(self, net):
+        self.optimizer = torch.optim.SGD(net.parameters(), 0.1)
+net = Net()
+trainer = Trainer(net)
+with torch.no_grad():
+    print("before:", sum(net.rated().mean().item() for _ in range(400)))
+for _ in range(30):
+    (net.users(torch.arange(16)) @ net.items.weight.t()).mean().backward()
+    trainer.optimizer.step()
 """
 EVALUATES = """
 import torch
@@ -352,6 +377,22 @@ print(Traced(request).trace(request.batch_size).memory["peak"] / 1e9)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 """
 
+ON_TENSORS = """
+import torch
+class Images(torch.utils.data.Dataset):
+    change = torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReflectionPad2d(1))
+    def __len__(self):
+        return 640
+    def __getitem__(self, place):
+        return self.change(torch.rand(3, 14, 14)), place % 10
+net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, 10))
+adam = torch.optim.Adam(net.parameters())
+for epoch in range(2):
+    for images, classes in torch.utils.data.DataLoader(Images(), batch_size=32):
+        torch.nn.functional.cross_entropy(net(images), classes).backward()
+        adam.step()
+"""
+
 WITH_SIZES = {  # losses of a layer's outputs z and a batch's inputs x that have its size as a number in them
     "noise": lambda x, z: (z + torch.randn(len(x), 8)).mean(),
     "noise of a shape": lambda x, z: (z + torch.rand(size=z.shape)).mean(),
@@ -367,6 +408,24 @@ WITH_SIZES = {  # losses of a layer's outputs z and a batch's inputs x that have
     "a weight for each": lambda x, z: (z + z[:1].mean(0).expand(len(x), -1)).mean(),
     "two halves": lambda x, z: (z[: len(x) // 2] * z[len(x) // 2 :]).mean(),
 }  # fmt: skip
+
+GATHERS = """
+import torch, torch.distributed as dist
+class Net(torch.nn.Linear):
+    def forward(self, x):
+        dist.barrier()
+        parts = [torch.ones_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x)
+        return super().forward(torch.cat(parts)[dist.get_rank():])
+def train(rank):
+    dist.init_process_group("nccl", rank=rank, world_size=torch.cuda.device_count())
+    net = torch.nn.parallel.DistributedDataParallel(Net(8, 2).cuda(), device_ids=[rank])
+    sgd = torch.optim.SGD(net.parameters(), 0.1)
+    for epoch in range(10):
+        net(torch.ones(16, 8)).sum().backward()
+        sgd.step()
+torch.multiprocessing.spawn(train, nprocs=torch.cuda.device_count())
+"""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -644,3 +703,25 @@ def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(mor
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     trace = trace_step(step, 16)
     assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64
+
+
+@pytest.mark.slow
+def test_modules_that_change_single_images_are_no_part_of_the_step(tmp_path):
+    """Their first axis is no batch: 3 colours were one."""
+    (tmp_path / "train.py").write_text(ON_TENSORS, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
+
+
+@pytest.mark.slow
+def test_a_step_that_gathers_from_other_processes_is_traced_after_the_script_has_left_its_group(tmp_path):
+    (tmp_path / "train.py").write_text(GATHERS, encoding="utf-8")
+    script = run_watched(tmp_path / "train.py", [])
+    assert not torch.distributed.is_initialized()
+    step = script.functions.model()
+    assert (
+        trace_step(Step(lambda: step, lambda size: torch.ones(size, 8), of_step), 16).work.operations == 2 * 16 * 8 * 2
+    )
+
+
+def of_step(module, batch):
+    return module(input_0=batch).loss

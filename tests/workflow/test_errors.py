@@ -1,6 +1,5 @@
 """What a hurried person gets wrong: one clear line, no traceback, non-zero exit, nothing half-written."""
 
-
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -26,5 +25,3 @@ def test_a_file_named_on_the_command_line_that_does_not_parse_shows_no_traceback
     assert done.code != 0
     assert "Traceback" not in done.out
     assert "not valid JSON or YAML" in done.out
-
-

@@ -222,7 +222,7 @@ class _Search:
                 self._note(node, at, work, function)
             return
         if inspect.ismethod(function):
-            function, owner = function.__func__, function.__self__
+            function, owner = function.__func__, getattr(function, "__self__", None)
         function = inspect.unwrap(function) if callable(function) else function
         if not inspect.isfunction(function) or not is_own(function.__code__.co_filename, self.stack.path):
             return
@@ -454,7 +454,7 @@ def batches_of(data: Any, size: int | None) -> tuple[int | None, int | None]:
             count = int(data.cardinality())
             return count if count >= 0 else None, (first.shape[0] if first.shape else None) or size
         if hasattr(data, "shape"):
-            return -(-data.shape[0] // (size or 32)), size or 32
+            return -(-data.shape[0] // (size or 32)), min(size or 32, data.shape[0])
         return len(data), batch_size_of(data) or size
     except Exception:  # of a stream, or of the script's own object
         return None, size
@@ -472,6 +472,7 @@ def of_fit(given: Mapping[str, Any], line: int | None, batch: int, epochs: int) 
             x = next(iter(x.values())) if isinstance(x, dict) else x[0]
         held = len(x) - int(len(x) * (1 - given["validation_split"]))
         batches: int | None = -(-held // size)
+        size = min(size, held)
     else:
         batches, known = batches_of(data, size)
         size = known or size

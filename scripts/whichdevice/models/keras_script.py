@@ -33,7 +33,7 @@ from whichdevice.models.model_file import called_with, looks_up, overridden, req
 from whichdevice.models.script_run import SAMPLE, Evaluation, Found, Run, Script, Watcher, calls_of, others_like
 from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
-from whichdevice.models.tensorflow_script import keras_step, script_of
+from whichdevice.models.tensorflow_step import keras_step, script_of
 from whichdevice.workloads.base import Options
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
@@ -81,7 +81,7 @@ class Watching(Watcher):
         return stop
 
     def _one_of_several(self, given: Mapping[str, Any], stack: Stack) -> Any:
-        """Remember a `train_on_batch`, which only evaluates; where the loop comes back to it, the step is all of them."""
+        """Remember a `train_on_batch`, which only evaluates here; where the loop comes back to it, all are the step."""
         import tensorflow as tf
 
         if stack.own_lines in self._steps:

@@ -114,7 +114,7 @@ def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int]
 def part_of(given: Any) -> int | None:
     """Examples that a loader reads in PART_SECONDS, of at most PART_BYTES; None where a batch has no more."""
     began, nbytes = time.perf_counter(), 0
-    places = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
+    places: Sequence[int] = [] if given.batch_sampler is None else next(iter(given.batch_sampler), [])
     for number, place in enumerate(places, 1):
         nbytes += nbytes_of(given.dataset[place])
         if number < len(places) and (time.perf_counter() - began > PART_SECONDS or nbytes > PART_BYTES):

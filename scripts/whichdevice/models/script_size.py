@@ -338,7 +338,7 @@ def _turns_over(inner: ast.expr, variables: Mapping[str, Any]) -> int | None:
             if name == "zip":
                 turns = [_turns_over(part, variables) for part in getattr(call.args[0], "elts", call.args)]
                 return min(count for count in turns if count is not None)
-            if not call.args or isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}:
+            if not call.args or (isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}):
                 return _length(call, variables)
             if name in ENDLESS:
                 return None

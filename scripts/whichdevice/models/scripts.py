@@ -34,7 +34,7 @@ from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
 from whichdevice.models.script_run import Evaluation, Found, Run, calls_of, run_watched
-from whichdevice.models.tensorflow_script import TensorFlowScript, keep_step, kept_step
+from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
@@ -184,12 +184,8 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
 
 def _kept(address: Address) -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine."""
-    code = code_hash(
-        *(
-            f"whichdevice.models.{name}"
-            for name in ("scripts", "keras_script", "tensorflow_script", "torch_script", "jax_script")
-        )
-    )
+    watchers = ("keras_script", "tensorflow_script", "torch_script", "jax_script")
+    code = code_hash(*(f"whichdevice.models.{name}" for name in ("scripts", *watchers)))
     digest = hashlib.sha256(
         repr((address.arguments, platform.python_version(), code, platform.node(), os.cpu_count())).encode()
     )
@@ -243,7 +239,7 @@ def _look(address: Address) -> None:
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))
-    if isinstance(script, TensorFlowScript):
+    if isinstance(script, TensorFlowScript) and script.step is not None:
         keep_step(script.step, _kept(address))
     elif training.framework == KERAS:
         from whichdevice.models.keras_script import keep_keras

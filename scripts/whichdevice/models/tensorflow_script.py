@@ -1,26 +1,22 @@
-"""The training step of a script with a TensorFlow loop of its own: the `tf.function` in which a gradient changes weights.
+"""The training step of a script with a TensorFlow loop of its own: a `tf.function` in which a gradient changes weights.
 
-`tf.function` is replaced by what remembers its arguments. The step's program is what TensorFlow makes for XLA
-(`experimental_get_compiler_ir`): StableHLO, with variables as arguments and results. It is kept with one batch as a
-file; other processes call it from JAX, without TensorFlow and without the script. A strategy for several GPUs is one
-device here, which takes the whole batch.
+`tf.function` is replaced by what remembers its arguments; the outermost one that takes a batch is the step. Where the
+loop trains outside of any, its statements from the tape to the change of the weights are. A strategy for several GPUs
+is one device here, which takes the whole batch.
 """
 
 import ast
 import inspect
-import json
 import linecache
-import re
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,28 +24,22 @@ import numpy as np
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.evaluation import evaluations_in
-from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import SEED, Found, JaxStep, Run, Script, Watcher, is_own, replaced
+from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
 from whichdevice.models.script_size import Function, Stack, is_whole, sizes
+from whichdevice.models.tensorflow_step import (
+    BY_FUNCTION,
+    INSTEAD,
+    Program,
+    compiled_step,
+    filled,
+    script_of,
+    silent,
+)
 
-KEPT = ".step.npz"
-MAX_FLOATS = 2**16  # numbers of an array of floats that is kept with its values; a larger one is zeros
 FACTORS = (2, 4, 8)  # of GPUs, each of which takes the script's batch
 MAX_READ, READ_SECONDS = 16, 60.0  # batches whose lengths are read; seconds until nobody counts batches any more
 APPLIED = ("apply_gradients", "apply", "minimize", "assign_sub")  # methods that change weights
 CHANGES = ("ResourceApply", "ResourceSparseApply", "Assign")  # operations that change a variable
-TYPES = {"i1": "bool", "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
-TENSOR = re.compile(r"tensor<([^<>]*)>")
-COPY = re.compile(r"mhlo\.copy (%\S+) : (tensor<[^<>]*>)")  # XLA's own operation; JAX takes StableHLO alone
-ALIAS = re.compile(r"parameter_number = (\d+)[^}]*}, output_index = array<i64(?:: (\d+))?>")
-BITS = re.compile(r'(%\S+) = stablehlo\.constant dense<"0x(\w+)"> : tensor<([\dx]+)xi1>')  # of an older MLIR
-HALF = re.compile(r"stablehlo\.(dot|dot_general|convolution)\b.*: \(tensor<[^<>]*x?b?f16>")
-UNSUPPORTED = re.compile(r"Detected unsupported operations.*?: (\w+)", re.DOTALL)
-SUMMARIES = ("scalar", "image", "histogram", "text", "audio", "write", "graph")
-BY_FUNCTION = "put @tf.function on a function that trains on one batch, from the tape to apply_gradients"
-INSTEAD = "or write a model file (docs/start/your-model.md)"
-OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
-COMPILED = "Its step is forecast as XLA compiles it, as with @tf.function(jit_compile=True)."
 EACH = "Each of its GPUs takes {batch} examples: for {gpus} of them add --gpus {gpus} --batch {total}."
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 LENGTHS = "Lengths vary from {least} to {most}; steps are of the mean, {mean}."
@@ -93,7 +83,7 @@ class Watching(Watcher):
             (tf.config, "set_logical_device_configuration"),
         ):  # fmt: skip
             self.replace(owner, name, lambda *_, **__: None)
-        self.replacements.enter_context(_silent())
+        self.replacements.enter_context(silent())
         self.replace(tf.summary, "create_file_writer", lambda *_, **__: tf.summary.create_noop_writer())
 
     def _devices(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -211,18 +201,6 @@ def _one_device(watching: Watching) -> type:
     return OneDevice
 
 
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Leave out what a step prints and writes into a log: the host does that."""
-    import tensorflow as tf
-
-    nothing = tf.autograph.experimental.do_not_convert(lambda *_, **__: None)
-    with ExitStack() as stack:
-        for owner, name in ((tf, "print"), *((tf.summary, name) for name in SUMMARIES)):
-            stack.enter_context(replaced(owner, name, nothing))
-        yield
-
-
 def _changes(traced: Any) -> bool:
     """Whether a traced function changes variables."""
     graph = traced.graph.as_graph_def()
@@ -321,7 +299,7 @@ class Batches(NamedTuple):
 
     tensors: list[Any]  # arrays; shapes where nobody reads one
     source: Any = None
-    count: int | None = None  # of one epoch
+    number: int | None = None  # of them in one epoch
     notes: tuple[str, ...] = ()
 
 
@@ -345,7 +323,7 @@ def _of_call(watching: Watching, stack: Stack, call: Call) -> Script:
     step = compiled_step(flat, batches.tensors, stack.where)
     if watching.gpus == 1 and _multiplies(stack.path):
         for factor in FACTORS:
-            larger = [np.repeat(array, factor, 0) if len(array) == step.size else array for array in batches.tensors]
+            larger = [_larger(array, factor) if array.shape[:1] == (step.size,) else array for array in batches.tensors]
             with suppress(StudyError):  # a size that the script has fixed
                 step.texts[factor] = compiled_step(flat, larger, stack.where).text
     return _made(watching, stack, step, batches)
@@ -354,42 +332,49 @@ def _of_call(watching: Watching, stack: Stack, call: Call) -> Script:
 def _batches(tensors: Sequence[Any], sources: Sequence[Any], where: str) -> Batches:
     """Arrays of one batch in place of tensors, of the mean length where a source's lengths vary."""
     specs = [(tuple(tensor.shape), str(getattr(tensor.dtype, "name", tensor.dtype))) for tensor in tensors]
-    if any(name in ("string", "variant", "resource") for _, name in specs):
+    types = [dtype for _, dtype in specs]
+    if not {"string", "variant", "resource"}.isdisjoint(types):
         raise StudyError(f"{where}: the step takes words, which XLA does not compile: look them up in the data set")
-    source = next((source for source in sources if _gives(source, specs)), None)
-    arrays = [np.asarray(tensor) if hasattr(tensor, "numpy") or isinstance(tensor, np.ndarray) else None
+    shapes: list[Any] = [shape for shape, _ in specs]
+    source, count, notes = next((source for source in sources if _gives(source, specs)), None), None, list[str]()
+    if source is not None:
+        open_axes = any(None in shape for shape in shapes)
+        varies = any(None in shape[1:] for shape in _shapes(source))
+        count, read = _counted(source, open_axes or varies)
+        if varies and read:
+            shapes, notes = _mean(read)
+        elif open_axes and read:
+            shapes = list(read[0])
+    if any(None in shape for shape in shapes):
+        raise StudyError(f"{where}: the shapes of a batch do not show: {BY_FUNCTION}, {INSTEAD}")
+    arrays = [np.asarray(tensor) if isinstance(tensor, np.ndarray) or hasattr(tensor, "numpy") else None
               for tensor in tensors]  # fmt: skip
-    known = all(None not in shape for shape, _ in specs)
-    if source is None:
-        if any(array is None for array in arrays) and not known:
-            raise StudyError(f"{where}: the shapes of a batch do not show: {BY_FUNCTION}, {INSTEAD}")
-        return Batches([_filled(array, *spec) for array, spec in zip(arrays, specs, strict=True)])
-    varies = any(None in shape[1:] for shape in _shapes(source))
-    count, shapes = _counted(source, varies or not known)
-    if not varies:
-        first = shapes[0] if shapes and not known else [shape for shape, _ in specs]
-        given = [(shape, name) for shape, (_, name) in zip(first, specs, strict=True)]
-        return Batches([_filled(array, *spec) for array, spec in zip(arrays, given, strict=True)], source, count)
-    usual = Counter(shape[0][0] for shape in shapes).most_common(1)[0][0]
-    sized = [shape for shape in shapes if shape[0][0] == usual]
-    means = [tuple(round(float(np.mean(axis))) for axis in zip(*column, strict=True)) for column in zip(*sized, strict=True)]  # fmt: skip
-    lengths = [(least, max(axis), mean) for column, shape in zip(zip(*sized, strict=True), means, strict=True)
-               for axis, mean in zip(zip(*column, strict=True), shape, strict=True) if (least := min(axis)) < max(axis)]  # fmt: skip
-    notes = ()
-    if lengths:
-        least, most, mean = max(lengths, key=lambda length: length[2])
-        notes = (LENGTHS.format(least=least, most=most, mean=mean),)
-    given = [(shape, name) for shape, (_, name) in zip(means, specs, strict=True)]
-    arrays = [None if array is None else np.resize(array, shape) for array, (shape, _) in zip(arrays, given, strict=True)]  # fmt: skip
-    return Batches([_filled(array, *spec) for array, spec in zip(arrays, given, strict=True)], source, count, notes)
+    given = [
+        array if array is None or array.shape == shape else np.resize(array, shape)
+        for array, shape in zip(arrays, shapes, strict=True)
+    ]
+    return Batches([filled(*one) for one in zip(given, shapes, types, strict=True)], source, count, tuple(notes))
 
 
-def _filled(array: Any, shape: Sequence[int], dtype: str) -> np.ndarray:
-    """The array; zeros that take no memory in place of no array and of one of many floats."""
-    plain = "float32" if dtype == "bfloat16" else dtype
-    if array is not None and ("int" in dtype or np.prod(shape) <= MAX_FLOATS):
-        return np.asarray(array).astype(plain)
-    return np.broadcast_to(np.zeros((), plain), tuple(shape))
+def _larger(array: np.ndarray, factor: int) -> np.ndarray:
+    return filled(None, (factor * len(array), *array.shape[1:]), array.dtype.name)
+
+
+Shapes = list[tuple[int, ...]]  # of the tensors of a batch
+
+
+def _mean(read: Sequence[Shapes]) -> tuple[Shapes, list[str]]:
+    """The mean shapes of batches, as whole numbers, and in words, how much the longest lengths vary."""
+    usual = Counter(shapes[0][:1] for shapes in read).most_common(1)[0][0]
+    columns = [np.array(column) for column in zip(*(shapes for shapes in read if shapes[0][:1] == usual), strict=True)]
+    means = [np.rint(column.mean(axis=0)).astype(int) for column in columns]
+    varying = [
+        (int(mean[axis]), column[:, axis].min(), column[:, axis].max())
+        for column, mean in zip(columns, means, strict=True)
+        for axis in np.flatnonzero((column != column[0]).any(axis=0))
+    ]
+    notes = [LENGTHS.format(mean=mean, least=least, most=most) for mean, least, most in sorted(varying)[-1:]]
+    return [tuple(map(int, mean)) for mean in means], notes
 
 
 def _shapes(source: Any) -> list[tuple[int | None, ...]]:
@@ -415,149 +400,28 @@ def _gives(source: Any, wanted: Sequence[tuple[Sequence[int | None], str]]) -> b
     )
 
 
-def _counted(source: Any, reads: bool) -> tuple[int | None, list[list[tuple[int, ...]]]]:
-    """How many batches a source gives in an epoch, and the shapes of the first."""
+def _counted(source: Any, reads: bool) -> tuple[int | None, list[Shapes]]:
+    """How many batches a source gives in an epoch, counted where it does not know, and the shapes of the first."""
     import tensorflow as tf
 
-    cardinality = int(source.cardinality()) if hasattr(source, "cardinality") else int(tf.data.INFINITE_CARDINALITY)
-    unknown = cardinality == int(tf.data.UNKNOWN_CARDINALITY)
-    shapes, count, begin = list[list[tuple[int, ...]]](), 0, time.monotonic()
-    if reads or unknown:
-        for item in source:
-            count += 1
-            if len(shapes) < MAX_READ:
-                shapes.append([tuple(leaf.shape) for leaf in tf.nest.flatten(item)])
-            elif not unknown or time.monotonic() - begin > READ_SECONDS:
-                return (cardinality if cardinality > 0 else None), shapes
-        return (cardinality if cardinality > 0 else count), shapes
-    return (cardinality if cardinality > 0 else None), shapes
-
-
-@dataclass(frozen=True)
-class Program:
-    """A training step as XLA's program, with the values of its arguments; a batch's are not among them."""
-
-    texts: dict[int, str]  # StableHLO for batches of so many times the examples
-    values: dict[int, np.ndarray]  # of an argument that is no example, by its place
-    trained: tuple[int, ...]  # arguments that the step trains
-    results: dict[int, int]  # the place of an argument's new value among the results
-    batch: dict[int, np.ndarray]  # the first batch, by place
-
-    @property
-    def size(self) -> int:
-        """Return the examples of a batch."""
-        return len(next(iter(self.batch.values())))
-
-    @property
-    def text(self) -> str:
-        """Return the program for the script's own batch."""
-        return self.texts[1]
-
-    @property
-    def is_mixed(self) -> bool:
-        """Return whether it multiplies in 16 bits."""
-        return HALF.search(self.text) is not None
-
-
-def keras_step(steps: Sequence[tuple[Callable[..., Any], Any]], where: str) -> Program:
-    """The program of Keras' own steps one after the other, each with its batch, a tree of arrays."""
-    import tensorflow as tf
-
-    leaves = [tf.nest.flatten(data) for _, data in steps]
-
-    def flat(*tensors: Any) -> Any:
-        results, start = [], 0
-        for (function, data), flat_data in zip(steps, leaves, strict=True):
-            given = tensors[start : start + len(flat_data)]
-            results.append(function(tf.nest.pack_sequence_as(data, given)))
-            start += len(flat_data)
-        return results
-
-    arrays = [np.asarray(leaf) for tree in leaves for leaf in tree]
-    return compiled_step(flat, [_filled(array, array.shape, array.dtype.name) for array in arrays], where)
-
-
-def compiled_step(function: Callable[..., Any], tensors: Sequence[np.ndarray], where: str) -> Program:
-    """Trace a function of a batch's tensors for XLA; raises StudyError in one line where XLA cannot take it."""
-    import tensorflow as tf
-
-    specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in tensors]
-    traced = tf.function(function, jit_compile=True)
-    try:
-        with _silent():
-            concrete = traced.get_concrete_function(*specs)
-            text = traced.experimental_get_compiler_ir(*specs)(stage="stablehlo")
-    except Exception as error:
-        said = UNSUPPORTED.search(str(error))
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        reason = f"its operation {said[1]}" if said else lines[-1 if lines[0].startswith("in user code") else 0]
-        raise StudyError(f"{where}: XLA does not compile the step: {reason}: leave that out of it, {INSTEAD}") from error
-    text = BITS.sub(_as_bytes, COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text))
-    return _program(text, concrete, tensors, where)
-
-
-def _as_bytes(constant: re.Match[str]) -> str:
-    """A constant of bits, which TensorFlow packs and JAX does not, as one of bytes that are converted."""
-    name, digits, shape = constant.groups()
-    numbers = np.unpackbits(np.frombuffer(bytes.fromhex(digits), np.uint8), bitorder="little")
-    text = numbers[: int(np.prod([*map(int, shape.split("x"))]))].tobytes().hex().upper()
-    return (
-        f'%bytes_{name[1:]} = stablehlo.constant dense<"0x{text}"> : tensor<{shape}xi8>\n'
-        f"    {name} = stablehlo.convert %bytes_{name[1:]} : (tensor<{shape}xi8>) -> tensor<{shape}xi1>"
-    )
-
-
-def _program(text: str, concrete: Any, tensors: Sequence[np.ndarray], where: str) -> Program:
-    given, _ = signature(text)
-    wanted = [*tensors, *concrete.captured_inputs]
-    variables = {id(variable.handle): variable for variable in concrete.variables}
-    rows = dict[int, np.ndarray]()
-    values, trained = dict[int, np.ndarray](), list[int]()
-    results = {int(place): int(result or 0) for place, result in ALIAS.findall(text.partition("\n  func.func")[0])}
-    place = 0
-    for number, value in enumerate(wanted):
-        variable = variables.get(id(value))
-        array = variable if variable is not None else value
-        shape = tuple(array.shape)
-        if place >= len(given) or given[place][0] != shape:  # a constant of the program
-            continue
-        if number < len(tensors):
-            rows[place] = tensors[number]
-        else:
-            values[place] = _filled(array, *given[place])
-            if variable is not None and variable.trainable and place in results:
-                trained.append(place)
-        place += 1
-    if place != len(given):
-        raise StudyError(f"{where}: the arguments of the step's program are not those of its function, {INSTEAD}")
-    if not trained:
-        raise StudyError(f"{where}: the step changes no trainable variables: {BY_FUNCTION}, {INSTEAD}")
-    lengths = Counter(len(array) for array in rows.values() if array.ndim)
-    if not lengths:
-        raise StudyError(f"{where}: the step takes no batch: give it the tensors of one as arguments, {INSTEAD}")
-    size = lengths.most_common(1)[0][0]
-    batch = {place: array for place, array in rows.items() if array.ndim and len(array) == size}
-    values |= {place: array for place, array in rows.items() if place not in batch}
-    return Program({1: text}, values, tuple(trained), results, batch)
-
-
-def signature(text: str) -> tuple[list[tuple[tuple[int, ...], str]], list[tuple[tuple[int, ...], str]]]:
-    """Shapes and types of a program's arguments and of its results."""
-    main = next(line for line in text.splitlines() if "func.func" in line and "@main" in line)
-    given, _, found = main.partition(") -> ")
-    return [*map(_typed, TENSOR.findall(given))], [*map(_typed, TENSOR.findall(found))]
-
-
-def _typed(text: str) -> tuple[tuple[int, ...], str]:
-    *shape, kind = text.split("x")
-    return tuple(map(int, shape)), TYPES.get(kind) or kind.replace("ui", "uint").replace("i", "int", kind[0] == "i")
+    known = int(source.cardinality()) if hasattr(source, "cardinality") else tf.data.INFINITE_CARDINALITY
+    count = known if known > 0 else None
+    if not reads and known != tf.data.UNKNOWN_CARDINALITY:
+        return count, []
+    read, begin = list[Shapes](), time.monotonic()
+    for number, item in enumerate(source, 1):
+        if number <= MAX_READ:
+            read.append([tuple(leaf.shape) for leaf in tf.nest.flatten(item)])
+        elif known != tf.data.UNKNOWN_CARDINALITY or time.monotonic() - begin > READ_SECONDS:
+            return count, read
+    return count or number, read
 
 
 def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> Script:
     """The script of a step, with how long it trains by the loops around it."""
     batch = list(step.batch.values())
     shapes, whole = [array.shape for array in batch], is_whole(batch, stack.outside)
-    loops, count = stack.loops, batches.count
+    loops, count = stack.loops, batches.number
     if loops.batches:  # of what the loop is over, which may be more or fewer than its source has
         loops, count = loops._replace(steps=loops.batches), None
     elif stack.has_one_loop and loops.epochs and not (whole or count):
@@ -577,15 +441,6 @@ def _evaluates(called: Any) -> float | None:
     return 1.0 if isinstance(called, keras.Model) else None
 
 
-def script_of(
-    step: Program, line: int | None, size: Mapping[str, Any], source: Any = None, notes: Sequence[str] = (), gpus: int = 1
-) -> Script:
-    """The script of a step, with the size of its training."""
-    precision = "mixed" if step.is_mixed else "single"
-    found = Found(JAX, step.size, line=line, precision=precision, notes=(*notes, COMPILED), gpus=gpus, **size)
-    return TensorFlowScript(found, functions_of(step), source, step=step)
-
-
 def _of_gpus(watching: Watching, path: Path, size: int) -> list[str]:
     """Return how to ask for all GPUs of a strategy."""
     if not watching.gpus:
@@ -600,111 +455,3 @@ def _multiplies(path: Path) -> bool:
     """Whether a script multiplies its batch by the number of its GPUs."""
     products = (node for node in ast.walk(parsed(path.read_bytes())) if isinstance(node, ast.BinOp))
     return any("num_replicas" in ast.unparse(node) for node in products if isinstance(node.op, ast.Mult))
-
-
-@dataclass
-class TensorFlowScript(Script):
-    """A script whose step is a program of its own."""
-
-    step: Program | None = None
-
-
-def keep_step(step: Program, file: Path) -> None:
-    """Write the step's program, its arguments and its batch as `file`.step.npz."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    zeros = {str(place): (array.shape, array.dtype.name) for place, array in step.values.items() if _is_empty(array)}
-    facts: dict[str, Any] = {"trained": step.trained, "results": step.results, "zeros": zeros}
-    arrays = {f"value_{place}": array for place, array in step.values.items() if str(place) not in zeros}
-    rows = {place: (array.shape, array.dtype.name) for place, array in step.batch.items() if _is_empty(array)}
-    arrays |= {f"batch_{place}": array for place, array in step.batch.items() if place not in rows}
-    facts["rows"] = rows
-    arrays |= {f"text_{factor}": np.frombuffer(text.encode(), np.uint8) for factor, text in step.texts.items()}
-    np.savez_compressed(
-        file.with_suffix(KEPT),
-        facts=np.frombuffer(json.dumps(facts).encode(), np.uint8), **arrays,
-    )  # fmt: skip
-
-
-def _is_empty(array: np.ndarray) -> bool:
-    return array.ndim > 0 and not any(array.strides)
-
-
-def kept_step(file: Path) -> SimpleNamespace | None:
-    """The functions of a kept step; None: there is none."""
-    if not file.with_suffix(KEPT).is_file():
-        return None
-    with np.load(file.with_suffix(KEPT)) as held:
-        arrays = dict(held)
-    facts = json.loads(arrays.pop("facts").tobytes())
-
-    def all_of(kind: str, empty: Mapping[str, Any]) -> dict[int, np.ndarray]:
-        known = {int(name.partition("_")[2]): array for name, array in arrays.items() if name.startswith(kind)}
-        return known | {int(place): np.broadcast_to(np.zeros((), dtype), shape) for place, (shape, dtype) in empty.items()}  # fmt: skip
-
-    values, batch = all_of("value_", facts["zeros"]), all_of("batch_", facts["rows"])
-    results = {int(place): result for place, result in facts["results"].items()}
-    texts = {int(name[5:]): array.tobytes().decode() for name, array in arrays.items() if name.startswith("text_")}
-    return functions_of(Program(texts, values, tuple(facts["trained"]), results, batch))
-
-
-def functions_of(step: Program) -> SimpleNamespace:
-    """A model file's functions, made of a step; its data, to train and to validate, are the one batch."""
-    batch = ({f"input_{place}": array for place, array in step.batch.items()},)
-    return SimpleNamespace(model=lambda: jax_step(step), data=lambda: (batch, batch), optimizer=lambda: OF_THE_STEP)
-
-
-def jax_step(step: Program) -> JaxStep:
-    """The step as a function of JAX, which calls the program."""
-    import jax
-
-    arguments, outputs = signature(step.text)
-    results = set(step.results.values())
-    losses = (place for place, (shape, kind) in enumerate(outputs) if not shape and "float" in kind)
-    loss = next((place for place in losses if place not in results), None)
-    held = [place for place in step.values if place not in step.trained]
-
-    def run(new_trained: Any, new_held: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-        given = dict(zip((*step.trained, *held), (*new_trained, *new_held), strict=True))
-        given |= {place: inputs[f"input_{place}"] for place in step.batch}
-        factor = len(given[next(iter(step.batch))]) / step.size
-        if factor not in step.texts:
-            raise StudyError(f"its step is compiled for a batch of {step.size}: change it in the script")
-        made = _called(step.texts[int(factor)], [given[place] for place in range(len(arguments))])
-        after = {place: made[step.results[place]] if place in step.results else given[place] for place in given}
-
-        def kept(places: Sequence[int]) -> list[Any]:
-            return [jax.lax.convert_element_type(after[place], given[place].dtype) for place in places]
-
-        return kept(step.trained), kept(held), 0.0 if loss is None else made[loss]
-
-    def stored(places: Sequence[int]) -> list[Any]:
-        return [_narrow(step.values[place], jax.dtypes.canonicalize_dtype(arguments[place][1])) for place in places]
-
-    return JaxStep(stored(step.trained), stored(held), run)
-
-
-def _called(text: str, given: Sequence[Any]) -> list[Any]:
-    """The results of a program: it takes the place of a program with the same arguments and results."""
-    import jax
-    from jax import export
-
-    arguments, outputs = signature(text)
-
-    def zeros(*_: Any) -> list[Any]:
-        return [jax.numpy.zeros(shape, kind) for shape, kind in outputs]
-
-    with jax.enable_x64(True):  # TensorFlow counts in 64 bits
-        specs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in arguments]
-        checks = [export.DisabledSafetyCheck.platform()]
-        empty = export.export(jax.jit(zeros), platforms=["cpu"], disabled_checks=checks)(*specs)
-        every = tuple(range(len(arguments)))
-        program = replace(empty, mlir_module_serialized=text.encode(), module_kept_var_idx=every)
-        made = program.call(*(jax.numpy.asarray(array, kind) for array, (_, kind) in zip(given, arguments, strict=True)))
-    return list(made)
-
-
-def _narrow(array: np.ndarray, dtype: Any) -> np.ndarray:
-    """An array in a type of JAX; zeros stay without memory."""
-    if _is_empty(array):
-        return np.broadcast_to(np.zeros((), dtype), array.shape)
-    return array.astype(dtype)

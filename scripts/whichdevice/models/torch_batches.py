@@ -9,6 +9,7 @@ Where the first examples have the same shapes, they stand for all of a batch tha
 import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,21 @@ from whichdevice.models.torch_fakes import Fakes
 ALIKE = 8  # examples that stand for all
 MAX_SECONDS, MAX_BYTES = 2.0, 2**28  # of a batch whose examples are all made; a tensor of more bytes has no values
 
+Rest = Callable[[], AbstractContextManager[Any]]
+
 
 class UnlikeError(Exception):
     """A batch of some examples does not show what one of more is."""
 
 
-def of_few(loader: Any, fakes: Fakes) -> Any:
-    """A loader that gives the same batches in this process, of few examples; itself where its data are a stream."""
+def of_few(loader: Any, fakes: Fakes, rest: Rest = nullcontext) -> Any:
+    """A loader that gives the same batches in this process, of few examples; itself where its data are a stream.
+
+    `rest` is entered while a batch is made: modules that change single images are none of the training's.
+    """
     if loader.batch_sampler is None or isinstance(loader.dataset, IterableDataset):
         return loader
-    batch = Batch(loader.dataset, loader.collate_fn, fakes)
+    batch = Batch(loader.dataset, loader.collate_fn, fakes, rest)
     return DataLoader(Places(), batch_sampler=loader.batch_sampler, collate_fn=batch, generator=loader.generator)
 
 
@@ -45,11 +51,15 @@ class Places(Dataset[Any]):
 class Batch:
     """Makes a batch of the examples at some places of a data set."""
 
-    def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any], fakes: Fakes) -> None:
-        self._dataset, self._collate, self._fakes = dataset, collate, fakes
+    def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any], fakes: Fakes, rest: Rest) -> None:
+        self._dataset, self._collate, self._fakes, self._rest = dataset, collate, fakes, rest
 
     def __call__(self, places: Sequence[Any]) -> Any:
         """Return the batch, of few examples where all would take long or much memory."""
+        with self._rest():
+            return self._made(places)
+
+    def _made(self, places: Sequence[Any]) -> Any:
         count, began = len(places), time.monotonic()
         first = self._examples(places[:ALIKE])
         share = count / max(1, len(first))
@@ -97,7 +107,8 @@ class Batch:
         if batch.nbytes / max(1, batch.numel()) * np.prod(shape, dtype=float) > MAX_BYTES:
             return self._fakes.empty(shape, batch.dtype)
         for axis, size in enumerate(shape):
-            batch = batch.index_select(axis, torch.arange(size) % batch.shape[axis])
+            if size != batch.shape[axis]:
+                batch = batch.index_select(axis, torch.arange(size) % batch.shape[axis])
         return batch
 
 

@@ -14,7 +14,7 @@ import json
 import multiprocessing.process
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial, partialmethod, wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from whichdevice.models.script_run import replaced
 from whichdevice.models.stand_ins import Silent
 from whichdevice.models.torch_fakes import is_fake, replace_tensors, tree_map_only
 
@@ -215,6 +216,7 @@ class Names:
 
     def __init__(self, replace: Callable[[Any, str, Any], None], count: Callable[[], int] = lambda: 1) -> None:
         self.gpus = 1
+        self.shares_out = False  # its model, among a number of GPUs that only its command has
         self.mixed = False
         self.compiled = False
         self._put = replace  # puts a value in place of an attribute
@@ -373,6 +375,20 @@ class Names:
             if loggers is not None and hasattr(loggers, name):
                 self._put(loggers, name, silent_logger(loggers.Logger))
 
+    def replace_arguments(self, arguments: Any) -> None:
+        """Let Hugging Face's Trainer keep the model whole: neither DeepSpeed nor FSDP shares it out."""
+        begin = arguments.__post_init__
+
+        @wraps(begin)
+        def alone(given: Any) -> None:
+            for name in ("deepspeed", "fsdp"):
+                if getattr(given, name, None):
+                    self.shares_out = True
+                    setattr(given, name, None)
+            begin(given)
+
+        self._put(arguments, "__post_init__", alone)
+
     def leave(self) -> None:
         """Leave the group of processes that the script made."""
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -472,6 +488,17 @@ def _first(given: Any, *_: Any, **__: Any) -> Any:
 def _begin(*_: Any, **__: Any) -> None:
     """Make the group of processes that a package makes by itself."""
     torch.distributed.init_process_group("nccl")
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Answer for the other processes of a step's group while it lasts: the script's own group ended with the script."""
+    answers: dict[str, Any] = {"get_rank": 0, "get_world_size": 1, "is_initialized": True}
+    functions = {name: partial(_answer, value) for name, value in (dict.fromkeys(ALONE) | answers).items()}
+    with ExitStack() as names:
+        for name, function in {**functions, "all_gather": _gathered}.items():
+            names.enter_context(replaced(torch.distributed, name, function))
+        yield
 
 
 def _gathered(parts: list[Any], tensor: Any, *_: Any, **__: Any) -> None:

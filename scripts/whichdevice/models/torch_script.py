@@ -70,7 +70,7 @@ EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
-LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # as its own text has it
+LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,7 @@ class Watching(Watcher):
         self._loaders: list[Any] = []  # that gave batches
         self._worker: SimpleNamespace | None = None  # which this process stands for
         self._environment: Environment | None = None  # that it collects frames of
+        self._joins = False  # whether it is for a group of processes
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
         self._launched = 1  # GPUs of its command as its text has it
         self._shares = self._sums_less = False  # whether they share a batch, or the batches that are summed
@@ -125,6 +126,9 @@ class Watching(Watcher):
         if package.__name__ == "deepspeed":
             self._names.replace_deepspeed(package)
             return
+        if package.__name__ == "transformers.training_args":
+            self._names.replace_arguments(package.TrainingArguments)
+            return
         if package.__name__ != TORCH:
             self._names.replace_trainers(package)
             return
@@ -135,6 +139,7 @@ class Watching(Watcher):
         self._shares = any(map(divides_by_gpus, texts))
         self._sums_less = any(divides_by_gpus(text, ACCUMULATION) for text in texts)
         joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
+        self._joins = joins and torch.distributed.is_available()
         self._by_torchrun = joins and not ASKS_RANK.search(source)
         if self._by_torchrun:
             os.environ.update({**TORCHRUN, **os.environ})
@@ -151,6 +156,13 @@ class Watching(Watcher):
         begin, worker = DataLoader.__iter__, torch.utils.data.get_worker_info
         self.replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
         self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
+        add = torch.optim.Optimizer.add_param_group
+
+        def added(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
+            add(optimizer, group)
+            self._tape.trains(optimizer.param_groups[-1]["params"])
+
+        self.replace(torch.optim.Optimizer, "add_param_group", added)
         self._tape.__enter__()
 
     def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
@@ -161,7 +173,7 @@ class Watching(Watcher):
             self._worker = SimpleNamespace(id=0, num_workers=1, seed=SEED, dataset=loader.dataset)
             loader.worker_init_fn(0)
             self._worker = None
-        batches = of_few(loader, self._fakes)
+        batches = of_few(loader, self._fakes, self._tape.resting)
         workers, seconds = batches.num_workers, batches.timeout
         batches.num_workers = batches.timeout = 0
         try:
@@ -258,7 +270,7 @@ class Watching(Watcher):
         step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
-        step.reads_values = self._tape.reads >= MANY_READS
+        step.reads_values, step.joins = self._tape.reads >= MANY_READS, self._joins
         size = len(next(iter(batch.values())))
         loader = _loader(stack.scopes, size, self._loaders)
         batch, varied = self._at_mean(step, batch, loader)
@@ -298,16 +310,18 @@ class Watching(Watcher):
         known = evaluations_in(stopped.stack, size, *_forwards(step)) if by_trainer is None else by_trainer
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
-        steps = stopped.stack.loops.steps
+        loops = stopped.stack.loops
         for evaluation in known:
-            if self._environment is not None and evaluation.per == "epoch" and evaluation.every and steps:
-                evaluation = replace(evaluation, per="step", every=evaluation.every * steps)  # it counts frames
+            if self._environment is not None and evaluation.per == "epoch":  # amounts are frames
+                steps = loops.steps or loops.batches
+                every = evaluation.every * steps if evaluation.every and steps else None
+                evaluation = replace(evaluation, per="step", every=every)
             yield replace(evaluation, passes=max(summed, evaluation.passes), shared=shared)
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
         """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
         gpus = self._names.gpus if self._names.gpus > 1 else self._launched
-        if gpus == 1 and not self._by_torchrun:
+        if gpus == 1 and not (self._by_torchrun or self._names.shares_out):
             return []
         if self._shares and self._names.gpus == 1:
             return [SHARED.format(gpus=gpus if gpus > 1 else 4, batch=size)]

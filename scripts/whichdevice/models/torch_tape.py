@@ -12,7 +12,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import MethodType
 from typing import Any, NamedTuple
@@ -25,8 +25,16 @@ from torch.overrides import TorchFunctionMode
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
 from whichdevice.models.script_size import Stack
-from whichdevice.models.torch_fakes import EVALUATION_SECONDS, READING, Evaluations, Fakes, is_fake, ones, replace_tensors
-from whichdevice.models.torch_names import on_cpu
+from whichdevice.models.torch_fakes import (
+    EVALUATION_SECONDS,
+    READING,
+    Evaluations,
+    Fakes,
+    is_fake,
+    ones,
+    replace_tensors,
+)
+from whichdevice.models.torch_names import alone, on_cpu
 from whichdevice.models.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
@@ -89,7 +97,7 @@ class Tape(TorchFunctionMode):
         self._faking = False  # whether the outermost module that runs now runs without values
         self._entered = 0.0  # when it was called
         self.evaluations = Evaluations()
-        self._trained = set[int]()  # weights of optimisers that were there when a module was evaluated
+        self._trained: dict[int, torch.Tensor] = {}  # weights of all optimisers, by their place
         self._free_bytes = 0
         self._evaluated = math.inf  # when a function first used weights that are trained, without gradients
         self.reads = 0  # of values by the host before a loss
@@ -150,10 +158,10 @@ class Tape(TorchFunctionMode):
 
     def _evaluates_long(self, weight: torch.nn.Parameter) -> bool:
         """Whether functions have used trained weights without gradients for a while, before the training."""
-        if self._training or time.monotonic() - self._evaluated < EVALUATION_SECONDS or not self._is_trained(weight):
+        if self._training or not self._is_trained(weight):
             return False
-        began, self._evaluated = self._evaluated, min(self._evaluated, time.monotonic())
-        return began < math.inf
+        self._evaluated = min(self._evaluated, time.monotonic())
+        return time.monotonic() - self._evaluated > EVALUATION_SECONDS
 
     def _start(self, name: str) -> None:
         """Training starts in a call of this module or function."""
@@ -203,10 +211,12 @@ class Tape(TorchFunctionMode):
         self._depth += 1
 
     def _is_trained(self, weight: torch.nn.Parameter) -> bool:
-        """Whether an optimiser of the script has this weight, whose module is evaluated before it trains."""
-        if id(weight) not in self._trained and self.path is not None:
-            self._trained |= weights_of(optimizers_in(Stack(self.path).scopes))
+        """Whether an optimiser has this weight."""
         return id(weight) in self._trained
+
+    def trains(self, weights: Iterable[torch.Tensor]) -> None:
+        """Remember that an optimiser has these weights."""
+        self._trained |= {id(weight): weight for weight in weights}
 
     def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output, or raised."""
@@ -227,6 +237,15 @@ class Tape(TorchFunctionMode):
             register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
             register_optimizer_step_pre_hook(step),
         ]
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Record nothing for a while."""
+        before, self.recording = self.recording, False
+        try:
+            yield
+        finally:
+            self.recording = before
 
     def forget(self, calls: int = 0, losses: int = 0) -> None:
         """Begin a new step, or go back to so many calls and losses of this one."""
@@ -269,6 +288,7 @@ class Step(torch.nn.Module):
         self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
         self.losses = losses
         self.reads_values = False
+        self.joins = False  # whether it may talk to other processes
         self.graphs = dict(graphs or {})  # inputs of a batch of graphs: the part that each is
 
     @classmethod
@@ -303,6 +323,10 @@ class Step(torch.nn.Module):
 
         Of a smaller batch what a loop over its images does with the others is left out.
         """
+        with alone() if self.joins else nullcontext():
+            return self._forward(inputs)
+
+    def _forward(self, inputs: Mapping[str, Any]) -> Any:
         outputs: list[Any] = []
         size = len(next(iter(inputs.values())))
 

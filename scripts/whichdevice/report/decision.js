@@ -65,7 +65,7 @@ const decision = (() => {
   }
 
   // The reader's price of a row, which is exact: of one device, times their number.
-  const ownPrice = ({ priced: [count, name] }, wants) => (name in wants.prices ? count * wants.prices[name] : null);
+  const ownPrice = ({ priced: [count, name] }, wants) => (name in (wants.prices ?? {}) ? count * wants.prices[name] : null);
 
   // Prices of an hour of each row, null without one; all are of the same market.
   function priceDraws(rows, normals, limits, wants) {

@@ -61,7 +61,7 @@ BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
 WITHOUT_VALUES = "its shapes depend on values: traced as if all that it chooses from were chosen"
 LARGE = 4e9  # bytes of a module that is not built for real
-MAX_WITH_VALUES = 1e9  # bytes of a step, as far as it got without values, that runs for real
+MAX_WITH_VALUES = 1e9  # bytes of a step, as far as they show without values, that runs for real
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
 MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched for longer than they run, on average
 LIST = 48  # tensors that one kernel of an optimiser takes
@@ -121,7 +121,7 @@ class Trace:
     def digest(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
         works = {"work": self.work.digest(), "fused": self.fused.digest()}
-        works |= {"forward": self.forward and self.forward.digest()}
+        works |= {"forward": self.forward.digest()} if self.forward else {}
         return asdict(self) | works | {"notes": list(self.notes), "no_tpu": list(self.no_tpu)}
 
     @classmethod
@@ -168,12 +168,17 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     except READS_VALUE:
         if sum(map(rounded, module.parameters())) > LARGE:
             raise
-    if kernels.peak > MAX_WITH_VALUES:
+    note, peak = WITHOUT_VALUES, float(kernels.peak)  # as far as it got, which may be its first line
+    try:
         module, kernels = built(step, fakes, *layers), Kernels(step.precision)
-        trace, note = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes), WITHOUT_VALUES
-    else:
-        module, kernels = built(step, None, *layers), Kernels(step.precision)
-        trace, note = _traced(step, module, size, accumulation, nullcontext(), kernels), WITH_VALUES
+        trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes)
+        peak = trace.memory["peak"]
+    except Exception:  # what a model makes of such values is the model's
+        if peak > MAX_WITH_VALUES:
+            raise
+    if peak <= MAX_WITH_VALUES:
+        module, kernels, note = built(step, None, *layers), Kernels(step.precision), WITH_VALUES
+        trace = _traced(step, module, size, accumulation, nullcontext(), kernels)
     return untested(replace(trace, notes=(*trace.notes, note)), "values read by the host")
 
 
