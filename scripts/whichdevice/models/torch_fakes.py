@@ -101,7 +101,7 @@ class Fakes:
 
     def _chosen(self, function: Callable[..., Any], name: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """What a mask or counts choose of a tensor, with its gradient: all of it where they have no values."""
-        given = dict(zip(("input", CHOOSING[name], "dim"), args, strict=False)) | kwargs
+        given = {**dict(zip(("input", CHOOSING[name], "dim"), args, strict=False)), **kwargs}
         tensor, by = given["input"], given[CHOOSING[name]]
         if name == "repeat_interleave":
             dim = given.get("dim")
