@@ -15,10 +15,10 @@ import torch
 from whichdevice.files import package_first
 from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
-from whichdevice.forecast.torch.trace import trace_step
+from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
-from whichdevice.models.script_run import Found
+from whichdevice.models.script_run import Found, run_watched
 from whichdevice.models.scripts import known, probe
 from whichdevice.models.torch_script import SHARED, Watch, divides_by_gpus
 from whichdevice.workloads.base import Options
@@ -409,6 +409,24 @@ WITH_SIZES = {  # losses of a layer's outputs z and a batch's inputs x that have
     "two halves": lambda x, z: (z[: len(x) // 2] * z[len(x) // 2 :]).mean(),
 }  # fmt: skip
 
+GATHERS = """
+import torch, torch.distributed as dist
+class Net(torch.nn.Linear):
+    def forward(self, x):
+        dist.barrier()
+        parts = [torch.ones_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x)
+        return super().forward(torch.cat(parts)[dist.get_rank():])
+def train(rank):
+    dist.init_process_group("nccl", rank=rank, world_size=torch.cuda.device_count())
+    net = torch.nn.parallel.DistributedDataParallel(Net(8, 2).cuda(), device_ids=[rank])
+    sgd = torch.optim.SGD(net.parameters(), 0.1)
+    for epoch in range(10):
+        net(torch.ones(16, 8)).sum().backward()
+        sgd.step()
+torch.multiprocessing.spawn(train, nprocs=torch.cuda.device_count())
+"""
+
 
 @pytest.fixture(autouse=True, scope="module")
 def in_one_folder(tmp_path_factory):
@@ -693,3 +711,18 @@ def test_modules_that_change_single_images_are_no_part_of_the_step(tmp_path):
     """Their first axis is no batch: 3 colours were one."""
     (tmp_path / "train.py").write_text(ON_TENSORS, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 32
+
+
+@pytest.mark.slow
+def test_a_step_that_gathers_from_other_processes_is_traced_after_the_script_has_left_its_group(tmp_path):
+    (tmp_path / "train.py").write_text(GATHERS, encoding="utf-8")
+    script = run_watched(tmp_path / "train.py", [])
+    assert not torch.distributed.is_initialized()
+    step = script.functions.model()
+    assert (
+        trace_step(Step(lambda: step, lambda size: torch.ones(size, 8), of_step), 16).work.operations == 2 * 16 * 8 * 2
+    )
+
+
+def of_step(module, batch):
+    return module(input_0=batch).loss

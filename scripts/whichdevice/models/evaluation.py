@@ -222,7 +222,7 @@ class _Search:
                 self._note(node, at, work, function)
             return
         if inspect.ismethod(function):
-            function, owner = function.__func__, function.__self__
+            function, owner = function.__func__, getattr(function, "__self__", None)
         function = inspect.unwrap(function) if callable(function) else function
         if not inspect.isfunction(function) or not is_own(function.__code__.co_filename, self.stack.path):
             return

@@ -14,7 +14,7 @@ import json
 import multiprocessing.process
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial, partialmethod, wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from whichdevice.models.script_run import replaced
 from whichdevice.models.stand_ins import Silent
 from whichdevice.models.torch_fakes import is_fake, replace_tensors, tree_map_only
 
@@ -487,6 +488,17 @@ def _first(given: Any, *_: Any, **__: Any) -> Any:
 def _begin(*_: Any, **__: Any) -> None:
     """Make the group of processes that a package makes by itself."""
     torch.distributed.init_process_group("nccl")
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Answer for the other processes of a step's group while it lasts: the script's own group ended with the script."""
+    answers: dict[str, Any] = {"get_rank": 0, "get_world_size": 1, "is_initialized": True}
+    functions = {name: partial(_answer, value) for name, value in (dict.fromkeys(ALONE) | answers).items()}
+    with ExitStack() as names:
+        for name, function in {**functions, "all_gather": _gathered}.items():
+            names.enter_context(replaced(torch.distributed, name, function))
+        yield
 
 
 def _gathered(parts: list[Any], tensor: Any, *_: Any, **__: Any) -> None:

@@ -70,9 +70,7 @@ EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
-LAUNCHED = re.compile(
-    r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)"
-)  # as its own text has it
+LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
 
 
 @dataclass(frozen=True)
@@ -108,6 +106,7 @@ class Watching(Watcher):
         self._loaders: list[Any] = []  # that gave batches
         self._worker: SimpleNamespace | None = None  # which this process stands for
         self._environment: Environment | None = None  # that it collects frames of
+        self._joins = False  # whether it is for a group of processes
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
         self._launched = 1  # GPUs of its command as its text has it
         self._shares = self._sums_less = False  # whether they share a batch, or the batches that are summed
@@ -140,6 +139,7 @@ class Watching(Watcher):
         self._shares = any(map(divides_by_gpus, texts))
         self._sums_less = any(divides_by_gpus(text, ACCUMULATION) for text in texts)
         joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
+        self._joins = joins and torch.distributed.is_available()
         self._by_torchrun = joins and not ASKS_RANK.search(source)
         if self._by_torchrun:
             os.environ.update({**TORCHRUN, **os.environ})
@@ -270,7 +270,7 @@ class Watching(Watcher):
         step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
-        step.reads_values = self._tape.reads >= MANY_READS
+        step.reads_values, step.joins = self._tape.reads >= MANY_READS, self._joins
         size = len(next(iter(batch.values())))
         loader = _loader(stack.scopes, size, self._loaders)
         batch, varied = self._at_mean(step, batch, loader)

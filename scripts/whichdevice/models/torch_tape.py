@@ -34,7 +34,7 @@ from whichdevice.models.torch_fakes import (
     ones,
     replace_tensors,
 )
-from whichdevice.models.torch_names import on_cpu
+from whichdevice.models.torch_names import alone, on_cpu
 from whichdevice.models.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
@@ -288,6 +288,7 @@ class Step(torch.nn.Module):
         self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
         self.losses = losses
         self.reads_values = False
+        self.joins = False  # whether it may talk to other processes
         self.graphs = dict(graphs or {})  # inputs of a batch of graphs: the part that each is
 
     @classmethod
@@ -322,6 +323,10 @@ class Step(torch.nn.Module):
 
         Of a smaller batch what a loop over its images does with the others is left out.
         """
+        with alone() if self.joins else nullcontext():
+            return self._forward(inputs)
+
+    def _forward(self, inputs: Mapping[str, Any]) -> Any:
         outputs: list[Any] = []
         size = len(next(iter(inputs.values())))
 

@@ -121,7 +121,7 @@ class Trace:
     def digest(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
         works = {"work": self.work.digest(), "fused": self.fused.digest()}
-        works |= {"forward": self.forward and self.forward.digest()}
+        works |= {"forward": self.forward.digest()} if self.forward else {}
         return asdict(self) | works | {"notes": list(self.notes), "no_tpu": list(self.no_tpu)}
 
     @classmethod
@@ -168,7 +168,7 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     except READS_VALUE:
         if sum(map(rounded, module.parameters())) > LARGE:
             raise
-    note, peak = WITHOUT_VALUES, kernels.peak  # as far as it got, which may be its first line
+    note, peak = WITHOUT_VALUES, float(kernels.peak)  # as far as it got, which may be its first line
     try:
         module, kernels = built(step, fakes, *layers), Kernels(step.precision)
         trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes)

@@ -1,0 +1,111 @@
+"""A script's evaluation in its hours: what it takes for each step, and the line that says so."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from answer.test_answer import FAST, work
+
+from whichdevice.answer import Answer, Wants, facts
+from whichdevice.answer.decide import Amount, decide, evaluated
+from whichdevice.answer.words import as_json, evaluation_lines
+from whichdevice.forecast.lived import Habits
+from whichdevice.models.script_run import Evaluation
+
+CLEAN = Habits(1.0, 0.0, 0.0, 0.1, 1, 1)
+AMOUNT = Amount(100_000, epochs=10)  # 1,000 steps of 100 examples
+EACH = Evaluation(7, 30, 100, 1)
+ROW = replace(FAST, device_time=0.003)
+FOUR = replace(ROW, devices=4)
+TIMES: dict[str, tuple[Evaluation, Any, Amount, float]] = {  # the time of the evaluation over that of the steps
+    "each epoch": (EACH, ROW, AMOUNT, 30 * 10 / 1000 / 3),
+    "each 5 epochs": (replace(EACH, every=5), ROW, AMOUNT, 30 * 2 / 1000 / 3),
+    "a larger batch": (replace(EACH, batch_size=200), ROW, AMOUNT, 2 * 30 * 10 / 1000 / 3),
+    "half of the model": (replace(EACH, work=0.5), ROW, AMOUNT, 0.5 * 30 * 10 / 1000 / 3),
+    "once": (replace(EACH, per="training"), ROW, AMOUNT, 30 / 1000 / 3),
+    "each 50 steps": (replace(EACH, every=50, per="step"), ROW, AMOUNT, 30 / 50 / 3),
+    "each 50 steps of 4 batches": (replace(EACH, every=50, per="step", passes=4), ROW, AMOUNT, 30 / 200 / 3),
+    "steps are asked for": (EACH, ROW, Amount(50_000, counted="steps", count=500), 30 * 5 / 500 / 3),
+    "not known how often": (replace(EACH, every=None), ROW, AMOUNT, 0.0),
+    "not known how much": (replace(EACH, batches=None), ROW, AMOUNT, 0.0),
+    "a traced forward pass": (EACH, replace(ROW, forward_share=0.4), AMOUNT, 0.4 * 30 * 10 / 1000),
+    "the host decides": (
+        replace(EACH, batch_size=1), replace(ROW, host_time=0.006, forward_kernels=0.25), AMOUNT, 0.25 * 30 * 10 / 1000
+    ),
+    "on the first of four GPUs": (EACH, FOUR, AMOUNT, 4 * 30 * 10 / 1000 / 3),
+    "four GPUs share it": (replace(EACH, split=True), FOUR, AMOUNT, 30 * 10 / 1000 / 3),
+}  # fmt: skip
+
+
+def asked(*evaluations: Evaluation, lived: Habits | None = CLEAN, **more: Any) -> Answer:
+    script = work(ROW, evaluations=evaluations, lived=lived, script_batch=100, script_examples=10_000, **more)
+    return decide(script, Wants(), AMOUNT)
+
+
+@pytest.mark.parametrize("case", TIMES)
+def test_evaluation_takes_a_part_of_a_steps_time_by_its_batches(case: str) -> None:
+    evaluation, row, amount, expected = TIMES[case]
+    script = work(row, evaluations=(evaluation,), script_batch=100, script_examples=10_000)
+    assert evaluated(script, row, amount)[0] == pytest.approx(expected)
+
+
+def test_gpus_that_share_the_batches_of_a_step_evaluate_after_as_many_examples() -> None:
+    shared = replace(EACH, every=50, per="step", shared=True)
+    alone, four = (
+        evaluated(work(row, evaluations=(shared,), script_batch=25, units_per_step=size, batch=int(size)), row, AMOUNT)[
+            0
+        ]
+        for row, size in ((ROW, 25.0), (FOUR, 100.0))
+    )
+    assert four == pytest.approx(4 * alone)
+
+
+def test_the_hours_have_the_evaluation_with_the_interval_of_the_steps() -> None:
+    plain, more = asked().pick, asked(replace(EACH, batches=300)).pick
+    assert plain is not None and more is not None
+    for name in ("begun", "begun_low", "begun_high"):
+        assert getattr(more, name) == pytest.approx(2 * getattr(plain, name)), name
+
+
+def test_a_slow_loader_feeds_the_evaluation_too() -> None:
+    slow = {"pipeline_rate": 1000.0}  # 0.1 s a step
+    plain, more = asked(**slow).pick, asked(replace(EACH, batches=50), **slow).pick
+    unfed = asked(replace(EACH, batches=50, loads=False), **slow).pick
+    assert plain and more and unfed and more.begun == pytest.approx(1.5 * (plain.begun or 0), rel=0.01)
+    assert unfed.begun == pytest.approx(plain.begun, rel=0.02)
+
+
+LINES: dict[str, tuple[tuple[Evaluation, ...], list[str]]] = {
+    "nothing": ((), []),
+    "each epoch": ((EACH,), ["Evaluation: 30 batches each epoch, 9 % of the hours."]),
+    "one batch": ((replace(EACH, batches=1),), ["Evaluation: 1 batch each epoch, less than 1 % of the hours."]),
+    "several": (
+        (EACH, replace(EACH, batches=20), replace(EACH, per="training"), replace(EACH, every=2000, per="step")),
+        ["Evaluation: 50 batches each epoch, 30 batches once and 30 batches each 2,000 steps, 15 % of the hours."],
+    ),
+    "not known": (
+        (replace(EACH, batches=None), replace(EACH, line=9, every=None)),
+        [
+            "Evaluation is not counted: how many batches line 7 takes is not known and how often line 9 runs is not "
+            "known."
+        ],
+    ),
+    "both": (
+        (EACH, replace(EACH, batches=None)),
+        ["Evaluation: 30 batches each epoch, 9 % of the hours.",
+         "Evaluation is not counted: how many batches line 7 takes is not known."],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_one_line_says_what_is_counted_and_one_what_is_not(case: str) -> None:
+    evaluations, expected = LINES[case]
+    assert evaluation_lines(asked(*evaluations)) == expected
+
+
+def test_the_facts_have_the_share_of_the_hours() -> None:
+    besides = facts.evaluating(asked(EACH))
+    assert besides is not None and besides.share == pytest.approx(0.1 / 1.1)
+    assert as_json(asked(EACH))["evaluating"]["counted"][0]["batches"] == 30
+    assert as_json(asked())["evaluating"] is None
