@@ -579,6 +579,7 @@ def probed(text: str, folder: Path) -> Found:
     ("text", "batch"),
     [
         pytest.param(EVALUATES, 16, id="a long evaluation before the training"),
+        pytest.param(RATES, 16, id="one by functions of the weights"),
         pytest.param(TEACHES, 16, id="one of a teacher"),
         pytest.param(ON_META, 16, id="weights that are made on meta and emptied wherever they go"),
         pytest.param(CHOOSES, 16, id="a network that chooses by constants of its own, as TabNet does"),
