@@ -409,6 +409,20 @@ WITH_SIZES = {  # losses of a layer's outputs z and a batch's inputs x that have
     "two halves": lambda x, z: (z[: len(x) // 2] * z[len(x) // 2 :]).mean(),
 }  # fmt: skip
 
+FROZEN_IN_HALF = """
+import torch
+encoder = torch.nn.Linear(8, 8).requires_grad_(False).to("cuda", dtype=torch.float16)
+net = torch.nn.Linear(8, 10).cuda()
+adam = torch.optim.AdamW(net.parameters())
+for x, y in torch.utils.data.DataLoader([(torch.ones(8), place % 10) for place in range(320)], batch_size=16):
+    with torch.autocast("cuda", dtype=torch.float16):
+        with torch.no_grad():
+            hidden = encoder(x.cuda().half())
+        loss = torch.nn.functional.cross_entropy(net(hidden).float(), y)
+    loss.backward()
+    adam.step()
+"""
+
 GATHERS = """
 import torch, torch.distributed as dist
 class Net(torch.nn.Linear):
@@ -704,6 +718,12 @@ def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(mor
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     trace = trace_step(step, 16)
     assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64
+
+
+@pytest.mark.slow
+def test_under_autocast_weights_and_inputs_may_have_two_formats_here_too(tmp_path):
+    (tmp_path / "train.py").write_text(FROZEN_IN_HALF, encoding="utf-8")
+    assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
 
 
 @pytest.mark.slow

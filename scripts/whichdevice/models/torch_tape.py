@@ -34,10 +34,11 @@ from whichdevice.models.torch_fakes import (
     ones,
     replace_tensors,
 )
-from whichdevice.models.torch_names import alone, on_cpu
+from whichdevice.models.torch_names import HALVES, alone, on_cpu
 from whichdevice.models.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
+FORMATS = (torch.float32, *HALVES)
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
@@ -195,8 +196,8 @@ class Tape(TorchFunctionMode):
                 self._free_bytes, self.calls = 0, [call for call in self.calls if not call.free]
         self.calls.append(Call(function, args, kwargs, output, free))
 
-    def _enter(self, module: torch.nn.Module, args: Any) -> None:
-        """A module is called."""
+    def _enter(self, module: torch.nn.Module, args: Any) -> Any:
+        """A module is called; return its inputs in the format of its weights."""
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
@@ -209,6 +210,7 @@ class Tape(TorchFunctionMode):
         if self._depth == 0:
             self._entered = time.monotonic()
         self._depth += 1
+        return in_format_of(next(module.parameters(recurse=False), None), args)
 
     def _is_trained(self, weight: torch.nn.Parameter) -> bool:
         """Whether an optimiser has this weight."""
@@ -630,6 +632,13 @@ def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
 
 def _shape(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
+
+
+def in_format_of(weight: torch.Tensor | None, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs of a layer in the number format of its weight, as autocast has them on a GPU: it does nothing here."""
+    if weight is None or weight.dtype not in FORMATS:
+        return inputs
+    return tuple(part.to(weight.dtype) if torch.is_tensor(part) and part.dtype in FORMATS else part for part in inputs)
 
 
 def parts_of(tree: Any) -> Mapping[Any, Any] | None:
