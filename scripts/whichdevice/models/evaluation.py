@@ -90,6 +90,7 @@ class _Search:
         self.stack, self.size, self.forward, self.inside, self.free = stack, size, forward, inside, free
         self.loops = stack.around
         self.found: list[tuple[Any, Evaluation]] = []  # with the loops around it
+        self._function: ast.AST = ast.Module([], [])  # that is read
         self._next = 0  # of the loops around the step
         self._loops = 0  # beside it, so far
 
@@ -99,6 +100,7 @@ class _Search:
         for part in self.stack.own:
             tree: Any = function_at(parsed(Path(part.code.co_filename).read_bytes()), part.line)
             scope = {**part.module, **part.variables}
+            self._function = tree
             level = self._beside(tree.body, part.line, At(level, 0, scope, self.free))
 
     def _beside(self, body: Sequence[ast.stmt], line: int, at: At) -> int:
@@ -168,24 +170,39 @@ class _Search:
 
     def _share(self, test: ast.expr, at: At) -> float | None:
         """The share of the turns in which a test holds, by trying it in each of them or in a period."""
-        tests = [part for part in ast.walk(test) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)]
+        tests = _remainders(test)
         if at.level < 0 or at.deep or at.loops:
-            return None if tests and not isinstance(test, ast.Constant) else _as_share(_holds(test, at.scope))
+            return None if tests else _as_share(_holds(test, at.scope))
         loop = self.loops[at.level]
-        counters, changed = _counters(loop), _stored(loop.node)
+        changed = _stored(loop.node)
         scope = {name: value for name, value in at.scope.items() if name not in changed}
-        turns = turns_of(loop)
+        named = {ast.unparse(part) for part in ast.walk(test) if isinstance(part, ast.Name | ast.Attribute)}
+        counters = {name: count for name, count in _counters(loop).items() if name in named}
         periods = [value_in(part.right, scope) for part in tests]
         periods = [period for period in periods if type(period) is int and period > 0]
+        turns = turns_of(loop)
         if not counters or not (turns or periods):
             return _as_share(_holds(test, scope))
-        tried = range(turns or 0)
-        if not turns or turns > MAX_TURNS:  # the second period: the first turn of all is often another
-            tried = range(math.lcm(*periods), 2 * math.lcm(*periods))
-        if len(tried) > MAX_TURNS:
-            return 1 / max(periods)
-        held = [_holds(test, _Turn(scope, counters, turn)) for turn in tried]
-        return None if None in held else sum(map(bool, held)) / len(tried)
+        going = {name: count for name, count in counters.items() if self._goes_on(name, at.level)}
+        anew = {name: count for name, count in counters.items() if name not in going}
+        if going and anew:
+            periods = [*periods, turns] if turns and periods else []
+
+        def held(turn: int, part: ast.expr = test) -> bool | None:
+            return _holds(part, _Turn(_Turn(scope, anew, turn % turns if turns and going else turn), going, turn))
+
+        return _share_of(test, held, periods, turns, bool(going))
+
+    def _goes_on(self, name: str, level: int) -> bool:
+        """Whether a counter that a loop raises keeps its value where the loop around it comes to its next turn."""
+        loop = self.loops[level]
+        if level == 0 or name == counter_of(loop.node):
+            return False
+        around: ast.AST = self.loops[level - 1].node
+        if loop.node not in ast.walk(around):  # of another function
+            around = self._function
+        targets = (target for part in ast.walk(around) if isinstance(part, ast.Assign) for target in part.targets)
+        return name not in (ast.unparse(part) for target in targets for part in getattr(target, "elts", [target]))
 
     def _in_loop(self, node: ast.For | ast.comprehension, at: At) -> At:
         """The place in a loop beside the step, whose targets have no known values."""
@@ -331,6 +348,53 @@ def _stored(node: ast.AST) -> set[str]:
     """Names that a part of the text sets."""
     parts = ast.walk(node)
     return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+
+
+def _remainders(test: ast.expr) -> list[ast.BinOp]:
+    return [part for part in ast.walk(test) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)]
+
+
+Held = Callable[..., bool | None]  # from a turn, and a part of a test, to whether that holds
+
+
+def _share_of(test: ast.expr, held: Held, periods: Sequence[int], turns: int | None, goes_on: bool) -> float | None:
+    """The share of turns in which a test holds: of all of a loop, or of the second period.
+
+    The first turn of all is often another. None: they are too many to try.
+    """
+    tried = range(0 if goes_on else turns or 0)
+    if periods and (goes_on or not turns or turns > MAX_TURNS):
+        period = math.lcm(*periods)
+        tried = range(period, 2 * period)
+        if len(tried) > MAX_TURNS:
+            return None if turns and not goes_on and turns < period else _share_of_long(test, held, tried)
+    if not tried or len(tried) > MAX_TURNS:
+        return None
+    found = [held(turn) for turn in tried]
+    return None if None in found else sum(map(bool, found)) / len(found)
+
+
+def _share_of_long(test: ast.expr, held: Held, tried: range) -> float | None:
+    """The share of a long period for `(step + 1) % 20000 == 0`, by itself, or with what holds in all of it."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            shares = [_share_of_long(part, held, tried) for part in parts]
+            rare = [share for share in shares if share != 1]
+            return 0.0 if 0 in rare else 1.0 if not rare else rare[0] if len(rare) == 1 else None
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            share = _share_of_long(inner, held, tried)
+            return None if share is None else 1 - share
+        case ast.Compare(
+            left=ast.BinOp(op=ast.Mod()), ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=0)]
+        ):
+            share = _share_of_long(test.left, held, tried)
+            return None if share is None else share if isinstance(test.ops[0], ast.NotEq) else 1 - share
+        case ast.BinOp(op=ast.Mod(), left=ast.Name() | ast.Attribute() | ast.BinOp(op=ast.Add(), right=ast.Constant())):
+            zeros = [turn for turn in (tried[0], tried[-1]) if held(turn, test) is False]
+            return None if len(zeros) > 1 else 1 - 1 / len(tried)
+        case _ if not _remainders(test):
+            return _as_share(held(tried[0], test)) if held(tried[0], test) == held(tried[-1], test) else None
+    return None
 
 
 def _product(one: float | None, other: float | None) -> float | None:
