@@ -1,10 +1,12 @@
 """What a script does besides its steps: evaluation, samples and rollouts, by its text and by its trainer."""
 
+import math
 import runpy
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import astuple, replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -109,7 +111,7 @@ class Loader:
         return self.batches
 
 
-def stack_of(text: str, path: Path) -> Stack:
+def stack_of(text: str, path: Path, own: Mapping[str, Any] = MappingProxyType({})) -> Stack:
     """The stack where a script calls `step`."""
     seen = []
 
@@ -128,7 +130,7 @@ def stack_of(text: str, path: Path) -> Stack:
     }  # fmt: skip
     path.write_text(text)
     with pytest.raises(Stop):
-        runpy.run_path(str(path), given, "__main__")
+        runpy.run_path(str(path), {**given, **own}, "__main__")
     return seen[0]
 
 
@@ -142,6 +144,43 @@ def test_what_a_script_does_without_gradients_is_counted_by_its_text(text: str, 
     found = evaluations_in(stack_of(text, tmp_path / "train.py"), 32, work_of)
     rounded = [one if one.every is None else replace(one, every=round(one.every, 6)) for one in found]
     assert [astuple(one)[1:5] for one in rounded] == CASES[text]
+
+
+class Own:
+    """A script's object whose methods have usual names."""
+
+    def get(self, *_: Any) -> int:
+        """Wait for what never comes, or ask a server."""
+        raise Called
+
+    tolist = round = floor = get
+
+
+class Called(BaseException):
+    """Code of a script that was stopped."""
+
+
+@pytest.mark.parametrize(
+    "call", ["own.get()", "own.get('x', 3)", "own.tolist()", "own.floor()", "round(3)", "len(val)"]
+)
+def test_code_of_a_stopped_script_is_not_run(call: str, tmp_path: Path) -> None:
+    text = EVALUATE + EPOCHS + f"    if {call} > 2:\n    " + AFTER
+    own = {"own": Own(), "len": Own().get, "round": Own().get}
+    found = evaluations_in(stack_of(text, tmp_path / "train.py", own), 32, work_of)
+    assert [one.every for one in found] == [None]
+
+
+@pytest.mark.parametrize(
+    ("test", "every"),
+    [
+        ("args.get('first') == 5", 1), ("ceil(4.5) > epoch", 2), ("math.floor(2.5) > epoch", 5),
+        ("max([1, 2]) > epoch", 5), ("rank.tolist() == 0", 1), ("len(data) > epoch", 10 / 3),
+    ],
+)  # fmt: skip
+def test_calls_of_mappings_arrays_and_numbers_are_worked_out(test: str, every: float, tmp_path: Path) -> None:
+    text = EVALUATE + EPOCHS + f"    if {test}:\n    " + AFTER
+    own = {"math": math, "ceil": math.ceil, "rank": np.asarray(0)}
+    assert [one.every for one in evaluations_in(stack_of(text, tmp_path / "train.py", own), 32, work_of)] == [every]
 
 
 def test_a_teacher_is_a_part_of_each_step(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ loops around it, and in the script's functions that are called there. Values are
 """
 
 import ast
+import builtins
 import inspect
 import math
 import re
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from whichdevice.code_hash import parsed
@@ -22,10 +24,13 @@ from whichdevice.models.script_size import HOLDERS, Loop, Stack, counter_of, fun
 
 FREE = {"no_grad", "inference_mode"}  # of gradients
 BARS = {"tqdm", "trange", "enumerate", "reversed", "list", "tuple", "iter", "track", "prange", "log_every", "notebook"}
-SAFE = {  # calls that are made to know a number
-    "len", "int", "float", "bool", "min", "max", "abs", "round", "range", "reversed", "linspace", "arange", "long",
-    "flip", "tolist", "ceil", "floor", "isdigit", "get", "getattr", "hasattr", "isinstance",
+SAFE = {  # builtin functions that are called to know a number
+    "len", "int", "float", "bool", "min", "max", "abs", "round", "range", "reversed", "getattr", "hasattr",
+    "isinstance",
 }  # fmt: skip
+OF_MODULES = {"ceil", "floor", "linspace", "arange", "flip"}  # functions of NumPy and the like
+OF_VALUES = {"long", "int", "float", "bool", "flip", "tolist", "round", "ceil", "floor", "min", "max", "abs", "isdigit"}
+NUMERIC = {"math", "numpy", "torch", "jax", "jaxlib", "tensorflow"}
 TAPE = "GradientTape"
 GRADIENTS = {
     "grad", "value_and_grad", "vjp", "filter_grad", "filter_value_and_grad", "apply_gradients", "apply_updates",
@@ -43,6 +48,7 @@ EXPRESSIONS = (
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
 MAX_DEPTH, MAX_TURNS = 6, 10_000  # functions in one another that are read; turns of a loop whose tests are tried
 UNKNOWN = object()
+HELD = (list, tuple, set, dict, range)
 
 
 class At(NamedTuple):
@@ -422,19 +428,47 @@ def _holds(test: ast.expr, scope: Mapping[str, Any]) -> bool | None:
 
 
 def value_in(node: ast.expr, scope: Mapping[str, Any]) -> Any:
-    """The value of an expression that calls nothing but SAFE functions, else UNKNOWN."""
+    """The value of an expression that calls nothing of the script's own, else UNKNOWN."""
     for part in ast.walk(node):
         if not isinstance(part, EXPRESSIONS):
             return UNKNOWN
         if isinstance(part, ast.Name) and scope.get(part.id) is UNKNOWN:
             return UNKNOWN
-        if isinstance(part, ast.Call) and _last(part.func) not in SAFE:
+        if isinstance(part, ast.Call) and not _is_safe(part, scope):
             return RANKS.get(_last(part.func), UNKNOWN) if part is node else _by_ranks(node, scope)
     try:
         code = compile(ast.Expression(node), "script", "eval")
         return eval(code, {}, dict(scope))  # nosec B307  # of the user's own script, without calls of its own
     except Exception:  # of the script's own objects
         return UNKNOWN
+
+
+def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
+    """Whether a call runs no code of the script's and waits for nothing.
+
+    It is one of a builtin function, of a mapping's `get`, or of an array, a number or a module of theirs.
+    """
+    name = _last(call.func)
+    if isinstance(call.func, ast.Name):
+        function = scope.get(name, getattr(builtins, name, None))
+        if name in ("min", "max") and len(call.args) == 1:  # of what has an end
+            return function is getattr(builtins, name) and isinstance(value_in(call.args[0], scope), HELD)
+        is_builtin = name in SAFE and function is getattr(builtins, name)
+        return is_builtin or (name in OF_MODULES and _package(getattr(function, "__module__", None)) in NUMERIC)
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    owner = value_in(call.func.value, scope)
+    if isinstance(owner, ModuleType):
+        return name in OF_MODULES and _package(owner.__name__) in NUMERIC
+    if name == "get":
+        return isinstance(owner, Mapping)
+    is_array = hasattr(owner, "shape") and hasattr(owner, "dtype")
+    is_array = is_array and any(_package(base.__module__) in NUMERIC for base in type(owner).__mro__)
+    return name in OF_VALUES and (is_array or isinstance(owner, int | float | str))
+
+
+def _package(module: str | None) -> str:
+    return (module or "").partition(".")[0]
 
 
 def _by_ranks(node: ast.expr, scope: Mapping[str, Any]) -> Any:
