@@ -190,18 +190,19 @@ def test_a_teacher_is_a_part_of_each_step(tmp_path: Path) -> None:
     assert [one.every for one in evaluations_in(stack, 32, work_of)] == [1]
 
 
-def transformers(strategy: str, **settings: Any) -> SimpleNamespace:
+def transformers(strategy: str, data: Any = range(2000), **settings: Any) -> SimpleNamespace:
     """Hugging Face's trainer with 2,000 examples to evaluate."""
     known = {"per_device_eval_batch_size": 8, "eval_steps": None, "logging_steps": 500, "max_steps": -1}
     args = SimpleNamespace(eval_strategy=strategy, gradient_accumulation_steps=4, **known | settings)
-    return SimpleNamespace(args=args, eval_dataset=range(2000), state=SimpleNamespace(max_steps=3000))
+    return SimpleNamespace(args=args, eval_dataset=data, state=SimpleNamespace(max_steps=3000))
 
 
-def lightning(interval: float, epochs: int | None, most: float = 1.0) -> SimpleNamespace:
-    """Lightning's trainer with a loader of 79 batches."""
+def lightning(interval: float, epochs: int | None, most: float = 1.0, **given: Any) -> SimpleNamespace:
+    """Lightning's trainer with a loader of 79 batches, and of 1,000 to train."""
+    loaders = given.get("loaders", Loader(79))
     return SimpleNamespace(
         check_val_every_n_epoch=epochs, val_check_interval=interval, limit_val_batches=most,
-        val_dataloaders=Loader(79),
+        val_dataloaders=loaders, num_training_batches=given.get("training", 1000),
     )  # fmt: skip
 
 
@@ -220,6 +221,24 @@ TRAINERS = {
     "each 5 epochs": (lightning(1.0, 5), [Evaluation(None, 79, 128, 5, split=True)]),
     "twice an epoch": (lightning(0.5, 1), [Evaluation(None, 79, 128, 0.5, split=True)]),
     "each 100 batches": (lightning(100, None), [Evaluation(None, 79, 128, 100, "step", split=True)]),
+    "each 300 batches of an epoch": (lightning(300, 1), [Evaluation(None, 79, 128, 1 / 3, split=True)]),
+    "twice in each other epoch": (lightning(500, 2), [Evaluation(None, 79, 128, 1, split=True)]),
+    "each 500 batches of a stream": (
+        lightning(500, 1, training=float("inf")), [Evaluation(None, 79, 128, 500, "step", split=True)]
+    ),
+    "each other epoch of a stream": (
+        lightning(500, 2, training=float("inf")), [Evaluation(None, 79, 128, None, split=True)]
+    ),
+    "loaders with names": (
+        lightning(1.0, 1, loaders={"a": Loader(79), "b": Loader(8)}),
+        [Evaluation(None, 79, 128, 1, split=True), Evaluation(None, 8, 128, 1, split=True)],
+    ),
+    "data sets with names": (
+        transformers("epoch", {"a": range(2000), "b": range(9)}), [Evaluation(None, 252, 8, 1, split=True)]
+    ),
+    "a stream with a name": (
+        transformers("epoch", {"a": range(2000), "b": iter([])}), [Evaluation(None, None, 8, 1, split=True)]
+    ),
     "a few batches": (lightning(1.0, 1, 20), [Evaluation(None, 20, 128, 1, split=True)]),
     "no batches": (lightning(1.0, 1, 0), []),
 }  # fmt: skip

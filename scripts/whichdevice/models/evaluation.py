@@ -650,7 +650,8 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
     if strategy == "no" or data is None:
         return []
     size = int(settings.per_device_eval_batch_size)
-    batches = -(-len(data) // size) if hasattr(data, "__len__") else None
+    sets = list(_in_tree(data)) if isinstance(data, Mapping) else [data]
+    batches = sum(-(-len(part) // size) for part in sets) if all(hasattr(part, "__len__") for part in sets) else None
     if strategy == "epoch":
         return [Evaluation(None, batches, size, 1, "epoch", split=True)]
     every = settings.eval_steps or settings.logging_steps
@@ -662,8 +663,7 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
 
 def _of_lightning(trainer: Any) -> list[Evaluation]:
     """The validation of Lightning's `Trainer`: it gives each process its own part of the batches."""
-    loaders = getattr(trainer, "val_dataloaders", None)
-    loaders = [] if loaders is None else loaders if isinstance(loaders, list | tuple) else [loaders]
+    loaders = list(_in_tree(getattr(trainer, "val_dataloaders", None)))
     if not loaders or not trainer.limit_val_batches:
         return []
     most, interval = trainer.limit_val_batches, trainer.val_check_interval
@@ -676,10 +676,29 @@ def _of_lightning(trainer: Any) -> list[Evaluation]:
         if batches is not None:
             batches = int(batches * most) if isinstance(most, float) else min(batches, most)
         size = batch_size_of(loader) or 1
-        if isinstance(interval, int) and not trainer.check_val_every_n_epoch:
-            found.append(Evaluation(None, batches, size, interval, "step", split=True))
-        else:
-            part = interval if isinstance(interval, float) else 1.0
-            every = (trainer.check_val_every_n_epoch or 1) * part
-            found.append(Evaluation(None, batches, size, every, "epoch", split=True))
+        per, every = _each(interval, trainer.check_val_every_n_epoch, getattr(trainer, "num_training_batches", None))
+        found.append(Evaluation(None, batches, size, every, per, split=True))
     return found
+
+
+def _each(interval: float, epochs: int | None, batches: float | None) -> tuple[Per, float | None]:
+    """How often Lightning validates: each so many batches, in each so many epochs, or a part of an epoch's."""
+    if not isinstance(interval, int):
+        return "epoch", (epochs or 1) * interval
+    if epochs is None or (epochs == 1 and not _is_finite(batches)):
+        return "step", interval
+    times = int(batches) // interval if batches is not None and _is_finite(batches) else 0
+    return "epoch", epochs / times if times else None
+
+
+def _is_finite(batches: float | None) -> bool:
+    return batches is not None and math.isfinite(batches)
+
+
+def _in_tree(data: Any) -> Iterator[Any]:
+    """The data sets or loaders in dictionaries and lists."""
+    if isinstance(data, Mapping | list | tuple):
+        for part in data.values() if isinstance(data, Mapping) else data:
+            yield from _in_tree(part)
+    elif data is not None:
+        yield data
