@@ -392,6 +392,24 @@ step({"first": {"w": jnp.ones((8, 8))}, "last": {"w": jnp.zeros((8, 8))}}, jnp.o
 
 
 @pytest.mark.slow
+def test_functions_of_jax_are_no_forward_passes_of_a_model(tmp_path):
+    text = """
+import jax, jax.numpy as jnp
+w, x = jnp.ones((4, 2)), jnp.ones((32, 4))
+step = jax.jit(lambda w, x: w - jax.grad(lambda w: (x @ w).sum())(w))
+predict = jax.jit(lambda x, w: x @ w)
+for epoch in range(3):
+    for i in range(5):
+        w = step(w, x)
+    for i in range(7):
+        print(jnp.round(jnp.sqrt(predict(x, w))))
+    for i in range(2):
+        print(jnp.argsort(x))
+"""
+    assert started(text, tmp_path).found.evaluations == (Evaluation(9, 7, 32, 1, loads=False),)
+
+
+@pytest.mark.slow
 def test_a_script_that_leaves_its_folder_is_kept_in_the_one_of_the_question(tmp_path, monkeypatch):
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path)
