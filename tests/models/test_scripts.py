@@ -331,7 +331,7 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     """Of batches whose gradients are summed one; keys of random numbers and weights of classes are constants."""
     found = (script := started(text, tmp_path)).found
     data = script.functions.data()
-    arrays = leaves(data[0] if found.framework == "torch" else data)
+    arrays = leaves(data if found.framework == "keras" else data[0])  # those of validation are the same
     shapes = [each.shape[1:] for each in arrays]
     assert (found.framework, found.batch_size, found.examples, found.epochs, shapes) == STEPS[text]
     kept = 1024 if "steps_per_epoch" in text else 4 * found.batch_size
