@@ -310,6 +310,7 @@ class Names:
             "deepspeed": {
                 "initialize": self._engine, "init_distributed": _begin, "add_config_arguments": _with_deepspeed,
             },
+            "deepspeed.ops.adam": {name: _without(torch.optim.AdamW) for name in ("FusedAdam", "DeepSpeedCPUAdam")},
             "deepspeed.accelerator": {"get_accelerator": partial(_answer, Accelerator())},
             "apex.amp": {
                 "initialize": self._with_apex, "scale_loss": lambda loss, *_, **__: nullcontext(loss),
