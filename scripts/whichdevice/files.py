@@ -12,6 +12,10 @@ INSTALLED = HERE / "workflow"  # Snakefile, rules, scripts, profiles, config and
 WORKFLOW = INSTALLED if INSTALLED.is_dir() else HERE.parents[1]
 CONFIG = WORKFLOW / "config"
 
+# glibc returns an array of 4 MB or more when it is freed. Otherwise it raises that bound by itself, and small arrays
+# between large ones keep them all: an evaluation by fake tensors took 15 GB. For processes that are not timed.
+RETURNED = {"MALLOC_MMAP_THRESHOLD_": str(2**22)}
+
 
 def package_first() -> dict[str, str]:
     """Return PYTHONPATH with the folder of this package in front of what the variable holds.

@@ -1,10 +1,12 @@
 """What a script does besides its steps: evaluation, samples and rollouts, by its text and by its trainer."""
 
+import math
 import runpy
+from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,9 @@ class Sampler(Net):
 sampler = Sampler()
 """
 EPOCHS = "for epoch in range(10):\n    for x in data:\n        step()\n"
+GOING = "done = {}\nfor epoch in range(10):\n    for x in data:\n        step()\n        done += 1\n"
 STEPS = "for i in range(20000):\n    step()\n"
+LONG = STEPS.replace("20000", "100000")
 AFTER = "    evaluate(net, val)\n"
 CASES = {  # script: batches, their size, epochs or steps between two times
     EVALUATE + EPOCHS + AFTER: [(79, 128, 1, "epoch")],
@@ -58,6 +62,18 @@ CASES = {  # script: batches, their size, epochs or steps between two times
     "for run in range(3):\n    for epoch in range(4):\n        for x in data:\n            step()\n"
     "    with no_grad():\n        net(rows)\n": [(1, 7, 4, "epoch")],
     SAMPLER + STEPS + "    if i % 1000 == 0:\n        sampler.sample(args['images'])": [(250, 25, 1000, "step")],
+    # A counter that goes on over epochs, of three steps each
+    EVALUATE + GOING.format(0) + "        if done % 50 == 0:\n        " + AFTER: [(79, 128, 50, "step")],
+    EVALUATE + GOING.format(1) + "        if done % 50 == 0:\n        " + AFTER: [(79, 128, 50, "step")],
+    EVALUATE + "done = 1\ndef train(done):\n    for x in data:\n        step()\n        done += 1\n"
+    "        if done % 50 == 0:\n            evaluate(net, val)\n    return done\n"
+    "for epoch in range(10):\n    done = train(done)\n": [(79, 128, 50, "step")],
+    # Periods and loops that are too long to try
+    EVALUATE + LONG + "    if i > 0 and i % 20000 == 0:\n    " + AFTER: [(79, 128, 20000, "step")],
+    EVALUATE + LONG + "    if not (i + 1) % 20000:\n    " + AFTER: [(79, 128, 20000, "step")],
+    EVALUATE + LONG + "    if i % 20000:\n        continue\n" + AFTER: [(79, 128, 20000, "step")],
+    EVALUATE + LONG + "    if i % 20000 < 5:\n    " + AFTER: [(79, 128, None, "step")],
+    EVALUATE + LONG + "    if i >= 50000:\n    " + AFTER: [(79, 128, None, "step")],
     # Nothing is without gradients, or it is no model.
     EVALUATE.replace("    net.eval()\n", "").replace("with no_grad()", "if loader") + EPOCHS + AFTER: [],
     EPOCHS + "    with no_grad():\n        for x in val:\n            print(x)\n": [],
@@ -95,7 +111,7 @@ class Loader:
         return self.batches
 
 
-def stack_of(text: str, path: Path) -> Stack:
+def stack_of(text: str, path: Path, own: Mapping[str, Any] = MappingProxyType({})) -> Stack:
     """The stack where a script calls `step`."""
     seen = []
 
@@ -114,7 +130,7 @@ def stack_of(text: str, path: Path) -> Stack:
     }  # fmt: skip
     path.write_text(text)
     with pytest.raises(Stop):
-        runpy.run_path(str(path), given, "__main__")
+        runpy.run_path(str(path), {**given, **own}, "__main__")
     return seen[0]
 
 
@@ -126,7 +142,45 @@ def work_of(called: Any) -> float | None:
 @pytest.mark.parametrize("text", CASES)
 def test_what_a_script_does_without_gradients_is_counted_by_its_text(text: str, tmp_path: Path) -> None:
     found = evaluations_in(stack_of(text, tmp_path / "train.py"), 32, work_of)
-    assert [astuple(one)[1:5] for one in found] == CASES[text]
+    rounded = [one if one.every is None else replace(one, every=round(one.every, 6)) for one in found]
+    assert [astuple(one)[1:5] for one in rounded] == CASES[text]
+
+
+class Own:
+    """A script's object whose methods have usual names."""
+
+    def get(self, *_: Any) -> int:
+        """Wait for what never comes, or ask a server."""
+        raise Called
+
+    tolist = round = floor = get
+
+
+class Called(BaseException):
+    """Code of a script that was stopped."""
+
+
+@pytest.mark.parametrize(
+    "call", ["own.get()", "own.get('x', 3)", "own.tolist()", "own.floor()", "round(3)", "len(val)"]
+)
+def test_code_of_a_stopped_script_is_not_run(call: str, tmp_path: Path) -> None:
+    text = EVALUATE + EPOCHS + f"    if {call} > 2:\n    " + AFTER
+    own = {"own": Own(), "len": Own().get, "round": Own().get}
+    found = evaluations_in(stack_of(text, tmp_path / "train.py", own), 32, work_of)
+    assert [one.every for one in found] == [None]
+
+
+@pytest.mark.parametrize(
+    ("test", "every"),
+    [
+        ("args.get('first') == 5", 1), ("ceil(4.5) > epoch", 2), ("math.floor(2.5) > epoch", 5),
+        ("max([1, 2]) > epoch", 5), ("rank.tolist() == 0", 1), ("len(data) > epoch", 10 / 3),
+    ],
+)  # fmt: skip
+def test_calls_of_mappings_arrays_and_numbers_are_worked_out(test: str, every: float, tmp_path: Path) -> None:
+    text = EVALUATE + EPOCHS + f"    if {test}:\n    " + AFTER
+    own = {"math": math, "ceil": math.ceil, "rank": np.asarray(0)}
+    assert [one.every for one in evaluations_in(stack_of(text, tmp_path / "train.py", own), 32, work_of)] == [every]
 
 
 def test_a_teacher_is_a_part_of_each_step(tmp_path: Path) -> None:
@@ -136,18 +190,19 @@ def test_a_teacher_is_a_part_of_each_step(tmp_path: Path) -> None:
     assert [one.every for one in evaluations_in(stack, 32, work_of)] == [1]
 
 
-def transformers(strategy: str, **settings: Any) -> SimpleNamespace:
+def transformers(strategy: str, data: Any = range(2000), **settings: Any) -> SimpleNamespace:
     """Hugging Face's trainer with 2,000 examples to evaluate."""
     known = {"per_device_eval_batch_size": 8, "eval_steps": None, "logging_steps": 500, "max_steps": -1}
     args = SimpleNamespace(eval_strategy=strategy, gradient_accumulation_steps=4, **known | settings)
-    return SimpleNamespace(args=args, eval_dataset=range(2000), state=SimpleNamespace(max_steps=3000))
+    return SimpleNamespace(args=args, eval_dataset=data, state=SimpleNamespace(max_steps=3000))
 
 
-def lightning(interval: float, epochs: int | None, most: float = 1.0) -> SimpleNamespace:
-    """Lightning's trainer with a loader of 79 batches."""
+def lightning(interval: float, epochs: int | None, most: float = 1.0, **given: Any) -> SimpleNamespace:
+    """Lightning's trainer with a loader of 79 batches, and of 1,000 to train."""
+    loaders = given.get("loaders", Loader(79))
     return SimpleNamespace(
         check_val_every_n_epoch=epochs, val_check_interval=interval, limit_val_batches=most,
-        val_dataloaders=Loader(79),
+        val_dataloaders=loaders, num_training_batches=given.get("training", 1000),
     )  # fmt: skip
 
 
@@ -166,6 +221,24 @@ TRAINERS = {
     "each 5 epochs": (lightning(1.0, 5), [Evaluation(None, 79, 128, 5, split=True)]),
     "twice an epoch": (lightning(0.5, 1), [Evaluation(None, 79, 128, 0.5, split=True)]),
     "each 100 batches": (lightning(100, None), [Evaluation(None, 79, 128, 100, "step", split=True)]),
+    "each 300 batches of an epoch": (lightning(300, 1), [Evaluation(None, 79, 128, 1 / 3, split=True)]),
+    "twice in each other epoch": (lightning(500, 2), [Evaluation(None, 79, 128, 1, split=True)]),
+    "each 500 batches of a stream": (
+        lightning(500, 1, training=float("inf")), [Evaluation(None, 79, 128, 500, "step", split=True)]
+    ),
+    "each other epoch of a stream": (
+        lightning(500, 2, training=float("inf")), [Evaluation(None, 79, 128, None, split=True)]
+    ),
+    "loaders with names": (
+        lightning(1.0, 1, loaders={"a": Loader(79), "b": Loader(8)}),
+        [Evaluation(None, 79, 128, 1, split=True), Evaluation(None, 8, 128, 1, split=True)],
+    ),
+    "data sets with names": (
+        transformers("epoch", {"a": range(2000), "b": range(9)}), [Evaluation(None, 252, 8, 1, split=True)]
+    ),
+    "a stream with a name": (
+        transformers("epoch", {"a": range(2000), "b": iter([])}), [Evaluation(None, None, 8, 1, split=True)]
+    ),
     "a few batches": (lightning(1.0, 1, 20), [Evaluation(None, 20, 128, 1, split=True)]),
     "no batches": (lightning(1.0, 1, 0), []),
 }  # fmt: skip

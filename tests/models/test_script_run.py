@@ -113,7 +113,7 @@ def test_a_script_that_another_process_needs_writes_nothing_there() -> None:
     Path("engine.py").write_text(ENGINES["jax"])
     Path("train.py").write_text(ENTRY.format(module="engine"))
     code = "from pathlib import Path; from whichdevice.models.script_run import run_watched\n"
-    code += "print(run_watched(Path('train.py'), []).functions.data()['input_1'].shape)"
+    code += "print(run_watched(Path('train.py'), []).functions.data()[0][0]['input_1'].shape)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "(256, 8)\n"

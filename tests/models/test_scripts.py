@@ -331,7 +331,7 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     """Of batches whose gradients are summed one; keys of random numbers and weights of classes are constants."""
     found = (script := started(text, tmp_path)).found
     data = script.functions.data()
-    arrays = leaves(data[0] if found.framework == "torch" else data)
+    arrays = leaves(data if found.framework == "keras" else data[0])  # those of validation are the same
     shapes = [each.shape[1:] for each in arrays]
     assert (found.framework, found.batch_size, found.examples, found.epochs, shapes) == STEPS[text]
     kept = 1024 if "steps_per_epoch" in text else 4 * found.batch_size
@@ -389,6 +389,24 @@ def loss(p, x):
 step({"first": {"w": jnp.ones((8, 8))}, "last": {"w": jnp.zeros((8, 8))}}, jnp.ones((64, 8)))
 """
     assert len(started(text, tmp_path).functions.model().trained) == 2
+
+
+@pytest.mark.slow
+def test_functions_of_jax_are_no_forward_passes_of_a_model(tmp_path):
+    text = """
+import jax, jax.numpy as jnp
+w, x = jnp.ones((4, 2)), jnp.ones((32, 4))
+step = jax.jit(lambda w, x: w - jax.grad(lambda w: (x @ w).sum())(w))
+predict = jax.jit(lambda x, w: x @ w)
+for epoch in range(3):
+    for i in range(5):
+        w = step(w, x)
+    for i in range(7):
+        print(jnp.round(jnp.sqrt(predict(x, w))))
+    for i in range(2):
+        print(jnp.argsort(x))
+"""
+    assert started(text, tmp_path).found.evaluations == (Evaluation(9, 7, 32, 1, loads=False),)
 
 
 @pytest.mark.slow

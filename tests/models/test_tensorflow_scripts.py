@@ -104,6 +104,16 @@ def test_other_processes_train_as_the_script_does(tmp_path):
     assert [int(count) for count in held] == [1]
 
 
+def test_a_part_of_a_model_is_a_part_of_its_forward_pass(tmp_path):
+    text = """
+import keras
+half, whole = (keras.Sequential([keras.Input((4,)), keras.layers.Dense(width, use_bias=False)]) for width in (1, 2))
+"""
+    tests = "".join(f"    for x, y in data:\n        {net}(x)\n" for net in ("half", "whole"))
+    found = script_of(text + STEP + LOOP + tests, tmp_path).found
+    assert [one.work for one in found.evaluations] == [0.5, 1.0]
+
+
 def test_lengths_that_vary_are_their_mean(tmp_path):
     text = """
 import tensorflow as tf

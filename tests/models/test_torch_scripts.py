@@ -409,6 +409,23 @@ WITH_SIZES = {  # losses of a layer's outputs z and a batch's inputs x that have
     "two halves": lambda x, z: (z[: len(x) // 2] * z[len(x) // 2 :]).mean(),
 }  # fmt: skip
 
+FREES = """
+import pathlib, resource, time, torch
+edges = torch.randint(0, 40_000, (2, 40_000))
+graph = torch.sparse_coo_tensor(edges, torch.ones(40_000), (40_000, 40_000)).coalesce()
+net, kept = torch.nn.Linear(64, 40_000), []
+sgd = torch.optim.SGD(net.parameters(), 0.1)
+with torch.no_grad():
+    for turn in range(300):
+        torch.sparse.mm(graph, net.weight)
+        kept.append(torch.empty(1))
+        time.sleep(0 if turn else 2.1)
+pathlib.Path("peak").write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+for epoch in range(10):
+    net(torch.ones(16, 64)).sum().backward()
+    sgd.step()
+"""
+
 FROZEN_IN_HALF = """
 import torch
 encoder = torch.nn.Linear(8, 8).requires_grad_(False).to("cuda", dtype=torch.float16)
@@ -718,6 +735,15 @@ def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(mor
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     trace = trace_step(step, 16)
     assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64
+
+
+@pytest.mark.slow
+def test_what_a_script_frees_it_does_not_hold(tmp_path, monkeypatch):
+    """An evaluation without values makes 300 arrays of 10 MB, with small ones between them that stay."""
+    (tmp_path / "train.py").write_text(FREES, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert probe(read_address("train.py")).batch_size == 16
+    assert int((tmp_path / "peak").read_text(encoding="utf-8")) < 800_000
 
 
 @pytest.mark.slow

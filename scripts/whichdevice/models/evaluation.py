@@ -7,6 +7,7 @@ loops around it, and in the script's functions that are called there. Values are
 """
 
 import ast
+import builtins
 import inspect
 import math
 import re
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from whichdevice.code_hash import parsed
@@ -22,10 +24,13 @@ from whichdevice.models.script_size import HOLDERS, Loop, Stack, counter_of, fun
 
 FREE = {"no_grad", "inference_mode"}  # of gradients
 BARS = {"tqdm", "trange", "enumerate", "reversed", "list", "tuple", "iter", "track", "prange", "log_every", "notebook"}
-SAFE = {  # calls that are made to know a number
-    "len", "int", "float", "bool", "min", "max", "abs", "round", "range", "reversed", "linspace", "arange", "long",
-    "flip", "tolist", "ceil", "floor", "isdigit", "get", "getattr", "hasattr", "isinstance",
+SAFE = {  # builtin functions that are called to know a number
+    "len", "int", "float", "bool", "min", "max", "abs", "round", "range", "reversed", "getattr", "hasattr",
+    "isinstance",
 }  # fmt: skip
+OF_MODULES = {"ceil", "floor", "linspace", "arange", "flip"}  # functions of NumPy and the like
+OF_VALUES = {"long", "int", "float", "bool", "flip", "tolist", "round", "ceil", "floor", "min", "max", "abs", "isdigit"}
+NUMERIC = {"math", "numpy", "torch", "jax", "jaxlib", "tensorflow"}
 TAPE = "GradientTape"
 GRADIENTS = {
     "grad", "value_and_grad", "vjp", "filter_grad", "filter_value_and_grad", "apply_gradients", "apply_updates",
@@ -43,6 +48,7 @@ EXPRESSIONS = (
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
 MAX_DEPTH, MAX_TURNS = 6, 10_000  # functions in one another that are read; turns of a loop whose tests are tried
 UNKNOWN = object()
+HELD = (list, tuple, set, dict, range)
 
 
 class At(NamedTuple):
@@ -90,6 +96,7 @@ class _Search:
         self.stack, self.size, self.forward, self.inside, self.free = stack, size, forward, inside, free
         self.loops = stack.around
         self.found: list[tuple[Any, Evaluation]] = []  # with the loops around it
+        self._function: ast.AST = ast.Module([], [])  # that is read
         self._next = 0  # of the loops around the step
         self._loops = 0  # beside it, so far
 
@@ -99,6 +106,7 @@ class _Search:
         for part in self.stack.own:
             tree: Any = function_at(parsed(Path(part.code.co_filename).read_bytes()), part.line)
             scope = {**part.module, **part.variables}
+            self._function = tree
             level = self._beside(tree.body, part.line, At(level, 0, scope, self.free))
 
     def _beside(self, body: Sequence[ast.stmt], line: int, at: At) -> int:
@@ -168,24 +176,39 @@ class _Search:
 
     def _share(self, test: ast.expr, at: At) -> float | None:
         """The share of the turns in which a test holds, by trying it in each of them or in a period."""
-        tests = [part for part in ast.walk(test) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)]
+        tests = _remainders(test)
         if at.level < 0 or at.deep or at.loops:
-            return None if tests and not isinstance(test, ast.Constant) else _as_share(_holds(test, at.scope))
+            return None if tests else _as_share(_holds(test, at.scope))
         loop = self.loops[at.level]
-        counters, changed = _counters(loop), _stored(loop.node)
+        changed = _stored(loop.node)
         scope = {name: value for name, value in at.scope.items() if name not in changed}
-        turns = turns_of(loop)
+        named = {ast.unparse(part) for part in ast.walk(test) if isinstance(part, ast.Name | ast.Attribute)}
+        counters = {name: count for name, count in _counters(loop).items() if name in named}
         periods = [value_in(part.right, scope) for part in tests]
         periods = [period for period in periods if type(period) is int and period > 0]
+        turns = turns_of(loop)
         if not counters or not (turns or periods):
             return _as_share(_holds(test, scope))
-        tried = range(turns or 0)
-        if not turns or turns > MAX_TURNS:  # the second period: the first turn of all is often another
-            tried = range(math.lcm(*periods), 2 * math.lcm(*periods))
-        if len(tried) > MAX_TURNS:
-            return 1 / max(periods)
-        held = [_holds(test, _Turn(scope, counters, turn)) for turn in tried]
-        return None if None in held else sum(map(bool, held)) / len(tried)
+        going = {name: count for name, count in counters.items() if self._goes_on(name, at.level)}
+        anew = {name: count for name, count in counters.items() if name not in going}
+        if going and anew:
+            periods = [*periods, turns] if turns and periods else []
+
+        def held(turn: int, part: ast.expr = test) -> bool | None:
+            return _holds(part, _Turn(_Turn(scope, anew, turn % turns if turns and going else turn), going, turn))
+
+        return _share_of(test, held, periods, turns, bool(going))
+
+    def _goes_on(self, name: str, level: int) -> bool:
+        """Whether a counter that a loop raises keeps its value where the loop around it comes to its next turn."""
+        loop = self.loops[level]
+        if level == 0 or name == counter_of(loop.node):
+            return False
+        around: ast.AST = self.loops[level - 1].node
+        if loop.node not in ast.walk(around):  # of another function
+            around = self._function
+        targets = (target for part in ast.walk(around) if isinstance(part, ast.Assign) for target in part.targets)
+        return name not in (ast.unparse(part) for target in targets for part in getattr(target, "elts", [target]))
 
     def _in_loop(self, node: ast.For | ast.comprehension, at: At) -> At:
         """The place in a loop beside the step, whose targets have no known values."""
@@ -333,6 +356,53 @@ def _stored(node: ast.AST) -> set[str]:
     return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
 
+def _remainders(test: ast.expr) -> list[ast.BinOp]:
+    return [part for part in ast.walk(test) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)]
+
+
+Held = Callable[..., bool | None]  # from a turn, and a part of a test, to whether that holds
+
+
+def _share_of(test: ast.expr, held: Held, periods: Sequence[int], turns: int | None, goes_on: bool) -> float | None:
+    """The share of turns in which a test holds: of all of a loop, or of the second period.
+
+    The first turn of all is often another. None: they are too many to try.
+    """
+    tried = range(0 if goes_on else turns or 0)
+    if periods and (goes_on or not turns or turns > MAX_TURNS):
+        period = math.lcm(*periods)
+        tried = range(period, 2 * period)
+        if len(tried) > MAX_TURNS:
+            return None if turns and not goes_on and turns < period else _share_of_long(test, held, tried)
+    if not tried or len(tried) > MAX_TURNS:
+        return None
+    found = [held(turn) for turn in tried]
+    return None if None in found else sum(map(bool, found)) / len(found)
+
+
+def _share_of_long(test: ast.expr, held: Held, tried: range) -> float | None:
+    """The share of a long period for `(step + 1) % 20000 == 0`, by itself, or with what holds in all of it."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            shares = [_share_of_long(part, held, tried) for part in parts]
+            rare = [share for share in shares if share != 1]
+            return 0.0 if 0 in rare else 1.0 if not rare else rare[0] if len(rare) == 1 else None
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            share = _share_of_long(inner, held, tried)
+            return None if share is None else 1 - share
+        case ast.Compare(
+            left=ast.BinOp(op=ast.Mod()), ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=0)]
+        ):
+            share = _share_of_long(test.left, held, tried)
+            return None if share is None else share if isinstance(test.ops[0], ast.NotEq) else 1 - share
+        case ast.BinOp(op=ast.Mod(), left=ast.Name() | ast.Attribute() | ast.BinOp(op=ast.Add(), right=ast.Constant())):
+            zeros = [turn for turn in (tried[0], tried[-1]) if held(turn, test) is False]
+            return None if len(zeros) > 1 else 1 - 1 / len(tried)
+        case _ if not _remainders(test):
+            return _as_share(held(tried[0], test)) if held(tried[0], test) == held(tried[-1], test) else None
+    return None
+
+
 def _product(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one * other
 
@@ -358,19 +428,47 @@ def _holds(test: ast.expr, scope: Mapping[str, Any]) -> bool | None:
 
 
 def value_in(node: ast.expr, scope: Mapping[str, Any]) -> Any:
-    """The value of an expression that calls nothing but SAFE functions, else UNKNOWN."""
+    """The value of an expression that calls nothing of the script's own, else UNKNOWN."""
     for part in ast.walk(node):
         if not isinstance(part, EXPRESSIONS):
             return UNKNOWN
         if isinstance(part, ast.Name) and scope.get(part.id) is UNKNOWN:
             return UNKNOWN
-        if isinstance(part, ast.Call) and _last(part.func) not in SAFE:
+        if isinstance(part, ast.Call) and not _is_safe(part, scope):
             return RANKS.get(_last(part.func), UNKNOWN) if part is node else _by_ranks(node, scope)
     try:
         code = compile(ast.Expression(node), "script", "eval")
         return eval(code, {}, dict(scope))  # nosec B307  # of the user's own script, without calls of its own
     except Exception:  # of the script's own objects
         return UNKNOWN
+
+
+def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
+    """Whether a call runs no code of the script's and waits for nothing.
+
+    It is one of a builtin function, of a mapping's `get`, or of an array, a number or a module of theirs.
+    """
+    name = _last(call.func)
+    if isinstance(call.func, ast.Name):
+        function = scope.get(name, getattr(builtins, name, None))
+        if name in ("min", "max") and len(call.args) == 1:  # of what has an end
+            return function is getattr(builtins, name) and isinstance(value_in(call.args[0], scope), HELD)
+        is_builtin = name in SAFE and function is getattr(builtins, name)
+        return is_builtin or (name in OF_MODULES and _package(getattr(function, "__module__", None)) in NUMERIC)
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    owner = value_in(call.func.value, scope)
+    if isinstance(owner, ModuleType):
+        return name in OF_MODULES and _package(owner.__name__) in NUMERIC
+    if name == "get":
+        return isinstance(owner, Mapping)
+    is_array = hasattr(owner, "shape") and hasattr(owner, "dtype")
+    is_array = is_array and any(_package(base.__module__) in NUMERIC for base in type(owner).__mro__)
+    return name in OF_VALUES and (is_array or isinstance(owner, int | float | str))
+
+
+def _package(module: str | None) -> str:
+    return (module or "").partition(".")[0]
 
 
 def _by_ranks(node: ast.expr, scope: Mapping[str, Any]) -> Any:
@@ -552,7 +650,8 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
     if strategy == "no" or data is None:
         return []
     size = int(settings.per_device_eval_batch_size)
-    batches = -(-len(data) // size) if hasattr(data, "__len__") else None
+    sets = list(_in_tree(data)) if isinstance(data, Mapping) else [data]
+    batches = sum(-(-len(part) // size) for part in sets) if all(hasattr(part, "__len__") for part in sets) else None
     if strategy == "epoch":
         return [Evaluation(None, batches, size, 1, "epoch", split=True)]
     every = settings.eval_steps or settings.logging_steps
@@ -564,8 +663,7 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
 
 def _of_lightning(trainer: Any) -> list[Evaluation]:
     """The validation of Lightning's `Trainer`: it gives each process its own part of the batches."""
-    loaders = getattr(trainer, "val_dataloaders", None)
-    loaders = [] if loaders is None else loaders if isinstance(loaders, list | tuple) else [loaders]
+    loaders = list(_in_tree(getattr(trainer, "val_dataloaders", None)))
     if not loaders or not trainer.limit_val_batches:
         return []
     most, interval = trainer.limit_val_batches, trainer.val_check_interval
@@ -578,10 +676,29 @@ def _of_lightning(trainer: Any) -> list[Evaluation]:
         if batches is not None:
             batches = int(batches * most) if isinstance(most, float) else min(batches, most)
         size = batch_size_of(loader) or 1
-        if isinstance(interval, int) and not trainer.check_val_every_n_epoch:
-            found.append(Evaluation(None, batches, size, interval, "step", split=True))
-        else:
-            part = interval if isinstance(interval, float) else 1.0
-            every = (trainer.check_val_every_n_epoch or 1) * part
-            found.append(Evaluation(None, batches, size, every, "epoch", split=True))
+        per, every = _each(interval, trainer.check_val_every_n_epoch, getattr(trainer, "num_training_batches", None))
+        found.append(Evaluation(None, batches, size, every, per, split=True))
     return found
+
+
+def _each(interval: float, epochs: int | None, batches: float | None) -> tuple[Per, float | None]:
+    """How often Lightning validates: each so many batches, in each so many epochs, or a part of an epoch's."""
+    if not isinstance(interval, int):
+        return "epoch", (epochs or 1) * interval
+    if epochs is None or (epochs == 1 and not _is_finite(batches)):
+        return "step", interval
+    times = int(batches) // interval if batches is not None and _is_finite(batches) else 0
+    return "epoch", epochs / times if times else None
+
+
+def _is_finite(batches: float | None) -> bool:
+    return batches is not None and math.isfinite(batches)
+
+
+def _in_tree(data: Any) -> Iterator[Any]:
+    """The data sets or loaders in dictionaries and lists."""
+    if isinstance(data, Mapping | list | tuple):
+        for part in data.values() if isinstance(data, Mapping) else data:
+            yield from _in_tree(part)
+    elif data is not None:
+        yield data

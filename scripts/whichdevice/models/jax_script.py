@@ -34,6 +34,7 @@ RATE = 1e-3  # of a descent along gradients that the script applies outside of i
 OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
 MAX_CONSTANT = 1000  # numbers of an array that is no constant of the step's program
 GRADIENTS = ("grad", "value_and_grad", "vjp")
+LIBRARIES = ("jax", "jaxlib", "optax")  # whose jitted functions are no models
 LOOPS = ("scan", "fori_loop", "while_loop")
 WRITE = "or write a model file (docs/start/your-model.md)"
 
@@ -261,9 +262,12 @@ def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
 
 
 def _evaluates(called: Any) -> float | None:
-    """Return the work of a forward pass where a jitted function takes no gradient."""
-    jitted = hasattr(called, "__wrapped__") and hasattr(called, "lower")
-    return 1.0 if jitted and not takes_gradients(inspect.unwrap(called)) else None
+    """Return the work of a forward pass where a jitted function, not one of JAX' own, takes no gradient."""
+    if not (hasattr(called, "__wrapped__") and hasattr(called, "lower")):
+        return None
+    function = inspect.unwrap(called)
+    library = (getattr(function, "__module__", None) or "").partition(".")[0]
+    return None if library in LIBRARIES or takes_gradients(function) else 1.0
 
 
 def _tracers(tree: Any) -> list[Any]:

@@ -268,16 +268,18 @@ def _unchanged(tree: ast.AST, variables: Mapping[str, Any]) -> Iterator[Any]:
                 yield getattr(kept[node.value.id], node.attr)
 
 
+def _is_view(value: Any, array: Any) -> bool:
+    """Whether two tensors are the same numbers of one place; a sparse one has no place."""
+    with suppress(AttributeError, RuntimeError):
+        return bool((value.data_ptr(), value.shape) == (array.data_ptr(), array.shape))
+    return False
+
+
 def is_whole(batch: Iterable[Any], outside: Sequence[Any]) -> bool:
     """Whether each array of a batch is one of these values; a tensor also where it is another view of one."""
 
     def known(array: Any) -> bool:
-        place = getattr(array, "data_ptr", None)
-        return any(
-            value is array
-            or (place and type(value) is type(array) and (value.data_ptr(), value.shape) == (place(), array.shape))
-            for value in outside
-        )
+        return any(value is array or (type(value) is type(array) and _is_view(value, array)) for value in outside)
 
     return bool(outside) and all(map(known, batch))
 

@@ -27,7 +27,7 @@ from typing import NoReturn
 
 from whichdevice.code_hash import code_hash, parsed
 from whichdevice.errors import StudyError
-from whichdevice.files import package_first, write_atomically
+from whichdevice.files import RETURNED, package_first, write_atomically
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
@@ -44,7 +44,7 @@ KILLED = "killed (signal 9) before its training started: where memory ran out, r
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
     "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "WANDB_MODE": "disabled",
-    "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "PYTHONHASHSEED": "0",
+    "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "PYTHONHASHSEED": "0", **RETURNED,
 }  # fmt: skip
 TRAINING = {
     "fit", "fit_generator", "learn", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",

@@ -8,6 +8,7 @@ is one device here, which takes the whole batch.
 import ast
 import inspect
 import linecache
+import math
 import time
 import traceback
 from collections import Counter
@@ -428,17 +429,21 @@ def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> 
         loops = loops._replace(steps=1)  # each turn is one step
     loaded = None if count is None else count * step.size
     size = sizes(stack.scopes, loops, shapes, loaded, count, whole=whole)
-    size["evaluations"] = tuple(evaluations_in(stack, step.size, _evaluates, free=True))
+    size["evaluations"] = tuple(evaluations_in(stack, step.size, partial(_evaluates, step), free=True))
     notes = [*batches.notes, *_of_gpus(watching, stack.path, step.size)]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
     return script_of(step, stack.line, size, source, notes, watching.run.gpus)
 
 
-def _evaluates(called: Any) -> float | None:
-    """Return the work of a forward pass where a model of Keras is called."""
+def _evaluates(step: Program, called: Any) -> float | None:
+    """Return the work of a forward pass, where a model of Keras is called, over that of a step, by parameters."""
     import keras
 
-    return 1.0 if isinstance(called, keras.Model) else None
+    if not isinstance(called, keras.Model):
+        return None
+    weights = sum(math.prod(weight.shape) for weight in called.trainable_weights or called.weights)
+    total = sum(step.values[place].size for place in step.trained)
+    return min(1.0, weights / total) if weights else None
 
 
 def _of_gpus(watching: Watching, path: Path, size: int) -> list[str]:

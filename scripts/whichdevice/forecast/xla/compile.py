@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.errors import StudyError
+from whichdevice.files import RETURNED
 from whichdevice.forecast import host, tpu
 from whichdevice.forecast.targets import (
     COMPILER_PACKAGES,
@@ -405,7 +406,7 @@ class _Pool:
         }
         claims, drafts = str(self._folder / "claims"), self._on_draft is not None
         job = json.dumps({"requests": asked, "claims": claims, "drafts": drafts})
-        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(compilers)}
+        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(compilers), **RETURNED}
         variables["TMPDIR"] = str(self._folder)  # a process that is ended leaves its files there
         limit = sum(self._drafts[number].asked.timeout for number, _ in asked) + 60
         log = self._log or self._folder / f"{worker}.log"
