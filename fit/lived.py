@@ -41,7 +41,8 @@ HELD = 0.02  # of a constant that few rows decide, to no effect
 FREEDOM, T80 = 3, 1.6377  # of Student's t, and what 80 % of its distribution are within
 NEAR = 0.05  # of a log, below which a miss counts no less
 TURNS = 60
-HABITS_KNOW = (0, 1, 2)  # columns: one factor, the time of a kernel, images of files, reading the loss, several GPUs
+FORWARD = 1 / 3  # of a step, that an evaluated example takes beside a trained one
+HABITS_KNOW = (0, 1, 2)  # columns: one factor, time of a kernel, images of files; 3, 4: loss read, several GPUs
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Lived:
     views: int  # of an image, each made by the loader
     reads: str  # losses by the host: each step, seldom or unknown
     includes: str
+    evaluated: float  # examples for each one trained, by sizes that data sets and settings are known to have; else 0
     notes: str
 
     @property
@@ -79,8 +81,8 @@ class Lived:
 
     @property
     def step(self) -> float:
-        """Seconds of an optimiser's step."""
-        return self.seconds / self.steps
+        """Seconds of an optimiser's step, without forward passes of evaluations whose sizes are known."""
+        return self.seconds / self.steps / (1 + FORWARD * self.evaluated)
 
     @property
     def work(self) -> str:
@@ -111,11 +113,13 @@ class Beside:
 def published(path: Path = PUBLISHED) -> list[Lived]:
     """Every line of the table."""
     whole = ("year", "batch", "accumulation", "gpus", "steps", "views")
+    real = ("seconds", "evaluated")
     with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Lived(**{**row, **{name: int(row[name]) for name in whole}, "seconds": float(row["seconds"])})  # type: ignore[arg-type]
-            for row in csv.DictReader(file)
-        ]
+        rows = list(csv.DictReader(file))
+    numbers = [
+        {name: int(row[name]) for name in whole} | {name: float(row[name] or 0) for name in real} for row in rows
+    ]
+    return [Lived(**{**row, **known}) for row, known in zip(rows, numbers, strict=True)]  # type: ignore[arg-type]
 
 
 # Traces

@@ -47,6 +47,13 @@ def test_every_report_has_a_source_and_a_device_of_the_sheet() -> None:
     assert all(line.where and line.seconds > 0 and line.steps > 0 for line in lines)
 
 
+def test_evaluations_of_known_size_are_no_part_of_a_step() -> None:
+    lines = {line.id: line for line in lived.published()}
+    known, unknown = lines["keras_examples_1"], lines["virtex_1"]  # 10,000 images each 50,000; of no known size
+    assert known.step == pytest.approx(35 / 1563 / (1 + 0.2 / 3)) and unknown.step == 135_000 / 500_000
+    assert all(line.includes or not line.evaluated for line in lines.values())
+
+
 def test_most_reports_stand_beside_the_clean_forecast_of_their_step() -> None:
     rows = beside()
     assert len(rows) >= 80 and len({row.line.group for row in rows}) >= 50

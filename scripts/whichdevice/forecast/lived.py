@@ -1,11 +1,12 @@
-"""How long steps take as people run them: Python between kernels, losses that are read, loaders, evaluation.
+"""How long steps take as people run them: Python between kernels, loaders that decode images.
 
     habits = read_habits()
     habits.times(0.1, 800, images=128)      # of a clean step of 0.1 s and 800 kernels, for 128 images of files
 
 A clean step runs with its data on the device and nothing between its kernels. How much longer a lived one takes depends
 on how long its kernels are on the mean, and on how many images a second it needs that are decoded from files. Constants
-and interval are fitted to what people report of whole trainings (fit/lived.py); sources were left out for the interval.
+and interval are fitted to what people report of whole trainings (fit/lived.py), less the evaluations whose sizes are
+known; sources were left out for the interval.
 """
 
 import ast
