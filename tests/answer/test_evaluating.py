@@ -81,7 +81,17 @@ LINES: dict[str, tuple[tuple[Evaluation, ...], list[str]]] = {
     "one batch": ((replace(EACH, batches=1),), ["Evaluation: 1 batch each epoch, less than 1 % of the hours."]),
     "several": (
         (EACH, replace(EACH, batches=20), replace(EACH, per="training"), replace(EACH, every=2000, per="step")),
-        ["Evaluation: 50 batches each epoch, 30 batches once and 30 batches each 2,000 steps, 15 % of the hours."],
+        ["Evaluation: 50 batches each epoch, 30 batches once and 30 batches every 2,000 steps, 15 % of the hours."],
+    ),
+    "twice an epoch": (
+        (replace(EACH, every=0.5),), ["Evaluation: 60 batches each epoch, 17 % of the hours."]
+    ),
+    "each other half of five": (
+        (replace(EACH, every=2.5),), ["Evaluation: 30 batches every 2.5 epochs, 4 % of the hours."]
+    ),
+    "a trainer's stream": (
+        (replace(EACH, line=None, batches=None),),
+        ["Evaluation is not counted: how many batches its trainer takes is not known."],
     ),
     "not known": (
         (replace(EACH, batches=None), replace(EACH, line=9, every=None)),
@@ -102,6 +112,11 @@ LINES: dict[str, tuple[tuple[Evaluation, ...], list[str]]] = {
 def test_one_line_says_what_is_counted_and_one_what_is_not(case: str) -> None:
     evaluations, expected = LINES[case]
     assert evaluation_lines(asked(*evaluations)) == expected
+
+
+def test_an_epoch_of_unknown_length_is_said_and_not_counted_as_nothing() -> None:
+    script = work(ROW, evaluations=(EACH,), lived=CLEAN, script_batch=100)
+    assert evaluation_lines(decide(script, Wants(), Amount(100_000, counted="steps"))) == ["Evaluation is not counted: how many examples an epoch has is not known."]
 
 
 def test_the_facts_have_the_share_of_the_hours() -> None:

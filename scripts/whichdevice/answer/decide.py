@@ -354,7 +354,7 @@ def evaluated(work: Work, row: Row, amount: Amount) -> tuple[float, float]:
     device, host = row.device_time or row.step_time or 0.0, row.host_time
     share = examples = 0.0
     for one in work.evaluations if device else ():
-        if (times := _times_of(one, work, amount)) is None or one.batches is None:
+        if (times := times_of(one, work, amount)) is None or one.batches is None:
             continue
         batches = one.batches * times / steps / (row.devices if one.split else 1)
         passes = size / row.pass_batch if row.pass_batch else 1.0
@@ -364,15 +364,16 @@ def evaluated(work: Work, row: Row, amount: Amount) -> tuple[float, float]:
     return share, examples
 
 
-def _times_of(one: Evaluation, work: Work, amount: Amount) -> float | None:
+def times_of(one: Evaluation, work: Work, amount: Amount) -> float | None:
     """How often an evaluation comes in the whole training; None: that is not known."""
     if not one.every:
         return None
     if one.per == "training":
         return 1 / one.every
     if one.per == "epoch":
-        in_epochs = amount.given and amount.counted == "units"
-        return (amount.epochs if in_epochs else amount.units / (work.script_examples or math.inf)) / one.every
+        if amount.given and amount.counted == "units":
+            return amount.epochs / one.every
+        return amount.units / work.script_examples / one.every if work.script_examples else None
     in_step = work.units_per_step / work.script_batch if one.shared else 1.0  # GPUs share what makes a step there
     return amount.units / work.units_per_step * in_step / (one.every * one.passes)
 

@@ -21,6 +21,7 @@ from whichdevice.answer.decide import (
     evaluated,
     finite,
     lived_times,
+    times_of,
 )
 from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
@@ -369,7 +370,8 @@ def evaluating(answer: Answer) -> Evaluating | None:
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
     more = max(clean * share, fed * floor)
-    counted, missing = (tuple(one for one in work.evaluations if one.known == known) for known in (True, False))
+    times = {one: times_of(one, work, answer.amount) if one.known else None for one in work.evaluations}
+    counted, missing = (tuple(one for one in times if (times[one] is None) == lacks) for lacks in (False, True))
     return Evaluating(row.card, more / (max(clean, floor) + more + work.between), counted, missing)
 
 

@@ -26,6 +26,7 @@ from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
 from whichdevice.config.machines import Cores
 from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
+from whichdevice.models.script_run import Evaluation
 from whichdevice.numbers import between, counted, ends_in_words, number, time_words, two, usd_words
 
 MAX_LINES = 8
@@ -123,7 +124,7 @@ SENTENCES = {
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
     "pipeline": "Your pipeline gives {rate} a core{written}; {device}'s machine has {cores}: it would wait {waits} of "
     "the time; {feed} would feed it.",
-    "pipeline_limit": "Your pipeline gives {rate} however many the cores{written}; {device} takes {takes}: it would "
+    "pipeline_limit": "Your pipeline gives {rate} with any number of cores{written}; {device} takes {takes}: it would "
     "wait {waits} of the time.",
     "pipeline_here": "Your pipeline gives {rate} with {cores} here{written}; {device} takes {takes}: it would wait "
     "{waits} of the time.",
@@ -195,17 +196,19 @@ SENTENCES = {
     "prepared": "; with images decoded beforehand: {times} times",
     "whole": " On {device} the whole takes {ends} in 8 of 10 cases.",
     "evaluation": "Evaluation: {times}, {share} of the hours.",
-    "evaluation_each": "{batches} each {every}",
+    "evaluation_each": "{batches} {every}",
     "evaluation_once": "{batches} once",
     "evaluation_unknown": "Evaluation is not counted: {reasons}.",
     "evaluation_batches": "how many batches line {line} takes is not known",
+    "evaluation_trainer": "how many batches its trainer takes is not known",
+    "evaluation_epoch": "how many examples an epoch has is not known",
     "evaluation_often": "how often line {line} runs is not known",
     "batch": "1 batch",
     "batches": "{count} batches",
-    "every_epoch": "epoch",
-    "every_epochs": "{count} epochs",
-    "every_step": "step",
-    "every_steps": "{count} steps",
+    "every_epoch": "each epoch",
+    "every_epochs": "every {count} epochs",
+    "every_step": "each step",
+    "every_steps": "every {count} steps",
     "below_1": "less than 1 %",
     "moved": "Forecasts moved by what was timed on this machine: {devices}.",
     "moved_by": "{device} × {times}",
@@ -972,21 +975,27 @@ def evaluation_lines(answer: Answer) -> list[str]:
         return []
     batches: dict[tuple[str, float], float] = {}
     for one in besides.counted:
-        key = one.per, round(one.every or 1.0)
-        batches[key] = batches.get(key, 0.0) + (one.batches or 0.0)
+        every = one.every or 1.0
+        key = one.per, max(1.0, every)
+        batches[key] = batches.get(key, 0.0) + (one.batches or 0.0) / min(1.0, every)  # several in an epoch are summed
     times = []
     for (per, every), count in batches.items():
         taken = say("batch") if round(count) == 1 else say("batches", count=f"{count:,.0f}")
         plural = "" if every == 1 else "s"
-        period = "" if per == "training" else say(f"every_{per}{plural}", count=f"{every:,}")
+        period = "" if per == "training" else say(f"every_{per}{plural}", count=f"{every:,g}")
         times.append(say("evaluation_once" if per == "training" else "evaluation_each", batches=taken, every=period))
-    reasons = [
-        say("evaluation_batches" if one.batches is None else "evaluation_often", line=one.line)
-        for one in besides.missing
-    ]
+    reasons = dict.fromkeys(_why_not_counted(one) for one in besides.missing)
     share = chance(besides.share) if besides.share >= ONE_PER_CENT else say("below_1")
     counted_line = [say("evaluation", times=joined(times), share=share)] if times else []
-    return counted_line + ([say("evaluation_unknown", reasons=joined(reasons))] if reasons else [])
+    return counted_line + ([say("evaluation_unknown", reasons=joined(list(reasons)))] if reasons else [])
+
+
+def _why_not_counted(one: Evaluation) -> str:
+    if one.known:
+        return say("evaluation_epoch")
+    if one.line is None:
+        return say("evaluation_trainer")
+    return say("evaluation_batches" if one.batches is None else "evaluation_often", line=one.line)
 
 
 def contradiction_lines(answer: Answer) -> list[str]:
