@@ -116,7 +116,8 @@ def test_one_line_says_what_is_counted_and_one_what_is_not(case: str) -> None:
 
 def test_an_epoch_of_unknown_length_is_said_and_not_counted_as_nothing() -> None:
     script = work(ROW, evaluations=(EACH,), lived=CLEAN, script_batch=100)
-    assert evaluation_lines(decide(script, Wants(), Amount(100_000, counted="steps"))) == ["Evaluation is not counted: how many examples an epoch has is not known."]
+    found = evaluation_lines(decide(script, Wants(), Amount(100_000, counted="steps")))
+    assert found == ["Evaluation is not counted: how many examples an epoch has is not known."]
 
 
 def test_the_facts_have_the_share_of_the_hours() -> None:

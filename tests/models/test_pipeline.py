@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import UserDict
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -129,10 +130,26 @@ GROWING: list[tuple[str, dict[int, float], float]] = [
 def test_what_each_core_gives_is_known_where_more_workers_give_more(
     kind: str, rates_of_workers: dict[int, float], core_rate: float
 ) -> None:
-    found = best_and_written(
-        [Rate(workers, rate, 1 / rate) for workers, rate in rates_of_workers.items()]
-    )  # batches of 1
+    batches_of_ten = [Rate(workers, rate, 10 / rate) for workers, rate in rates_of_workers.items()]
+    found = best_and_written(batches_of_ten)
     assert found["pipeline_core_rate"] == core_rate and found["pipeline_rate"] == max(rates_of_workers.values())
+
+
+SIZES = {
+    "a mapping of arrays, as of a tokenizer": (UserDict(ids=np.zeros((8, 5)), mask=np.zeros((8, 5)), types=None), 8),
+    "images and boxes as tuples": ((tuple([np.zeros((3, 9, 9))] * 8), tuple([{"boxes": np.zeros((2, 4))}] * 8)), 8),
+    "two views of the images": (([np.zeros((8, 3)), np.zeros((8, 3))], np.zeros(8)), 8),
+}
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_the_examples_of_a_batch_are_counted(kind: str, clock: list[float]) -> None:
+    def batches() -> Iterator[object]:
+        for _ in range(4):
+            clock[0] += 1.0
+            yield SIZES[kind][0]
+
+    assert rate_of(batches(), 8).examples_per_second == SIZES[kind][1]
 
 
 def test_a_loader_as_written_has_its_own_number_of_workers_even_where_cores_are_fewer() -> None:

@@ -20,7 +20,7 @@ MOST_BATCHES = 2000
 BATCH_SECONDS = 120  # until a loader's worker that gives nothing is given up
 GROWS = 1.15  # times the rate of one thread, from which on several are faster
 CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it ...
-HANDED_SECONDS = 0.005  # ... which takes less than this: where making takes longer, this machine was busy
+HANDED_SECONDS = 0.1  # ... which takes less than this, with what its loader opens: otherwise this machine was busy
 PART_SECONDS, PART_BYTES = 0.25, 2**25  # of the examples that a loader gives at once while it is timed
 
 
@@ -37,14 +37,17 @@ class Rate(NamedTuple):
 def rates(given: Any, batch_size: int) -> list[Rate]:
     """Rates with 0 workers, one, one for each core, and as written, as far as a pipeline has workers; [] of arrays."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    rates = [
-        Rate(workers, *_timed(make(workers), batch_size)) for workers, make in _makers(given, sorted({0, 1, cores}))
-    ]
+    rates = [_rate(workers, make(workers), batch_size) for workers, make in _makers(given, sorted({0, 1, cores}))]
     rates = [rate for rate in rates if rate.examples_per_second]
     most = max((rate.workers for rate in rates), default=0)
     asked = getattr(given, "num_workers", None)
     written = min(best(rates).workers if asked is None and rates else asked or 0, most)  # tf.data's: what it finds
     return [rate._replace(written=rate.workers == written, asked=asked) for rate in rates]
+
+
+def _rate(workers: int, batches: Any, batch_size: int) -> Rate:
+    most = getattr(getattr(batches, "batch_sampler", None), "most", batch_size)  # examples of a part of a batch
+    return Rate(workers, *_timed(batches, min(batch_size, most)))
 
 
 def best(found: Iterable[Any]) -> Any:
@@ -126,13 +129,13 @@ class Parts:
     """The batches of a sampler in parts of at most so many examples."""
 
     def __init__(self, batches: Iterable[Sequence[Any]], most: int) -> None:
-        self._batches, self._most = batches, most
+        self._batches, self.most = batches, most
 
     def __iter__(self) -> Iterator[Sequence[Any]]:
         """Return the places of each part's examples."""
         for batch in self._batches:
-            for start in range(0, len(batch), self._most):
-                yield batch[start : start + self._most]
+            for start in range(0, len(batch), self.most):
+                yield batch[start : start + self.most]
 
 
 def nbytes_of(example: Any) -> int:
@@ -205,11 +208,12 @@ def _timed(batches: Iterable[Any], batch_size: int) -> tuple[float, float]:
 
 
 def _size(batch: Any, otherwise: int) -> int:
-    """Examples of a batch: the first size of its first array."""
-    if isinstance(batch, dict):
+    """Examples of a batch: the first size of its first array; of a list for each of its parts, the list's length."""
+    if isinstance(batch, Mapping):
         return _size(next(iter(batch.values()), None), otherwise)
     if isinstance(batch, list | tuple):
-        return _size(batch[0], otherwise) if batch else otherwise
+        first = batch[0] if batch else None
+        return otherwise if isinstance(first, list | tuple) and len(first) == otherwise else _size(first, otherwise)
     if isinstance(graphs := getattr(batch, "num_graphs", None), int):  # of PyTorch Geometric
         return graphs
     shape = getattr(batch, "shape", None)  # of a tensor, without its numbers
