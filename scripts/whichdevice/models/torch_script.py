@@ -43,6 +43,7 @@ from whichdevice.models.torch_tape import (
     Step,
     Tape,
     is_module,
+    is_weight,
     leaves,
     optimizers_in,
     tensors_of,
@@ -492,7 +493,7 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
         {call.function for call in calls if is_module(call.function) and call.free == free} for free in (True, False)
     )
     used = {id(weight) for module in others for weight in module.parameters()}
-    used |= {id(leaf) for call in calls if not call.free for leaf in tensors_of(call)}
+    used |= {id(leaf) for call in calls if not call.free for leaf in tensors_of(call) if is_weight(leaf)}
     if trained and not trained & used:
         raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
     for weight in (weight for module in free - others for weight in module.parameters()):
