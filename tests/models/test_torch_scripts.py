@@ -440,6 +440,35 @@ for x, y in torch.utils.data.DataLoader([(torch.ones(8), place % 10) for place i
     adam.step()
 """
 
+OWN_SETTINGS = """
+import torch
+class Settings(dict):
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
+        self.__dict__ = self
+class Strict(dict):
+    __getattr__ = dict.__getitem__
+class Net(torch.nn.Module):
+    def __init__(self, settings):
+        super().__init__()
+        self.settings, self.layer = settings, torch.nn.Linear(settings.width, 4)
+    def forward(self, x):
+        scores = self.layer(x[:, : self.settings.width])
+        best = torch.topk(scores.mean(0), 2).indices
+        return torch.stack([scores[:, best[place]] for place in range(2)], dim=-1)
+class Trainer:
+    def __init__(self):
+        self.net = Net(Settings(width=8))
+        self.loader = torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=16)
+    def train(self, trainer):
+        sgd = torch.optim.SGD(self.net.parameters(), 0.1)
+        for epoch in range(trainer.epochs):
+            for x in self.loader:
+                self.net(x).sum().backward()
+                sgd.step()
+Trainer().train(Strict(epochs=3))
+"""
+
 GATHERS = """
 import torch, torch.distributed as dist
 class Net(torch.nn.Linear):
@@ -735,6 +764,17 @@ def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(mor
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     trace = trace_step(step, 16)
     assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64
+
+
+@pytest.mark.slow
+def test_settings_of_the_scripts_own_and_places_without_values_are_traced(tmp_path):
+    """A copy of a mapping that is its own attributes has none; another raises KeyError for what it does not have."""
+    (tmp_path / "train.py").write_text(OWN_SETTINGS, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    assert trace_step(step, 16).trained == 36
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from whichdevice.code_hash import parsed
 from whichdevice.models.script_run import Evaluation, Per, is_own
-from whichdevice.models.script_size import HOLDERS, Loop, Stack, counter_of, function_at, turns_of
+from whichdevice.models.script_size import HOLDERS, Loop, Stack, attribute, counter_of, function_at, turns_of
 
 FREE = {"no_grad", "inference_mode"}  # of gradients
 BARS = {"tqdm", "trange", "enumerate", "reversed", "list", "tuple", "iter", "track", "prange", "log_every", "notebook"}
@@ -636,9 +636,9 @@ def of_trainer(scopes: Sequence[Mapping[str, Any]]) -> list[Evaluation] | None:
     """Return the evaluation of a trainer of Hugging Face or Lightning; None where none trains."""
     holders = [scope[name] for scope in scopes for name in HOLDERS if name in scope]
     for held in holders:
-        if hasattr(getattr(held, "args", None), "eval_strategy"):
+        if attribute(attribute(held, "args"), "eval_strategy") is not None:
             return _of_transformers(held)
-        if hasattr(held, "check_val_every_n_epoch") and hasattr(held, "limit_val_batches"):
+        if attribute(held, "limit_val_batches") is not None:
             return _of_lightning(held)
     return None
 

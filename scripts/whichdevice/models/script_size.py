@@ -515,7 +515,7 @@ def named_count(scopes: Sequence[Mapping[str, Any]], names: Sequence[str] = EPOC
                 return int(value)
         for held in _held([scope]):
             for name in names:
-                value = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
+                value = held.get(name) if isinstance(held, Mapping) else attribute(held, name)
                 if value is not None and _is_count(value):
                     return int(value)
     return None
@@ -524,7 +524,14 @@ def named_count(scopes: Sequence[Mapping[str, Any]], names: Sequence[str] = EPOC
 def _held(scopes: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
     """Return what holds settings, by the usual names."""
     owners = (scope[name] for scope in scopes for name in HOLDERS if name in scope)
-    return (held for owner in owners for held in (owner, getattr(owner, "args", None)))
+    return (held for owner in owners for held in (owner, attribute(owner, "args")))
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """Return an attribute of a script's own object; None where there is none, whatever error says so."""
+    with suppress(Exception):
+        return getattr(owner, name)
+    return None
 
 
 def steps_in(scopes: Sequence[Mapping[str, Any]], each: int | None) -> int | None:

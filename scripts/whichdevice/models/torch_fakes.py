@@ -114,19 +114,20 @@ class Fakes:
         if name == "masked_select":
             tensor, by = torch.broadcast_tensors(tensor, by)
             return tensor[self._places(by)]
-        places = [
-            place
-            for part in (by if isinstance(by, tuple | list) else (by,))
-            for place in (self._places(part) if torch.is_tensor(part) and part.dtype in MASKS else (part,))
-        ]
+        parts = by if isinstance(by, tuple | list) else (by,)
+        places = [place for part in parts for place in self._places(part)]
         return function(tensor, tuple(places), *args[2:])
 
-    def _places(self, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The indices of the places that a mask chooses."""
-        if is_fake(mask):
-            return tuple(self.empty((mask.numel(),), torch.int64) for _ in mask.shape)
+    def _places(self, part: Any) -> tuple[Any, ...]:
+        """What a part of an index chooses: of a mask its places, of one place without a value the first."""
+        if not torch.is_tensor(part):
+            return (part,)
+        if part.dtype not in MASKS:
+            return (0,) if is_fake(part) and part.ndim == 0 else (part,)
+        if is_fake(part):
+            return tuple(self.empty((part.numel(),), torch.int64) for _ in part.shape)
         with unset_fake_temporarily():
-            return mask.nonzero(as_tuple=True)
+            return part.nonzero(as_tuple=True)
 
 
 class Evaluations:

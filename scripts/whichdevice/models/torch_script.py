@@ -31,7 +31,7 @@ from whichdevice.models.environment import FRAMES, Environment, environment_in
 from whichdevice.models.evaluation import evaluations_in, of_trainer
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import SEED, Evaluation, Found, Run, Script, Watcher, is_own, others_like
-from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
+from whichdevice.models.script_size import HOLDERS, Loops, Stack, attribute, is_whole, named_count, sizes, steps_in
 from whichdevice.models.torch_batches import of_few
 from whichdevice.models.torch_fakes import Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
@@ -553,7 +553,7 @@ def _precision(step: Step, mixed: bool) -> str:
 def _loader(scopes: Sequence[Mapping[str, Any]], size: int, used: Sequence[Any]) -> Any:
     """The loader of the training: one that gave batches, of this size or of a sampler's own, with the most examples."""
     values = [value for scope in scopes for value in scope.values()]
-    values += [getattr(scope.get(name), "train_dataloader", None) for scope in scopes for name in HOLDERS]
+    values += [attribute(scope.get(name), "train_dataloader") for scope in scopes for name in HOLDERS]
     known = [value for value in (*values, *used) if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
 
     def order(loader: Any) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ import inspect
 import math
 import re
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -38,6 +39,7 @@ from whichdevice.models.torch_names import HALVES, alone, on_cpu
 from whichdevice.models.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
+OWN = (dict, OrderedDict, list, MethodType)  # of a module: a copy has its own; settings may be no copy of themselves
 FORMATS = (torch.float32, *HALVES)
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
@@ -404,7 +406,7 @@ class Step(torch.nn.Module):
         """
         shared: list[Any] = [self.calls, *self.parameters(), *self.buffers()]
         for module in self.modules():  # trainers, settings, constants
-            shared += [value for value in vars(module).values() if not isinstance(value, dict | list | MethodType)]
+            shared += [value for value in vars(module).values() if type(value) not in OWN]
         step = copy.deepcopy(self, {id(value): value for value in shared})
         probe = torch.empty(0)
         if not probe.is_meta and not is_fake(probe) and any(weight.is_meta for weight in step.parameters()):
