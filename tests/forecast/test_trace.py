@@ -87,6 +87,25 @@ def test_products_bytes_and_memory_of_one_layer():
     assert trace_step(step_of(lambda: nn.Linear(8, 8), (8,)), 4).memory["weights"] == 2 * 512  # the allocator's blocks
 
 
+class Lars(torch.optim.Optimizer):
+    """An optimiser of a script's own, which compares the norms of a weight and of its gradient, as LARS does."""
+
+    def __init__(self, weights):
+        super().__init__(weights, {})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for weight in self.param_groups[0]["params"]:
+            if weight.norm() != 0 and weight.grad.norm().item() > 0:
+                self.state[weight].setdefault("momentum", torch.zeros_like(weight)).add_(weight.grad)
+            weight.sub_(weight.grad)
+
+
+def test_an_optimizer_that_reads_norms_finds_ones():
+    trace = trace_step(step_of(lambda: nn.Linear(1024, 512, bias=False), (1024,), optimizer=Lars), 64)
+    assert trace.memory["optimizer"] == 4 * 1024 * 512
+
+
 @pytest.mark.parametrize(
     "layer, kind, operations",
     [

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import UserDict
 from collections.abc import Iterator
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
@@ -222,6 +223,22 @@ def test_all_examples_are_read_where_shapes_vary_or_they_are_small_and_quick(siz
     data = Images(sizes)
     loader = of_few(DataLoader(data, batch_size=batch, collate_fn=len), Fakes())
     assert next(iter(loader)) == batch == data.given
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(("sizes", "given"), [([4], 16), ([4, 8], 640)])
+def test_a_long_pass_over_examples_of_one_shape_reads_no_more_of_them(
+    sizes: list[int], given: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch.utils.data import DataLoader
+
+    from whichdevice.models import torch_batches
+    from whichdevice.models.torch_fakes import Fakes
+
+    monkeypatch.setattr(torch_batches, "MAX_PASS_SECONDS", -1.0)
+    data = Images(sizes)
+    loader = torch_batches.of_few(DataLoader(data, batch_size=16, collate_fn=len), Fakes())
+    assert [*islice(loader, 40)] == [16] * 40 and data.given == given
 
 
 @pytest.mark.needs("torch")

@@ -392,6 +392,28 @@ step({"first": {"w": jnp.ones((8, 8))}, "last": {"w": jnp.zeros((8, 8))}}, jnp.o
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("large", [False, True])
+def test_a_jitted_function_makes_no_parameters_that_are_large(large, tmp_path, monkeypatch):
+    from whichdevice.models import jax_script
+
+    monkeypatch.setattr(jax_script, "MAX_REAL", 100 if large else 1000)
+    text = """
+import jax, jax.numpy as jnp
+def init(key):
+    jax.debug.callback(lambda: open("computed", "w").close())
+    return {"w": jax.random.normal(key, (8, 8)), "key": key}
+def loss(w, x):
+    return (x @ w).mean()
+step = jax.jit(lambda p, x: p | {"w": p["w"] - jax.grad(loss)(p["w"], x)})
+step(jax.block_until_ready(jax.jit(init)(jax.random.key(0))), jnp.ones((64, 8)))
+"""
+    monkeypatch.chdir(tmp_path)
+    script = started(text, tmp_path)
+    assert (tmp_path / "computed").exists() is not large
+    assert script.found.batch_size == 64 and (8, 8) in [leaf.shape for leaf in script.functions.model().trained]
+
+
+@pytest.mark.slow
 def test_functions_of_jax_are_no_forward_passes_of_a_model(tmp_path):
     text = """
 import jax, jax.numpy as jnp

@@ -32,6 +32,7 @@ from whichdevice.models.script_size import Stack, is_whole, sizes
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
 OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
+MAX_REAL = 2**30  # bytes of a jitted function's results that have values here
 MAX_CONSTANT = 1000  # numbers of an array that is no constant of the step's program
 GRADIENTS = ("grad", "value_and_grad", "vjp")
 LIBRARIES = ("jax", "jaxlib", "optax")  # whose jitted functions are no models
@@ -132,7 +133,8 @@ class Watching(Watcher):
             raise JittedCalled
         self._traces += 1
         try:
-            return compiled(*args, **kwargs)
+            large = _without_memory(compiled, args, kwargs)
+            return compiled(*args, **kwargs) if large is None else large
         except GradientTaken as taken:
             if (loss := self._losses.get(function)) is not None:
                 function = _descent(*loss)
@@ -268,6 +270,22 @@ def _evaluates(called: Any) -> float | None:
     function = inspect.unwrap(called)
     library = (getattr(function, "__module__", None) or "").partition(".")[0]
     return None if library in LIBRARIES or takes_gradients(function) else 1.0
+
+
+def _without_memory(compiled: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Zeros that take no memory, in the shapes of a jitted function's results, such as a large model's parameters.
+
+    None of smaller results, and of other functions than those of `jax.jit` itself.
+    """
+    if not type(compiled).__module__.startswith("jax"):
+        return None
+    shapes = compiled.eval_shape(*args, **kwargs)
+    leaves = [leaf for leaf in jax.tree.leaves(shapes) if not _is_key(leaf)]
+    if sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) <= MAX_REAL:
+        return None
+    return jax.tree.map(
+        lambda leaf: _example(leaf) if _is_key(leaf) else np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape), shapes
+    )
 
 
 def _tracers(tree: Any) -> list[Any]:

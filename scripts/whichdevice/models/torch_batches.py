@@ -3,7 +3,8 @@
     batches = of_few(loader, fakes)
     next(iter(batches))    # 1,024 images of the loader: of eight of them, without values
 
-Where the first examples have the same shapes, they stand for all of a batch that would take long or much memory.
+Where the first examples have the same shapes, they stand for all of a batch that would take long or much memory. In a
+pass that has taken long, such as an evaluation before the training, they stand for all that follow.
 """
 
 import copy
@@ -21,6 +22,7 @@ from whichdevice.models.torch_fakes import Fakes
 
 ALIKE = 8  # examples that stand for all
 MAX_SECONDS, MAX_BYTES = 2.0, 2**28  # of a batch whose examples are all made; a tensor of more bytes has no values
+MAX_PASS_SECONDS = 10.0  # of making examples of one shape, from which on a pass reads no more of them
 
 Rest = Callable[[], AbstractContextManager[Any]]
 
@@ -53,11 +55,20 @@ class Batch:
 
     def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any], fakes: Fakes, rest: Rest) -> None:
         self._dataset, self._collate, self._fakes, self._rest = dataset, collate, fakes, rest
+        self._seconds, self._shapes = 0.0, set[str]()  # of the batches so far
+        self._first: list[Any] = []  # examples of the last one, unless they are large
+        self._stands = False  # whether these stand for all that follow
 
     def __call__(self, places: Sequence[Any]) -> Any:
         """Return the batch, of few examples where all would take long or much memory."""
+        began = time.monotonic()
         with self._rest():
-            return self._made(places)
+            batch = self._of_first(self._first, len(places)) if self._stands else self._made(places)
+        if self._stands:
+            return batch
+        self._seconds += time.monotonic() - began
+        self._stands = bool(self._first) and len(self._shapes) == 1 and self._seconds > MAX_PASS_SECONDS
+        return batch
 
     def _made(self, places: Sequence[Any]) -> Any:
         count, began = len(places), time.monotonic()
@@ -65,14 +76,20 @@ class Batch:
         share = count / max(1, len(first))
         long = (time.monotonic() - began) * share > MAX_SECONDS
         large = sum(map(nbytes_of, first)) * share > MAX_BYTES
-        if count <= ALIKE or not (long or large) or len({*map(repr, map(shape_of, first))}) > 1:
+        shapes = {*map(repr, map(shape_of, first))}
+        self._first, self._shapes = [] if large else first, self._shapes | shapes
+        if count <= ALIKE or not (long or large) or len(shapes) > 1:
             return self._collate([*first, *self._examples(places[ALIKE:])])
         if large:
             try:
                 return self._wider(self._collate(first), self._collate(first[:-1]), count)
             except UnlikeError:
                 pass
-        return self._collate([first[place % ALIKE] for place in range(count)])
+        return self._of_first(first, count)
+
+    def _of_first(self, first: Sequence[Any], count: int) -> Any:
+        """A batch in which the first examples take turns."""
+        return self._collate([first[place % len(first)] for place in range(count)])
 
     def _examples(self, places: Sequence[Any]) -> list[Any]:
         together = getattr(self._dataset, "__getitems__", None)

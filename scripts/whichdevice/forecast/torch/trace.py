@@ -42,6 +42,7 @@ from whichdevice.forecast.work import (
     sizes_of,
 )
 from whichdevice.models.torch_fakes import (
+    READING,
     READS_VALUE,
     RECURRENT,
     SEQUENCES,
@@ -322,15 +323,26 @@ def _updates(optimizer: Any, precision: str) -> tuple["Kernels", int]:
         for parameter in group["params"]:
             parameter.grad = torch.empty_like(parameter)
     optimizer.state = defaultdict(dict)
-    optimizer.step()
+    with Ones():
+        optimizer.step()
     state = [tensor for tensor in tree_leaves(list(optimizer.state.values())) if isinstance(tensor, torch.Tensor)]
     state = [tensor for tensor in state if tensor.device.type == "meta"]
     trained = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     kernels.hold(*state, *trained, *(parameter.grad for parameter in trained))
     kernels.live = kernels.peak = 0
-    with kernels:
+    with Ones(), kernels:
         optimizer.step()
     return kernels, sum(map(rounded, state))
+
+
+class Ones(TorchFunctionMode):
+    """Makes an optimiser of a file's own that reads values of tensors on `meta`, such as norms, find ones."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function."""
+        if getattr(function, "__name__", "") in READING and args and torch.is_tensor(args[0]) and args[0].is_meta:
+            args = (torch.ones((), dtype=args[0].dtype, device="cpu").expand(args[0].shape), *args[1:])
+        return function(*args, **(kwargs or {}))
 
 
 class AsOnGPU(TorchFunctionMode):
