@@ -83,6 +83,11 @@ LINES: dict[str, tuple[tuple[Evaluation, ...], list[str]]] = {
         (EACH, replace(EACH, batches=20), replace(EACH, per="training"), replace(EACH, every=2000, per="step")),
         ["Evaluation: 50 batches each epoch, 30 batches once and 30 batches every 2,000 steps, 15 % of the hours."],
     ),
+    "two of one kind": ((EACH, EACH), ["Evaluation: 60 batches each epoch, 17 % of the hours."]),
+    "after very many steps": (
+        (replace(EACH, every=1_234_567, per="step"),),
+        ["Evaluation: 30 batches every 1,234,567 steps, less than 1 % of the hours."],
+    ),
     "twice an epoch": (
         (replace(EACH, every=0.5),), ["Evaluation: 60 batches each epoch, 17 % of the hours."]
     ),

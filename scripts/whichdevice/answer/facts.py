@@ -370,8 +370,9 @@ def evaluating(answer: Answer) -> Evaluating | None:
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
     more = max(clean * share, fed * floor)
-    times = {one: times_of(one, work, answer.amount) if one.known else None for one in work.evaluations}
-    counted, missing = (tuple(one for one in times if (times[one] is None) == lacks) for lacks in (False, True))
+    timed = [one.known and times_of(one, work, answer.amount) is not None for one in work.evaluations]
+    both = list(zip(work.evaluations, timed, strict=True))
+    counted, missing = (tuple(one for one, known in both if known == wanted) for wanted in (True, False))
     return Evaluating(row.card, more / (max(clean, floor) + more + work.between), counted, missing)
 
 

@@ -982,7 +982,11 @@ def evaluation_lines(answer: Answer) -> list[str]:
     for (per, every), count in batches.items():
         taken = say("batch") if round(count) == 1 else say("batches", count=f"{count:,.0f}")
         plural = "" if every == 1 else "s"
-        period = "" if per == "training" else say(f"every_{per}{plural}", count=f"{every:,g}")
+        period = (
+            ""
+            if per == "training"
+            else say(f"every_{per}{plural}", count=f"{every:,.0f}" if every == round(every) else two(every))
+        )
         times.append(say("evaluation_once" if per == "training" else "evaluation_each", batches=taken, every=period))
     reasons = dict.fromkeys(_why_not_counted(one) for one in besides.missing)
     share = chance(besides.share) if besides.share >= ONE_PER_CENT else say("below_1")
