@@ -214,14 +214,17 @@ def list_of(batch: object) -> list[object]:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize(("sizes", "batch"), [([512, 256], 64), ([4], 1024)])
-def test_all_examples_are_read_where_shapes_vary_or_they_are_small_and_quick(sizes: list[int], batch: int) -> None:
+def test_all_examples_are_read_where_shapes_vary_or_they_are_small_and_quick(
+    sizes: list[int], batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from torch.utils.data import DataLoader
 
-    from whichdevice.models.torch_batches import of_few
+    from whichdevice.models import torch_batches
     from whichdevice.models.torch_fakes import Fakes
 
+    monkeypatch.setattr(torch_batches, "MAX_SECONDS", 600.0)  # quick on a busy machine, too
     data = Images(sizes)
-    loader = of_few(DataLoader(data, batch_size=batch, collate_fn=len), Fakes())
+    loader = torch_batches.of_few(DataLoader(data, batch_size=batch, collate_fn=len), Fakes())
     assert next(iter(loader)) == batch == data.given
 
 
