@@ -238,6 +238,7 @@ def test_a_long_pass_over_examples_of_one_shape_reads_no_more_of_them(
     from whichdevice.models import torch_batches
     from whichdevice.models.torch_fakes import Fakes
 
+    monkeypatch.setattr(torch_batches, "MAX_SECONDS", 600.0)  # of a batch; a pass takes too long at once
     monkeypatch.setattr(torch_batches, "MAX_PASS_SECONDS", -1.0)
     data = Images(sizes)
     loader = torch_batches.of_few(DataLoader(data, batch_size=16, collate_fn=len), Fakes())
@@ -245,6 +246,7 @@ def test_a_long_pass_over_examples_of_one_shape_reads_no_more_of_them(
 
 
 @pytest.mark.needs("torch")
+@pytest.mark.usefixtures("clock")
 def test_a_loader_of_large_examples_is_timed_by_parts_of_its_batches() -> None:
     from torch.utils.data import DataLoader
 
