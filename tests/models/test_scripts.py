@@ -392,6 +392,26 @@ step({"first": {"w": jnp.ones((8, 8))}, "last": {"w": jnp.zeros((8, 8))}}, jnp.o
 
 
 @pytest.mark.slow
+@pytest.mark.needs("torch")
+def test_a_number_that_a_module_draws_and_compares_needs_no_value(tmp_path):
+    text = """
+import torch
+class Masked(torch.nn.Linear):
+    def forward(self, x):
+        drawn = (torch.rand(1) * 8).long().squeeze()
+        if drawn >= 9:
+            raise ValueError("too wide")
+        return super().forward(x)
+net = Masked(8, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for start in range(0, 640, 64):
+    net(torch.zeros(64, 8)).sum().backward()
+    optimizer.step()
+"""
+    assert started(text, tmp_path).found.batch_size == 64
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_a_jitted_function_makes_no_parameters_that_are_large(large, tmp_path, monkeypatch):
     from whichdevice.models import jax_script
