@@ -466,6 +466,11 @@ class Trainer:
             for x in self.loader:
                 self.net(x).sum().backward()
                 sgd.step()
+            validate(trainer, self.net, self.loader)
+def validate(settings, net, loader):
+    with torch.no_grad():
+        for x in loader:
+            net(x)
 Trainer().train(Strict(epochs=3))
 """
 
@@ -611,6 +616,31 @@ def test_another_batch_has_other_sizes_where_the_script_wrote_them(loss):
     for size in (8, 48):
         batch = {name: tensor[torch.arange(size) % 16] for name, tensor in seen.batch.items()}
         assert seen.module(**batch)["logits"].shape == (size, 8)
+
+
+def test_values_of_edges_go_with_their_edges():
+    """Seven edges of three graphs are three of each graph: the values of the edges, too."""
+    net = OfEdges()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    edges, of_graphs = torch.tensor([[0, 1, 0, 1, 2, 3, 4], [1, 0, 1, 0, 3, 2, 3]]), torch.tensor([0, 0, 1, 1, 2])
+    with Watch(optimizer, lambda: None) as seen:
+        net(torch.zeros(5, 4), edges=edges, values=torch.zeros(7, 6), batch=of_graphs).sum().backward()
+        optimizer.step()
+    assert seen.batch["values"].shape == (3, 3, 6)
+    for size in (3, 2):
+        assert seen.module(**{name: tensor[:size] for name, tensor in seen.batch.items()})["logits"].shape == (size, 4)
+
+
+class OfEdges(torch.nn.Module):
+    """Sums of what a layer makes of the edges' values at the nodes, and of these in their graphs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(6, 4)
+
+    def forward(self, x, edges, values, batch):
+        nodes = x.index_add(0, edges[1], x[edges[0]] * self.layer(values))
+        return torch.zeros(int(batch[-1]) + 1, 4).index_add(0, batch, nodes)
 
 
 @pytest.mark.slow

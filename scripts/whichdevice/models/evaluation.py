@@ -217,7 +217,7 @@ class _Search:
         if isinstance(node, ast.For) and (limit := _limit(node, at.scope)) is not None:
             turns = limit if turns is None else min(turns, limit)
         stored, targets = _stored(node), _stored(node.target)  # an array that is set anew keeps its shape
-        changed = {name for name in stored if name in targets or not hasattr(at.scope.get(name), "shape")}
+        changed = {name for name in stored if name in targets or attribute(at.scope.get(name), "shape") is None}
         scope = {name: value for name, value in at.scope.items() if name not in changed}
         known = batch_size_of(loader)
         return at._replace(
@@ -296,7 +296,7 @@ class _Search:
 
 def _rows_of(node: ast.Call, scope: Mapping[str, Any]) -> int | None:
     """Rows of the array that a call is given first."""
-    shapes = (getattr(value_in(argument, scope), "shape", None) for argument in node.args[:1])
+    shapes = (attribute(value_in(argument, scope), "shape") for argument in node.args[:1])
     return next((int(shape[0]) for shape in shapes if shape), None)
 
 
@@ -462,7 +462,7 @@ def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
         return name in OF_MODULES and _package(owner.__name__) in NUMERIC
     if name == "get":
         return isinstance(owner, Mapping)
-    is_array = hasattr(owner, "shape") and hasattr(owner, "dtype")
+    is_array = attribute(owner, "shape") is not None and attribute(owner, "dtype") is not None
     is_array = is_array and any(_package(base.__module__) in NUMERIC for base in type(owner).__mro__)
     return name in OF_VALUES and (is_array or isinstance(owner, int | float | str))
 

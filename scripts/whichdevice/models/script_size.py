@@ -540,9 +540,9 @@ def steps_in(scopes: Sequence[Mapping[str, Any]], each: int | None) -> int | Non
     Hugging Face's `max_steps` counts alone, Lightning's only before its epochs, of `each` steps, are over.
     """
     for held in _held(scopes):
-        most = getattr(held, "max_steps", None)
+        most = attribute(held, "max_steps")
         if most is not None and _is_count(most):
-            epochs = getattr(held, "max_epochs", None) or 0
+            epochs = attribute(held, "max_epochs") or 0
             return None if each and 0 < epochs * each <= most else int(most)
     return None
 
@@ -551,7 +551,7 @@ def _longest(scopes: Sequence[Mapping[str, Any]], shape: Sequence[int]) -> int |
     """The number of examples of the longest array like a batch of this shape, where a script cuts it itself."""
     values = [value for scope in scopes for value in scope.values()]
     values += [inner for value in values if isinstance(value, dict) for inner in value.values()]
-    shapes = (getattr(value, "shape", None) for value in values)
+    shapes = (attribute(value, "shape") for value in values)
     alike = [known for known in shapes if isinstance(known, tuple) and known and known[1:] == tuple(shape[1:])]
     counts = (known[0] for known in alike if isinstance(known[0], int))  # None: symbolic
     return max((count for count in counts if count > shape[0]), default=None)

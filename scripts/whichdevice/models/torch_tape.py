@@ -512,6 +512,7 @@ class Inputs:
         named = {id(leaf) for place in kept for name, leaf in named_leaves(calls[place]) if NUMBERS_GRAPHS.search(name)}
         self._ids = None if self.time_major else next((leaf for leaf in ids if has_edges or id(leaf) in named), None)
         self._graphs = 0 if self._ids is None else int(self._ids[-1]) + 1
+        self._edges = {leaf.shape[1] for leaf in given if is_edges(leaf)}  # how many there are
         self.weights: dict[int, torch.nn.Parameter] = {}  # that functions use
 
     def _is_made(self, leaf: torch.Tensor) -> bool:
@@ -561,7 +562,9 @@ class Inputs:
             return OfGraphs("ids", nodes)
         if len(leaf) == self._leading[0]:
             return OfGraphs("rows", nodes)
-        return OfGraphs("edges", nodes) if is_edges(leaf) else None
+        if is_edges(leaf):
+            return OfGraphs("edges", nodes)
+        return OfGraphs("values", nodes) if len(leaf) in self._edges else None
 
 
 def is_ids(leaf: Any) -> bool:
@@ -587,7 +590,7 @@ def named_leaves(call: Call) -> Iterator[tuple[str, Any]]:
 
 
 class OfGraphs(NamedTuple):
-    """The part of a batch of graphs that a tensor has: values of nodes (rows), their graphs' numbers (ids), edges."""
+    """The part of a batch of graphs that a tensor has: what nodes have (rows), their graphs (ids), edges, or values."""
 
     part: str
     nodes: int  # of each graph
@@ -599,7 +602,8 @@ def by_graph(tensor: torch.Tensor, kind: OfGraphs, graphs: int) -> torch.Tensor:
         count = -(-tensor.shape[1] // graphs)
         edges = tensor[:, torch.arange(graphs * count) % tensor.shape[1]] % kind.nodes
         return edges.reshape(2, graphs, count).transpose(0, 1)
-    return tensor[torch.arange(graphs * kind.nodes) % len(tensor)].reshape(graphs, kind.nodes, *tensor.shape[1:])
+    count = -(-len(tensor) // graphs) if kind.part == "values" else kind.nodes
+    return tensor[torch.arange(graphs * count) % len(tensor)].reshape(graphs, count, *tensor.shape[1:])
 
 
 def joined_graphs(batch: torch.Tensor, kind: OfGraphs) -> torch.Tensor:
