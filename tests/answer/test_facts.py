@@ -345,6 +345,29 @@ def test_each_of_several_gpus_has_workers_of_its_own() -> None:
     assert asked.rate_on(eight, written=True) == 8 * 4 * 55 and asked.workers_on(eight) == 6  # 46 feed them
 
 
+ONE_PROCESS: dict[str, Any] = {"pipeline_rate": 110.0, "pipeline_core_rate": 0.0, "written_rate": None}
+PROCESSES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[float, float, int]]] = [
+    ("each GPU has one that makes batches", {}, {}, (880.0, 880.0, 0)),
+    ("at most as many as there are cores", {}, {"cores": 4}, (440.0, 440.0, 0)),
+    ("one program of XLA has all GPUs", {}, {"software": "xla"}, (110.0, 110.0, 0)),
+    ("all cores are faster", {"pipeline_core_rate": 5.0}, {}, (960.0, 880.0, 24)),
+    ("few cores are slower", {"pipeline_core_rate": 5.0}, {"cores": 8}, (880.0, 880.0, 0)),
+    ("as written it has no worker", {"pipeline_core_rate": 55.0, "pipeline_workers": 2, "written_rate": 60.0}, {},
+     (10560.0, 480.0, 6)),
+    ("a generator has none", {"written_workers": None}, {}, (880.0, 880.0, 0)),
+    ("threads that more cores do not help", {"pipeline_workers": 2, "written_workers": None}, {}, (110.0, 110.0, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "known", "machine", "expected"), PROCESSES, ids=[one[0] for one in PROCESSES])
+def test_each_of_several_gpus_has_a_process_of_its_own(
+    rule: str, known: dict[str, Any], machine: dict[str, Any], expected: tuple[float, float, int]
+) -> None:
+    eight = hosted(**{"cores": 192, "devices": 8, "software": "eager"} | machine)
+    asked = work(eight, **ONE_PROCESS | known)
+    assert (asked.rate_on(eight), asked.rate_on(eight, written=True), asked.workers_on(eight)) == expected
+
+
 def test_a_pipeline_without_a_time_limits_nothing() -> None:
     assert facts.pipeline(answer(replace(FAST, step_time=None), pipeline_rate=9.0)) is None
 

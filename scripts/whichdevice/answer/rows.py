@@ -204,6 +204,11 @@ class Row:
         """Return whether several GPUs share the batch."""
         return self.devices > 1 and self.kind == "gpu"
 
+    @property
+    def script_processes(self) -> int:
+        """The processes that run the script: one for each of several GPUs in PyTorch, one for all in XLA."""
+        return self.devices if self.is_several and self.software in ("eager", "torch.compile") else 1
+
 
 @dataclass(frozen=True)
 class Work:
@@ -257,20 +262,25 @@ class Work:
     def rate_on(self, row: Row, written: bool = False) -> float | None:
         """Examples a second that the pipeline gives on the machine of a row, with the best number of workers.
 
-        `written`: with so many as the file has, for each of several GPUs. A core elsewhere gives as many as one here.
+        `written`: with so many as the file has, for each of several GPUs. A core elsewhere gives as many as one here,
+        and so does each process without workers, as far as there are cores.
         """
         here = (written and self.written_rate) or self.pipeline_rate
-        if row.cores is None or not here or not self.pipeline_core_rate:
+        if row.cores is None or not here:
             return here
+        workers = self.pipeline_workers if not written or self.written_workers is None else self.written_workers
+        processes = 1.0 if workers else min(row.script_processes, row.cores.number)
+        if not self.pipeline_core_rate:
+            return here * processes
         if not written or self.written_workers is None:
-            own_process = self.pipeline_rate if self.pipeline_workers == 0 else None
-            return max(self.pipeline_core_rate * row.cores.number, own_process or 0.0)
-        workers = self.written_workers * (row.devices if row.is_several else 1)
-        return self.pipeline_core_rate * min(workers, row.cores.number) if workers else here
+            own_processes = 0.0 if workers else (self.pipeline_rate or 0.0) * processes
+            return max(self.pipeline_core_rate * row.cores.number, own_processes)
+        workers *= row.devices if row.is_several else 1
+        return self.pipeline_core_rate * min(workers, row.cores.number) if workers else here * processes
 
     def workers_on(self, row: Row) -> int:
         """Workers that feed the device of a row, or as many as its machine has cores: those of each of several GPUs."""
-        if row.cores is None or not row.step_time or self.rate_on(row) == self.pipeline_rate:
+        if row.cores is None or not row.step_time or self.rate_on(row) != self.pipeline_core_rate * row.cores.number:
             return self.pipeline_workers
         workers = min(int(row.cores.number), self.cores_to_feed(row))
         return math.ceil(workers / (row.devices if row.is_several else 1))
