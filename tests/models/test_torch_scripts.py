@@ -440,6 +440,28 @@ for x, y in torch.utils.data.DataLoader([(torch.ones(8), place % 10) for place i
     adam.step()
 """
 
+ENGINE = """
+import torch
+class Trainer:
+    def __init__(self, max_epochs):
+        self.max_epochs = max_epochs
+    def fit(self, net, loader):
+        sgd = torch.optim.SGD(net.parameters(), 0.1)
+        for epoch in range(self.max_epochs):
+            for x in loader:
+                net(x).sum().backward()
+                sgd.step()
+"""
+STARTED = """
+import sys
+sys.path.insert(0, {folder!r})
+import torch
+from trainer import Trainer
+loader = torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=16)
+for turn in {turns}:
+    Trainer(max_epochs=100).fit(torch.nn.Linear(8, 4), loader)
+"""
+
 OWN_SETTINGS = """
 import torch
 class Settings(dict):
@@ -794,6 +816,18 @@ def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(mor
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     trace = trace_step(step, 16)
     assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("turns", "epochs"), [("['simclr']", 100), ("range(5)", 500)])
+def test_loops_outside_of_a_librarys_trainer_start_it_again(turns, epochs, tmp_path):
+    """They were taken for its epochs: one in place of a hundred."""
+    script, engine = tmp_path / "work" / "train.py", tmp_path / "site-packages" / "trainer.py"
+    for file, text in ((engine, ENGINE), (script, STARTED.format(turns=turns, folder=str(engine.parent)))):
+        file.parent.mkdir()
+        file.write_text(text, encoding="utf-8")
+    found = probe(read_address(str(script)))
+    assert (found.batch_size, found.examples, found.epochs) == (16, 320, epochs)
 
 
 @pytest.mark.slow

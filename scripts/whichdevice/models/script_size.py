@@ -156,14 +156,24 @@ class Stack:
 
     @cached_property
     def around(self) -> list[Loop]:
-        """The loops of the script's files around the line of each function, the outermost first."""
-        trees = {name: parsed(Path(name).read_bytes()) for name in {part.code.co_filename for part in self.own}}
-        return [
-            Loop(node, {**part.module, **part.variables}, part.line)
-            for part in self.own
-            for node in _around(trees[part.code.co_filename], part.line)
-            if not (_steps_each(node, part.variables) or _starts_processes(node, part.line))
-        ]
+        """The loops of the script's files around the line of each function, the outermost first.
+
+        A library's trainer counts by itself: loops outside of it are none of its epochs (`repeats`).
+        """
+        return [loop for part in self.own[self._outside :] for loop in _loops_in(part)]
+
+    @cached_property
+    def repeats(self) -> int | None:
+        """How often a library's trainer is started by the loops outside of it; None: their variables do not show it."""
+        turns = [turns_of(loop) for part in self.own[: self._outside] for loop in _loops_in(part)]
+        return None if None in turns else math.prod(filter(None, turns))
+
+    @cached_property
+    def _outside(self) -> int:
+        """How many of the script's functions are outside of the innermost trainer of a library."""
+        trainers = [place for place, part in enumerate(self.functions) if _is_trainer(part, self.path)]
+        outside = self.functions[trainers[0] + 1 :] if trainers else []
+        return sum(is_own(part.code.co_filename, self.path) for part in outside)
 
     @cached_property
     def loops(self) -> Loops:
@@ -215,6 +225,24 @@ class Stack:
         if not loop.node.lineno <= inner.line <= (loop.node.end_lineno or 0):
             trees.append((function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
+
+
+def _is_trainer(part: Function, path: Path) -> bool:
+    """Whether a function is of a library's object that holds a number of epochs or steps, and is no module."""
+    holder = part.variables.get("self")
+    if holder is None or is_own(part.code.co_filename, path) or callable(attribute(holder, "parameters")):
+        return False
+    scopes = [{"self": holder}]
+    return bool(named_count(scopes) or steps_in(scopes, None))
+
+
+def _loops_in(part: Function) -> list[Loop]:
+    """The loops around the line of a function, the outermost first, but those that are over parts of a step."""
+    return [
+        Loop(node, {**part.module, **part.variables}, part.line)
+        for node in _around(parsed(Path(part.code.co_filename).read_bytes()), part.line)
+        if not (_steps_each(node, part.variables) or _starts_processes(node, part.line))
+    ]
 
 
 def _steps_each(node: ast.For | ast.While, variables: Mapping[str, Any]) -> bool:

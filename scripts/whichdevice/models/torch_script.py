@@ -376,6 +376,10 @@ class Watching(Watcher):
         counts = sizes(scopes, loops, shapes, loader and len(loader.dataset), loader and len(loader), whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
             counts["examples"] = counts["examples"] * size // shapes[0][0]
+        if (repeats := stopped.stack.repeats) is None:
+            counts["unknown"] = "how often its trainer is started does not show"
+        elif counts["epochs"]:
+            counts["epochs"] *= repeats
         return counts
 
 
