@@ -221,6 +221,10 @@ class Watching(Watcher):
         if Watch.meant is not None and not Watch.meant.means(optimizer):
             self._tape.forget()
             return
+        if self._tape.opens():
+            self._tape.forget()
+            _without_gradients(optimizer)
+            return
         known = self._stepped.get(optimizer)
         if known is not None and known != stack.lines:  # a further loss of some steps, as a penalty each 16
             self._tape.forget(*self._kept)
@@ -228,8 +232,7 @@ class Watching(Watcher):
         self._stepped[optimizer], self._kept = stack.lines, (len(self._tape.calls), len(self._tape.losses))
         if known is not None or weights_of(optimizers_in(stack.scopes)) <= weights_of(self._stepped):
             self._start(stack)
-        for weight in (weight for group in optimizer.param_groups for weight in group["params"]):
-            weight.grad = None  # so that its step changes nothing
+        _without_gradients(optimizer)
 
     def _start(self, stack: Stack) -> None:
         """Stop here; a loop of few steps may come before the training, and goes on for a few seconds.
@@ -470,6 +473,12 @@ def _last_name(node: ast.expr) -> str:
         case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
             return name.lower()
     return ""
+
+
+def _without_gradients(optimizer: torch.optim.Optimizer) -> None:
+    """Take away gradients, so that a step changes nothing."""
+    for weight in (weight for group in optimizer.param_groups for weight in group["params"]):
+        weight.grad = None
 
 
 def _apart(stopped: Stopped) -> bool:
