@@ -892,7 +892,7 @@ def test_what_a_script_frees_it_does_not_hold(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_gradients_taken_in_a_module_by_parts_of_sequences_are_a_batchs(tmp_path):
-    """Of sixteen sentences, as the second axis: five parts of the longer batch's ten words, with three products each."""
+    """Of sixteen sentences, the second axis: five parts of the longer batch's ten words, with three products each."""
     (tmp_path / "train.py").write_text(IN_PARTS, encoding="utf-8")
     script = run_watched(tmp_path / "train.py", [])
     assert (script.found.batch_size, script.found.examples) == (16, 3200)
@@ -902,6 +902,30 @@ def test_gradients_taken_in_a_module_by_parts_of_sequences_are_a_batchs(tmp_path
     step = Step(lambda: model, words, of_words, script.functions.optimizer)
     for size in (16, 6):
         assert trace_step(step, size).work.operations == 3 * 2 * size * 10 * 8 * (8 + 50)
+
+
+@pytest.mark.slow
+def test_a_teacher_inside_of_the_module_has_no_state_of_the_optimiser(tmp_path):
+    text = """
+import torch
+class Distilled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.student, self.teacher = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
+    def forward(self, x):
+        with torch.no_grad():
+            wanted = self.teacher(x)
+        return (self.student(x) - wanted).pow(2).mean()
+net = Distilled()
+adam = torch.optim.Adam(net.student.parameters())
+for _ in range(30):
+    net(torch.zeros(16, 4)).backward()
+    adam.step()
+"""
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    functions = run_watched(tmp_path / "train.py", []).functions
+    groups = functions.optimizer(functions.model()).param_groups
+    assert sum(weight.numel() for group in groups for weight in group["params"]) == 10
 
 
 @pytest.mark.slow

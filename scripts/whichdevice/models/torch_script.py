@@ -275,6 +275,8 @@ class Watching(Watcher):
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
         step.reads_values, step.joins = self._tape.reads >= MANY_READS, self._joins
+        others = (name for name, weight in step.named_parameters() if id(weight) not in trained)
+        step.untrained = frozenset(others if trained else ())
         size = len(next(iter(batch.values())))
         loader = _loader(stack.scopes, size, self._loaders)
         batch, varied = self._at_mean(step, batch, loader)
@@ -578,7 +580,8 @@ def _loader(scopes: Sequence[Mapping[str, Any]], size: int, used: Sequence[Any])
 
 def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
     """A fresh optimiser of the same kind and settings over the module's trained parameters; of no kind AdamW."""
-    weights = [weight for weight in module.parameters() if weight.requires_grad]
+    others = getattr(module, "untrained", ())
+    weights = [weight for name, weight in module.named_parameters() if weight.requires_grad and name not in others]
     if kind is type(None):
         return torch.optim.AdamW(weights)
     known = inspect.signature(kind.__init__).parameters

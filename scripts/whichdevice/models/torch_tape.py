@@ -309,6 +309,7 @@ class Step(torch.nn.Module):
         self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
         self.losses = losses
         self.reads_values = False
+        self.untrained: frozenset[str] = frozenset()  # weights that no optimiser has, though gradients may reach them
         self.joins = False  # whether it may talk to other processes
         self.graphs = dict(graphs or {})  # inputs of a batch of graphs: the part that each is
 
