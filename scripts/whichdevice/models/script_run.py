@@ -48,6 +48,8 @@ from whichdevice.models.stand_ins import StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = ", or put its step into `with whichdevice.watch(optimizer):`"
+EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
+SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 SEED = 0  # of random numbers that the script draws without one of its own
 SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
