@@ -27,7 +27,7 @@ FOUND = {
     "keras_tape.py": Found("jax", 8, 64, 3, precision="mixed"),
     "keras_train_step.py": Found("jax", 8, 64, 3),
     "jax_loop.py": Found("jax", 50, 500, 6),
-    "jax_pmap.py": Found("jax", 50, 500, 6, notes=(SHARED.format(gpus=4, batch=50),)),
+    "jax_pmap.py": Found("jax", 50, 500, 6),
     "jax_nnx.py": Found("jax", 32, 256, 4),
     "torch_loop.py": Found("torch", 64, 512, 5),
     "torch_gan.py": Found("torch", 50, 1000, 7, precision="float32"),
