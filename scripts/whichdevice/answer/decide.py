@@ -382,7 +382,7 @@ def lived_times(work: Work, row: Row) -> float:
     """Return how many times the clean step a script's takes on a device that is forecast."""
     if work.lived is None or row.is_here or not row.step_time:
         return 1.0
-    return work.lived.times(row.step_time, row.kernels, work.batch / row.devices if work.decodes else 0.0)
+    return work.lived.times(row.step_time, row.kernels, work.batch / row.devices if work.decodes_untimed else 0.0)
 
 
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:

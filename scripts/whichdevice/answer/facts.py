@@ -321,7 +321,7 @@ class Lived:
     times: float
     low: float
     high: float
-    prepared: float | None  # times the clean step with images that are decoded before; None: it decodes none
+    prepared: float | None  # times the clean step with images decoded before; None: none are, or at a known rate
     whole: tuple[float, float] | None  # seconds, ends of the interval of a time that is shown without it: rough
 
 
@@ -334,7 +334,9 @@ def lived(answer: Answer) -> Lived | None:
     option = options[0]
     row, low, high = option.row, option.begun_low, option.begun_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
-    prepared = habits.times(row.step_time or 0.0, row.kernels) if answer.work.decodes and row.step_time else None
+    prepared = None
+    if answer.work.decodes_untimed and row.step_time:
+        prepared = habits.times(row.step_time, row.kernels)
     return Lived(
         row.card, times, times / half, times * half, prepared, (low, high) if row.rough and low and high else None
     )
