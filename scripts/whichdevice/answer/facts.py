@@ -21,7 +21,7 @@ from whichdevice.answer.decide import (
     evaluated,
     finite,
     lived_times,
-    times_of,
+    periods,
 )
 from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
@@ -372,7 +372,8 @@ def evaluating(answer: Answer) -> Evaluating | None:
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
     more = max(clean * share, fed * floor)
-    timed = [one.known and times_of(one, work, answer.amount) is not None for one in work.evaluations]
+    counts = periods(work, answer.amount)
+    timed = [bool(one.known and one.every and counts[one.per]) for one in work.evaluations]
     both = list(zip(work.evaluations, timed, strict=True))
     counted, missing = (tuple(one for one, known in both if known == wanted) for wanted in (True, False))
     return Evaluating(row.card, more / (max(clean, floor) + more + work.between), counted, missing)
