@@ -33,7 +33,7 @@ from whichdevice.models.model_file import called_with, looks_up, overridden, req
 from whichdevice.models.script_run import SAMPLE, Evaluation, Found, Run, Script, Watcher, calls_of, others_like
 from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
-from whichdevice.models.tensorflow_step import keras_step, script_of
+from whichdevice.models.tensorflow_step import joined_step, script_of
 from whichdevice.workloads.base import Options
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
@@ -124,7 +124,7 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
         if replaces_step:
             parts = [part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None]
             data = next(_items(x if _streams(x) else tuple(parts), batch))
-            step = keras_step([(given["self"].train_step, mapped(_single, data))], f"{path.name}, line {line}")
+            step = joined_step([(given["self"].train_step, mapped(_single, data))], f"{path.name}, line {line}")
             return script_of(step, line, size_of_all, x if _streams(x) else None)
         return _made(path, line, dict(given) | {"x": x}, batch, size_of_all, in_import=stack.in_import)
     if len(lines := _others(path, line)) > 1:
@@ -164,7 +164,7 @@ def _on_tensorflow() -> bool:
 
 def _script_of_several(stack: Stack, steps: Sequence[tuple[Any, Any]]) -> Script:
     """The script of a loop with several `train_on_batch`, as a GAN has."""
-    step = keras_step(steps, stack.where)
+    step = joined_step(steps, stack.where)
     shapes, loops = [array.shape for array in step.batch.values()], stack.loops
     if stack.has_one_loop and loops.epochs:
         loops = loops._replace(steps=1)  # each turn is one step

@@ -63,8 +63,8 @@ class Program:
         return HALF.search(self.text) is not None
 
 
-def keras_step(steps: Sequence[tuple[Callable[..., Any], Any]], where: str) -> Program:
-    """The program of Keras' own steps one after the other, each with its batch, a tree of arrays."""
+def joined_step(steps: Sequence[tuple[Callable[..., Any], Any]], where: str) -> Program:
+    """The program of steps one after the other, functions of their batches, each a tree of arrays."""
     import tensorflow as tf
 
     leaves = [tf.nest.flatten(data) for _, data in steps]
