@@ -58,6 +58,7 @@ class Pipeline:
     cores: Cores | None  # of the machine of the device; None: this one
     feed: int  # cores that feed the device; 0: no number does
     workers: int  # to use there
+    processes: int  # of the training, that make batches themselves: one for each GPU in PyTorch; 0: workers do
 
 
 def pipeline(answer: Answer) -> Pipeline | None:
@@ -75,9 +76,10 @@ def pipeline(answer: Answer) -> Pipeline | None:
             if rate and waits > NEAR:
                 takes = work.batch / (row.step_time or math.inf)
                 less = work.rate_on(row, written=True) if more_workers_help(work, row) else None
+                workers = work.workers_on(row)
                 return Pipeline(
                     row.card, row.price.kind == "free", rate, less, takes, waits, written, work.pipeline_core_rate,
-                    row.cores, work.cores_to_feed(row), work.workers_on(row),
+                    row.cores, work.cores_to_feed(row), workers, 0 if workers else row.script_processes,
                 )  # fmt: skip
     return None
 
