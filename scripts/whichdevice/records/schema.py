@@ -267,6 +267,7 @@ class PipelineRate(Part):
     first_seconds: float  # of the first batch, which is not in the rate
     written: bool = True  # whether the file has so many, as far as there are cores
     asked: Integer | None = None  # how many it asks for; None: as many as there are cores, or none
+    batch_seconds: float = 0.0  # at this rate, of a batch or of the part of one that is timed
 
 
 class Pipeline(Part):
