@@ -47,7 +47,7 @@ from whichdevice.models.pipeline import Rate
 from whichdevice.models.stand_ins import StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
-WATCH_IT = ", or put its step into `with whichdevice.watch(optimizer):`"
+WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
 SEED = 0  # of random numbers that the script draws without one of its own
 SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
@@ -241,7 +241,7 @@ class Run:
         seen = next((watcher for _, watcher in watchers), None)
         if seen is None:
             raise StudyError(f"{self.path.name}: ended, and nothing imported Keras, PyTorch or JAX: {NAME_IT}")
-        add = WATCH_IT if seen.package == "PyTorch" else ""
+        add = f", or {WATCH_IT}" if seen.package == "PyTorch" else ""
         raise StudyError(f"{self.path.name}: ended, and {seen.missing} ({seen.package}): {NAME_IT}{add}")
 
     def _run(self, imported: Sequence[str]) -> None:

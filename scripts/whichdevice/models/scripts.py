@@ -36,7 +36,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Evaluation, Found, Run, calls_of, run_watched
+from whichdevice.models.script_run import WATCH_IT, Evaluation, Found, Run, calls_of, run_watched
 from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
@@ -228,9 +228,9 @@ def main() -> NoReturn:
     except BaseException as error:
         # Also of the frameworks, where a part of the script's model does not work by itself.
         text = str(error) if isinstance(error, StudyError) else f"{address.label}: {error_line(error, address)}"
-        print(text, file=sys.stderr)
         of_its_code = not isinstance(error, StudyError) or error.__cause__ is not None
         status = NEEDS_VALUES if of_its_code and run.without_values else 1
+        print(f"{text}; {WATCH_IT}" if status == NEEDS_VALUES else text, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

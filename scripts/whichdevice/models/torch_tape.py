@@ -182,7 +182,7 @@ class Tape(TorchFunctionMode):
             raise StudyError(
                 f"{self.name}: {MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
             )
-        if not self._computes:
+        if self.fakes is not None and not self._computes:
             modules = {call.function for call in self.calls if is_module(call.function) and not call.free}
             for weight in [weight for module in modules for weight in module.parameters() if weight.requires_grad]:
                 weight.grad = self.fakes.like(weight) if weight.grad is None else weight.grad
