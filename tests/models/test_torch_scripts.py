@@ -478,6 +478,37 @@ for x in torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=32):
     adam.step()
 """
 
+HOSTILE = """
+import torch
+def bad(self, *args, **kwargs):
+    raise RuntimeError("not now")
+names = "getattr len iter eq ne bool lt gt le ge int float index call getitem contains hash add mul truediv".split()
+Hostile = type("Hostile", (), {f"__{name}__": bad for name in names})
+args = config = trainer = opt = epochs = valid = Hostile()
+class Net(torch.nn.Linear):
+    def forward(self, x, options=None):
+        return super().forward(x)
+net = Net(8, 4)
+net.odd = Hostile()
+adam = torch.optim.Adam(net.parameters())
+loader = torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=32)
+def evaluate(data):
+    with torch.no_grad():
+        for x in data:
+            net(x)
+class Trainer:
+    def __init__(self):
+        self.args, self.epochs = Hostile(), 3
+    def train(self):
+        for epoch in range(self.epochs):
+            for x in loader:
+                net(x, options=self.args).pow(2).sum().backward()
+                adam.step()
+            evaluate(loader)
+            evaluate(valid)
+Trainer().train()
+"""
+
 OWN_SETTINGS = """
 import torch
 class Settings(dict):
@@ -855,6 +886,14 @@ def test_settings_of_the_scripts_own_and_places_without_values_are_traced(tmp_pa
     assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     assert trace_step(step, 16).trained == 36
+
+
+@pytest.mark.slow
+def test_objects_of_a_script_that_raise_whatever_is_asked_of_them_hide_what_they_hold_alone(tmp_path):
+    (tmp_path / "train.py").write_text(HOSTILE, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
+    assert [(one.line, one.batches, one.every) for one in found.evaluations] == [(27, 10, 1), (28, None, 1)]
 
 
 @pytest.mark.slow
