@@ -167,17 +167,16 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     try:
         return _traced(step, module, size, accumulation, fakes.mode, kernels)
     except READS_VALUE:
-        if sum(map(rounded, module.parameters())) > LARGE:
-            raise
+        large = sum(map(rounded, module.parameters())) > LARGE
     note, peak = WITHOUT_VALUES, float(kernels.peak)  # as far as it got, which may be its first line
     try:
         module, kernels = built(step, fakes, *layers), Kernels(step.precision)
         trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes)
         peak = trace.memory["peak"]
     except Exception:  # what a model makes of such values is the model's
-        if peak > MAX_WITH_VALUES:
+        if large or peak > MAX_WITH_VALUES:
             raise
-    if peak <= MAX_WITH_VALUES:
+    if not large and peak <= MAX_WITH_VALUES:
         module, kernels, note = built(step, None, *layers), Kernels(step.precision), WITH_VALUES
         trace = _traced(step, module, size, accumulation, nullcontext(), kernels)
     return untested(replace(trace, notes=(*trace.notes, note)), "values read by the host")
