@@ -462,6 +462,22 @@ for turn in {turns}:
     Trainer(max_epochs=100).fit(torch.nn.Linear(8, 4), loader)
 """
 
+SEGMENTS = """
+import torch
+class Sums(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 4)
+    def forward(self, x, groups):
+        return torch.zeros(int(groups.sort().values[-1]) + 1, 4).index_add(0, groups, self.layer(x))
+net = Sums()
+adam = torch.optim.Adam(net.parameters())
+for x in torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=32):
+    loss = (net(x, torch.arange(32) % 7) - torch.ones(7, 4)).pow(2).sum()
+    loss.backward()
+    adam.step()
+"""
+
 OWN_SETTINGS = """
 import torch
 class Settings(dict):
@@ -839,6 +855,18 @@ def test_settings_of_the_scripts_own_and_places_without_values_are_traced(tmp_pa
     assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     assert trace_step(step, 16).trained == 36
+
+
+@pytest.mark.slow
+def test_a_step_whose_code_fails_without_values_is_computed(tmp_path):
+    """As many sums as the largest number says: with ones in place of numbers there are two, and seven are compared."""
+    (tmp_path / "train.py").write_text(SEGMENTS, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.values, found.batch_size, found.examples) == (True, 32, 320)
+    step = step_of(Model.read(address.text).workload(Options(batch_size=32)), "float32", "train")
+    trace = trace_step(step, 32)
+    assert trace.trained == 36 and "values" in trace.notes[0]
 
 
 @pytest.mark.slow

@@ -83,13 +83,14 @@ class Loss(NamedTuple):
 class Tape(TorchFunctionMode):
     """Records what a loop calls from its first module in training on, outside of modules and of the optimiser.
 
-    With `fakes` nothing is computed from the first call of a module in training on: modules run on tensors without
-    values, gradients are not taken, and devices of CUDA are the CPU.
+    With `fakes` devices of CUDA are the CPU, and nothing is computed from the first call of a module in training on:
+    modules run on tensors without values, and gradients are not taken. With `values`, too, both are computed.
     """
 
-    def __init__(self, fakes: Fakes | None = None, path: Path | None = None) -> None:
+    def __init__(self, fakes: Fakes | None = None, path: Path | None = None, values: bool = False) -> None:
         super().__init__()
         self.fakes, self.path = fakes, path  # of the script; None: a loop that runs on
+        self._computes = values or fakes is None
         self.name = path.name if path else "watch"
         self.recording = True
         self.calls: list[Call] = []
@@ -113,7 +114,7 @@ class Tape(TorchFunctionMode):
         tensor = bool(args) and torch.is_tensor(args[0])
         if name == "backward" and tensor and self.recording and self._depth == 0 and self.calls:
             self._take(args[0])
-            if self.fakes is not None:
+            if not self._computes:
                 return None
         if name in READING and self._training and self._depth == 0 and not self.losses:
             self.reads += 1
@@ -149,7 +150,7 @@ class Tape(TorchFunctionMode):
         weight = next((leaf for leaf in leaves((args, kwargs)) if is_weight(leaf)), None)
         if weight is None or (not torch.is_grad_enabled() and not self._evaluates_long(weight)):
             return None
-        with self.fakes.mode:
+        with nullcontext() if self._computes else self.fakes.mode:
             result = self.fakes.call(function, args, kwargs)
         made = [leaf for leaf in leaves(result) if torch.is_tensor(leaf)]
         if not torch.is_grad_enabled():
@@ -182,7 +183,7 @@ class Tape(TorchFunctionMode):
             raise StudyError(
                 f"{self.name}: {MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
             )
-        if self.fakes is not None:
+        if self.fakes is not None and not self._computes:
             modules = {call.function for call in self.calls if is_module(call.function) and not call.free}
             for weight in [weight for module in modules for weight in module.parameters() if weight.requires_grad]:
                 weight.grad = self.fakes.like(weight) if weight.grad is None else weight.grad
@@ -207,7 +208,7 @@ class Tape(TorchFunctionMode):
         if self._depth == 0 and self.fakes is not None and (weight := next(module.parameters(), None)) is not None:
             if module.training and torch.is_grad_enabled() and not self._training:
                 self._start(type(module).__name__)
-            if self._training or (not module.training and self._is_trained(weight)):
+            if not self._computes and (self._training or (not module.training and self._is_trained(weight))):
                 self._faking = True
                 self.fakes.mode.__enter__()
         if self._depth == 0:
