@@ -190,6 +190,14 @@ def test_shapes_that_depend_on_values_run_for_real():
     assert "values" in trace.notes[0]
 
 
+def test_one_of_a_large_model_is_traced_without_values():
+    """It has 4.3 GB of weights, which are made nowhere."""
+    wide = 2**15
+    trace = trace_step(step_of(lambda: Routed(wide, wide), (wide,)), 4)
+    assert kinds(trace)["product"] == 2 * 2 * 4 * wide**2
+    assert "as if all" in trace.notes[0]
+
+
 class WithKernel(nn.Linear):
     """A module that hands the place of its data to somebody's kernel."""
 

@@ -41,6 +41,7 @@ from whichdevice.models.torch_sizes import resized
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 OWN = (dict, OrderedDict, list, MethodType)  # of a module: a copy has its own; settings may be no copy of themselves
 FORMATS = (torch.float32, *HALVES)
+PLAIN = frozenset({int, float, bool, str, type(None)})
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
@@ -709,8 +710,13 @@ def paths(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves of nested containers."""
-    return [leaf for _, leaf in paths(tree)]
+    """The leaves of nested containers, of long lists of numbers as fast as they are read."""
+    if type(tree) in PLAIN or torch.is_tensor(tree) or is_module(tree):
+        return [tree]
+    if type(tree) in (list, tuple) and all(type(part) in PLAIN for part in tree):
+        return [*tree]
+    parts = parts_of(tree)
+    return [tree] if parts is None else [leaf for part in parts.values() for leaf in leaves(part)]
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:

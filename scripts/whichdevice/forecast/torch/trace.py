@@ -169,14 +169,16 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     try:
         return _traced(step, module, size, accumulation, fakes.mode, kernels)
     except Exception as error:
-        if isinstance(error, StudyError) or sum(map(rounded, module.parameters())) > LARGE:
+        reads, large = isinstance(error, READS_VALUE), sum(map(rounded, module.parameters())) > LARGE
+        if isinstance(error, StudyError) or (large and not reads):
             raise
-        reads = isinstance(error, READS_VALUE)
         try:
             trace = _guessed(step, size, accumulation, fakes, *layers) if reads else None
         except Exception:  # what a model makes of such values is the model's
+            if large:
+                raise error from None
             trace = None
-        if trace is None or trace.memory["peak"] <= MAX_WITH_VALUES:
+        if trace is None or (not large and trace.memory["peak"] <= MAX_WITH_VALUES):
             try:
                 trace = _with_values(step, size, accumulation, *layers)
             except TooLargeError:
