@@ -20,6 +20,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found, run_watched
 from whichdevice.models.scripts import known, probe
+from whichdevice.models.torch_fakes import Fakes, is_fake
 from whichdevice.models.torch_script import SHARED, Watch, divides_by_gpus
 from whichdevice.workloads.base import Options
 
@@ -698,6 +699,17 @@ def test_values_of_edges_go_with_their_edges():
     assert seen.batch["values"].shape == (3, 3, 6)
     for size in (3, 2):
         assert seen.module(**{name: tensor[:size] for name, tensor in seen.batch.items()})["logits"].shape == (size, 4)
+
+
+@pytest.mark.parametrize("valued", [True, False])
+def test_a_resized_weight_has_values_as_before_or_none(valued):
+    """Beyond a gigabyte new weights have no values: one that has some does not mix with them."""
+    fakes = Fakes()
+    weights = torch.zeros(10, 4), fakes.empty((11, 4), torch.float32)
+    weight, larger = map(torch.nn.Parameter, weights if valued else (fakes.empty((11, 4), torch.float32), weights[0]))
+    fakes.call(torch.Tensor.data.__set__, (weight, larger.data))
+    assert weight.data[1:].mean(dim=0, keepdim=True).shape == (1, 4)
+    assert (len(weight), is_fake(weight)) == (len(larger), not valued)
 
 
 class OfEdges(torch.nn.Module):
