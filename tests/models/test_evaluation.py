@@ -77,6 +77,12 @@ CASES = {  # script: batches, their size, epochs or steps between two times
     # Nothing is without gradients, or it is no model.
     EVALUATE.replace("    net.eval()\n", "").replace("with no_grad()", "if loader") + EPOCHS + AFTER: [],
     EPOCHS + "    with no_grad():\n        for x in val:\n            print(x)\n": [],
+    # A library's pipeline makes images.
+    EPOCHS + "    if epoch % 5 == 0:\n        pipeline = ImagePipeline(model=launcher.unwrap_model(net))\n"
+    "        pipeline = pipeline.to('cuda')\n        images = pipeline(batch_size=16).images\n"
+    : [(1000, 16, 5, "epoch")],
+    EPOCHS + "with no_grad():\n    pipeline = ImagePipeline.from_pretrained('name', model=net)\n"
+    "    pipeline('a cat', num_inference_steps=30, guidance_scale=7.5)\n": [(30, 2, 1, "training")],
     # What cannot be read is not guessed.
     EVALUATE + EPOCHS + "    evaluate(net, stream())\n": [(None, 32, 1, "epoch")],
     EVALUATE + EPOCHS + "    if better():\n    " + AFTER: [(79, 128, None, "epoch")],
@@ -96,6 +102,16 @@ class Net:
         """As in PyTorch."""
 
     def __call__(self, x: Any) -> None:
+        """Nothing is computed."""
+
+
+class ImagePipeline:
+    """As a library's, which makes images with a model."""
+
+    def __init__(self, model: Net) -> None:
+        """As in Diffusers."""
+
+    def __call__(self, prompt: str = "", batch_size: int = 1, num_inference_steps: int = 1000) -> None:
         """Nothing is computed."""
 
 
@@ -126,6 +142,7 @@ def stack_of(text: str, path: Path, own: Mapping[str, Any] = MappingProxyType({}
     given = {
         "step": step, "no_grad": no_grad, "Net": Net, "net": Net(), "data": [1, 2, 3], "val": Loader(79),
         "args": {"first": 5, "never": False, "count": 50, "images": 25}, "rows": SimpleNamespace(shape=(7, 3)),
+        "ImagePipeline": ImagePipeline, "launcher": SimpleNamespace(),
         "better": lambda: True, "is_main_process": lambda: True, "stream": lambda: iter([1]),
     }  # fmt: skip
     path.write_text(text)

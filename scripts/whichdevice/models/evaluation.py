@@ -51,6 +51,13 @@ UNKNOWN = object()
 HELD = (list, tuple, set, dict, range)
 
 
+class Sampler(NamedTuple):
+    """A library's pipeline around a model, which it calls in each of its steps."""
+
+    work: float  # of the model's forward pass
+    settings: Mapping[str, Any]  # what it is called with where the script says nothing else
+
+
 class At(NamedTuple):
     """A place in the text, with what is known of how often it runs."""
 
@@ -130,7 +137,14 @@ class _Search:
             at = self._read(node, at)
 
     def _read(self, node: ast.AST, at: At) -> At:
-        """Read a part of the text; return the place after it."""
+        """Read a part of the text; return the place after it. What it does is not known where its objects raise."""
+        try:
+            return self._read_part(node, at)
+        except Exception:  # of the script's own objects
+            self.found.append(((), Evaluation(at.line, None, self.size, None)))
+            return at
+
+    def _read_part(self, node: ast.AST, at: At) -> At:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
                 pass
@@ -154,7 +168,7 @@ class _Search:
             case ast.Assign(targets=[ast.Name(id=name)]):
                 self._read(node.value, at)
                 if at.deep or name not in at.scope:  # of a function that runs the values are those of its first step
-                    at.scope[name] = value_in(node.value, at.scope)
+                    at.scope[name] = self._value(node.value, at.scope)
             case _:
                 for child in ast.iter_child_nodes(node):
                     self._read(child, at)
@@ -229,10 +243,42 @@ class _Search:
         self._loops += 1
         return self._loops
 
+    def _value(self, node: ast.expr, scope: Mapping[str, Any]) -> Any:
+        """The value of an expression; a model without what several GPUs put around it, and a pipeline around one."""
+        if not isinstance(node, ast.Call):
+            return value_in(node, scope)
+        name, given = _last(node.func), [*node.args, *(part.value for part in node.keywords)]
+        if name == "unwrap_model" and node.args:
+            return self._value(node.args[0], scope)
+        owner = self._value(node.func.value, scope) if isinstance(node.func, ast.Attribute) else UNKNOWN
+        if name == "to" and isinstance(owner, Sampler):
+            return owner
+        kind = owner if name == "from_pretrained" else value_in(node.func, scope)
+        if inspect.isclass(kind) and kind.__name__.endswith("Pipeline"):
+            works = (self.forward(value) for part in given if (value := self._value(part, scope)) is not UNKNOWN)
+            settings = {key: part.default for key, part in inspect.signature(kind.__call__).parameters.items()}
+            work = max((work for work in works if work is not None), default=None)
+            return UNKNOWN if work is None else Sampler(work, settings)
+        return value_in(node, scope)
+
+    def _samples(self, node: ast.Call, at: At, sampler: Sampler) -> None:
+        """Note what a pipeline makes: a forward pass for each of its steps, of twice the images with guidance."""
+        given = {part.arg: value_in(part.value, at.scope) for part in node.keywords if part.arg}
+        settings = {**sampler.settings, **given}
+        counts = [settings.get(name) for name in ("num_inference_steps", "batch_size", "num_images_per_prompt")]
+        turns, *sizes = (count if type(count) is int else None for count in counts)
+        guided = settings.get("guidance_scale")
+        size = (next(filter(None, sizes), 1)) * (2 if isinstance(guided, int | float) and guided > 1 else 1)
+        at = at._replace(loops=(*at.loops, (self._numbered(), turns)), size=size, loads=False)
+        self._note(node, at, sampler.work, sampler)
+
     def _called(self, node: ast.Call, at: At) -> None:
         """Note a forward pass, or read the script's function that is called."""
         function = value_in(node.func, at.scope)
         if function is UNKNOWN:
+            return
+        if isinstance(function, Sampler):
+            self._samples(node, at, function)
             return
         name, owner = getattr(node.func, "attr", ""), None
         if name in ("eval", "train") and self.forward(value_in(node.func.value, at.scope)) is not None:  # type: ignore[attr-defined]
@@ -581,8 +627,8 @@ def of_fit(given: Mapping[str, Any], line: int | None, batch: int, epochs: int) 
 
 def batch_size_of(loader: Any) -> int | None:
     """Examples of each batch of a loader; None of anything else."""
-    for held in (loader, getattr(loader, "batch_sampler", None)):
-        size = getattr(held, "batch_size", None)
+    for held in (loader, attribute(loader, "batch_sampler")):
+        size = attribute(held, "batch_size")
         if type(size) is int and size > 0:
             return size
     return None
@@ -600,8 +646,8 @@ def takes_gradients(function: Any) -> bool:
 
 def is_split(loader: Any) -> bool:
     """Whether each of several processes takes its own part of a loader's batches."""
-    samplers = [getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
-    samplers += [getattr(sampler, "sampler", None) for sampler in samplers]
+    samplers = [attribute(loader, "sampler"), attribute(loader, "batch_sampler")]
+    samplers += [attribute(sampler, "sampler") for sampler in samplers]
     names = [type(part).__name__ for part in samplers]
     return any("Distributed" in name for name in names) or type(loader).__module__.startswith("accelerate")
 

@@ -47,7 +47,7 @@ from whichdevice.models.pipeline import Rate
 from whichdevice.models.stand_ins import StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
-WATCH_IT = ", or put its step into `with whichdevice.watch(optimizer):`"
+WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
 SEED = 0  # of random numbers that the script draws without one of its own
 SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
@@ -102,6 +102,7 @@ class Found:
     gpus: int = 1  # that the script has to see
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
     evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
+    values: bool = False  # whether its first step is computed to see it: without values it fails
 
     def declaration(self) -> Declaration:
         """Return it as constants of a model file; `examples` limits what is read of streamed data."""
@@ -150,9 +151,12 @@ def is_own(file: str, path: Path) -> bool:
 class Run:
     """One run of a script until its training starts."""
 
-    def __init__(self, path: Path, start: Callable[[], dict[str, Any]] | None = None, gpus: int = 1) -> None:
+    def __init__(
+        self, path: Path, start: Callable[[], dict[str, Any]] | None = None, gpus: int = 1, values: bool = False
+    ) -> None:
         self.path = path.absolute()
         self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
+        self.values = values  # whether its first step is computed
         self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
         self.main = sys.modules["__main__"]  # the script as a module
@@ -179,6 +183,11 @@ class Run:
         if module not in self.watchers:
             self.watchers[module] = import_module(f"whichdevice.models.{module}").Watching(self)
         return self.watchers[module]
+
+    @property
+    def without_values(self) -> bool:
+        """Return whether a training has started whose step is not computed."""
+        return any(watcher.without_values for watcher in self.watchers.values())
 
     def attach(self, package: str) -> None:
         """Watch a framework that was just imported."""
@@ -232,7 +241,7 @@ class Run:
         seen = next((watcher for _, watcher in watchers), None)
         if seen is None:
             raise StudyError(f"{self.path.name}: ended, and nothing imported Keras, PyTorch or JAX: {NAME_IT}")
-        add = WATCH_IT if seen.package == "PyTorch" else ""
+        add = f", or {WATCH_IT}" if seen.package == "PyTorch" else ""
         raise StudyError(f"{self.path.name}: ended, and {seen.missing} ({seen.package}): {NAME_IT}{add}")
 
     def _run(self, imported: Sequence[str]) -> None:
@@ -319,6 +328,8 @@ class Watcher(ABC):
 
     package: ClassVar[str]  # its name
 
+    without_values = False  # whether the step is not computed, which the script's own code may need
+
     @property
     @abstractmethod
     def missing(self) -> str:
@@ -393,9 +404,9 @@ class _Attaching(Loader):
         self.run.attach(module.__name__)
 
 
-def run_watched(path: Path, arguments: Sequence[str], gpus: int = 1) -> Script:
+def run_watched(path: Path, arguments: Sequence[str], gpus: int = 1, values: bool = False) -> Script:
     """Run a script in this process until its training starts; see `Run.result`."""
-    return Run(path, gpus=gpus).result(arguments)
+    return Run(path, gpus=gpus, values=values).result(arguments)
 
 
 def called_in(path: Path, name: str) -> bool:

@@ -99,7 +99,7 @@ class Watching(Watcher):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
-        self._tape = Tape(self._fakes, run.path)
+        self._tape = Tape(self._fakes, run.path, run.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
         self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
@@ -112,6 +112,7 @@ class Watching(Watcher):
         self._launched = 1  # GPUs of its command as its text has it
         self._shares = self._sums_less = False  # whether they share a batch, or the batches that are summed
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
+        self._has_shapes_alone = False  # whether some weights have none
 
     def _count(self) -> int:
         """The GPUs that the script sees."""
@@ -190,6 +191,11 @@ class Watching(Watcher):
         Watch.probing = False
 
     @property
+    def without_values(self) -> bool:  # type: ignore[override]
+        """Return whether its training has started and is not computed, though its weights have values."""
+        return self._tape.first is not None and not self.run.values and not self._has_shapes_alone
+
+    @property
     def has_started(self) -> bool:
         """Return whether it has seen a step."""
         return bool(self._trials)
@@ -208,6 +214,7 @@ class Watching(Watcher):
             self._real += weight.nbytes
             self._known.add(id(weight))
             return None
+        self._has_shapes_alone = True
         return torch.nn.Parameter(self._fakes.like(weight), weight.requires_grad)
 
     def _step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
@@ -299,6 +306,7 @@ class Watching(Watcher):
             line=stack.line,
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
             gpus=self.run.gpus,
+            values=self.run.values,
             between=between,
             evaluations=tuple(self._evaluations(stopped, step, size, passes)),
             **counts,

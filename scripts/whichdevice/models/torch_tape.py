@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
-from whichdevice.models.script_size import Stack
+from whichdevice.models.script_size import Stack, attribute
 from whichdevice.models.torch_fakes import (
     EVALUATION_SECONDS,
     READING,
@@ -41,6 +41,7 @@ from whichdevice.models.torch_sizes import resized
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 OWN = (dict, OrderedDict, list, MethodType)  # of a module: a copy has its own; settings may be no copy of themselves
 FORMATS = (torch.float32, *HALVES)
+PLAIN = frozenset({int, float, bool, str, type(None)})
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
@@ -82,13 +83,14 @@ class Loss(NamedTuple):
 class Tape(TorchFunctionMode):
     """Records what a loop calls from its first module in training on, outside of modules and of the optimiser.
 
-    With `fakes` nothing is computed from the first call of a module in training on: modules run on tensors without
-    values, gradients are not taken, and devices of CUDA are the CPU.
+    With `fakes` devices of CUDA are the CPU, and nothing is computed from the first call of a module in training on:
+    modules run on tensors without values, and gradients are not taken. With `values`, too, both are computed.
     """
 
-    def __init__(self, fakes: Fakes | None = None, path: Path | None = None) -> None:
+    def __init__(self, fakes: Fakes | None = None, path: Path | None = None, values: bool = False) -> None:
         super().__init__()
         self.fakes, self.path = fakes, path  # of the script; None: a loop that runs on
+        self._computes = values or fakes is None
         self.name = path.name if path else "watch"
         self.recording = True
         self.calls: list[Call] = []
@@ -112,7 +114,7 @@ class Tape(TorchFunctionMode):
         tensor = bool(args) and torch.is_tensor(args[0])
         if name == "backward" and tensor and self.recording and self._depth == 0 and self.calls:
             self._take(args[0])
-            if self.fakes is not None:
+            if not self._computes:
                 return None
         if name in READING and self._training and self._depth == 0 and not self.losses:
             self.reads += 1
@@ -148,7 +150,7 @@ class Tape(TorchFunctionMode):
         weight = next((leaf for leaf in leaves((args, kwargs)) if is_weight(leaf)), None)
         if weight is None or (not torch.is_grad_enabled() and not self._evaluates_long(weight)):
             return None
-        with self.fakes.mode:
+        with nullcontext() if self._computes else self.fakes.mode:
             result = self.fakes.call(function, args, kwargs)
         made = [leaf for leaf in leaves(result) if torch.is_tensor(leaf)]
         if not torch.is_grad_enabled():
@@ -181,7 +183,7 @@ class Tape(TorchFunctionMode):
             raise StudyError(
                 f"{self.name}: {MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
             )
-        if self.fakes is not None:
+        if self.fakes is not None and not self._computes:
             modules = {call.function for call in self.calls if is_module(call.function) and not call.free}
             for weight in [weight for module in modules for weight in module.parameters() if weight.requires_grad]:
                 weight.grad = self.fakes.like(weight) if weight.grad is None else weight.grad
@@ -206,7 +208,7 @@ class Tape(TorchFunctionMode):
         if self._depth == 0 and self.fakes is not None and (weight := next(module.parameters(), None)) is not None:
             if module.training and torch.is_grad_enabled() and not self._training:
                 self._start(type(module).__name__)
-            if self._training or (not module.training and self._is_trained(weight)):
+            if not self._computes and (self._training or (not module.training and self._is_trained(weight))):
                 self._faking = True
                 self.fakes.mode.__enter__()
         if self._depth == 0:
@@ -653,7 +655,7 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
         return tree
     if isinstance(tree, tuple | list) and not isinstance(tree, Result):
         return dict(enumerate(tree))
-    if callable(getattr(tree, "to_dict", None)) and callable(getattr(tree, "keys", None)):  # a graph
+    if callable(attribute(tree, "to_dict")) and callable(attribute(tree, "keys")):  # a graph
         return dict(tree.to_dict())
     whole = torch.is_tensor(tree) or isinstance(tree, torch.optim.Optimizer) or callable(tree)
     return None if whole else _held_by(tree)
@@ -661,7 +663,7 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
 
 def _held_by(thing: Any) -> dict[str, Any] | None:
     """The attributes of an object of a script's own that are tensors or hold some, as images with their mask."""
-    attributes = getattr(thing, "__dict__", {})
+    attributes = attribute(thing, "__dict__") or {}
     inside = {name: value.values() if isinstance(value, dict) else value for name, value in attributes.items()}
     kinds = (torch.Tensor, Result)
     held = {
@@ -708,8 +710,13 @@ def paths(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves of nested containers."""
-    return [leaf for _, leaf in paths(tree)]
+    """The leaves of nested containers, of long lists of numbers as fast as they are read."""
+    if type(tree) in PLAIN or torch.is_tensor(tree) or is_module(tree):
+        return [tree]
+    if type(tree) in (list, tuple) and all(type(part) in PLAIN for part in tree):
+        return [*tree]
+    parts = parts_of(tree)
+    return [tree] if parts is None else [leaf for part in parts.values() for leaf in leaves(part)]
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
