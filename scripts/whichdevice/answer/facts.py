@@ -373,12 +373,12 @@ def evaluating(answer: Answer) -> Evaluating | None:
     clean = row.step_time * lived_times(work, row)
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
-    more = max(clean * share, fed * floor)
+    evaluating = max(clean * share, fed * floor)
     counts = periods(work, answer.amount)
     timed = [bool(one.known and one.every and counts[one.per]) for one in work.evaluations]
     both = list(zip(work.evaluations, timed, strict=True))
     counted, missing = (tuple(one for one, known in both if known == wanted) for wanted in (True, False))
-    return Evaluating(row.card, more / (max(clean, floor) + more + work.between), counted, missing)
+    return Evaluating(row.card, evaluating / (max(clean, floor) + evaluating + work.between), counted, missing)
 
 
 def is_odd(answer: Answer) -> bool:

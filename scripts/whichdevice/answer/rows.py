@@ -292,8 +292,8 @@ class Work:
 
     def cores_to_feed(self, row: Row) -> int:
         """Cores that make batches as fast as the device of a row takes them; 0 where more cores give no more."""
-        each = self.pipeline_core_rate
-        return math.ceil(self.batch / row.step_time / each) if each and row.step_time else 0
+        core_rate = self.pipeline_core_rate
+        return math.ceil(self.batch / row.step_time / core_rate) if core_rate and row.step_time else 0
 
     @property
     def here(self) -> Row | None:

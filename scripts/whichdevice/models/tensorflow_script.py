@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
 @dataclass
 class Trainer:
-    """What trains in a line of the script, by the functions around its gradient, the outermost first."""
+    """A line of the script that trains, by the functions around its gradient, the outermost first."""
 
     stack: Stack
     calls: list[Call]
@@ -203,7 +203,7 @@ class Watching(Watcher):
 
 
 class _Function:
-    """What `tf.function` gives, which the watcher knows the calls of."""
+    """The function that `tf.function` makes, whose calls the watcher knows."""
 
     def __init__(self, watching: Watching, made: Any, function: Any) -> None:
         self._watching, self._made, self._function = watching, made, function

@@ -100,7 +100,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
         "sentences": _sentences(answer),
-        "chart": chart.SIZES | {"axis": "time for the whole work, with its start"},
+        "chart": chart.CHART_SIZES | {"axis": "time for the whole work, with its start"},
         "normals": normals((option.row for option in options), work.lived is not None),
         "rows": [_row(option, answer) for option in options],
     }
