@@ -202,6 +202,8 @@ class Tape(TorchFunctionMode):
 
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
         """A module is called; return its inputs in the format of its weights."""
+        if optimizers_in([vars(module)]):  # its call is a loop around steps
+            return args
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
@@ -226,6 +228,8 @@ class Tape(TorchFunctionMode):
 
     def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output, or raised."""
+        if optimizers_in([vars(module)]):
+            return
         self._depth -= 1
         if self._depth == 0 and self.fakes is not None:
             seconds = math.inf if self._faking else time.monotonic() - self._entered
