@@ -489,7 +489,8 @@ def _apart(stopped: Stopped) -> bool:
 def _forwards(step: Step) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
     """Return the work of a module's forward pass over that of a step, by weights, and whether it is a teacher in it."""
     modules = [step.called[call.function] for call in step.calls if isinstance(call.function, int)]
-    total = sum(weight.numel() for module in modules for weight in weights_in(module)) or 1
+    trained = [*step.weights, *(weight for module in modules for weight in weights_in(module))]
+    total = sum(weight.numel() for weight in trained) or 1
     free = [step.called[call.function] for call in step.calls if call.free and isinstance(call.function, int)]
     teachers = {id(part) for module in free for part in module.modules()}
 
