@@ -47,6 +47,7 @@ from whichdevice.models.torch_tape import (
     leaves,
     optimizers_in,
     tensors_of,
+    weights_in,
     weights_of,
 )
 from whichdevice.numbers import number, two
@@ -487,13 +488,15 @@ def _apart(stopped: Stopped) -> bool:
 
 def _forwards(step: Step) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
     """Return the work of a module's forward pass over that of a step, by weights, and whether it is a teacher in it."""
-    total = sum(weight.numel() for weight in step.parameters()) or 1
+    modules = [step.called[call.function] for call in step.calls if isinstance(call.function, int)]
+    trained = [*step.weights, *(weight for module in modules for weight in weights_in(module))]
+    total = sum(weight.numel() for weight in trained) or 1
     free = [step.called[call.function] for call in step.calls if call.free and isinstance(call.function, int)]
     teachers = {id(part) for module in free for part in module.modules()}
 
     def forward(called: Any) -> float | None:
         called = called if is_module(called) else getattr(called, "module", None)  # of an engine
-        weights = sum(weight.numel() for weight in called.parameters()) if is_module(called) else 0
+        weights = sum(weight.numel() for weight in weights_in(called)) if is_module(called) else 0
         return min(1.0, weights / total) if weights else None
 
     return forward, lambda called: id(called) in teachers
@@ -504,11 +507,11 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
     free, others = (
         {call.function for call in calls if is_module(call.function) and call.free == free} for free in (True, False)
     )
-    used = {id(weight) for module in others for weight in module.parameters()}
+    used = {id(weight) for module in others for weight in weights_in(module)}
     used |= {id(leaf) for call in calls if not call.free for leaf in tensors_of(call) if is_weight(leaf)}
     if trained and not trained & used:
         raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
-    for weight in (weight for module in free - others for weight in module.parameters()):
+    for weight in (weight for module in free - others for weight in weights_in(module)):
         weight.requires_grad_(id(weight) in trained)
 
 

@@ -185,7 +185,7 @@ class Tape(TorchFunctionMode):
             )
         if self.fakes is not None and not self._computes:
             modules = {call.function for call in self.calls if is_module(call.function) and not call.free}
-            for weight in [weight for module in modules for weight in module.parameters() if weight.requires_grad]:
+            for weight in [weight for module in modules for weight in weights_in(module) if weight.requires_grad]:
                 weight.grad = self.fakes.like(weight) if weight.grad is None else weight.grad
 
     def _record(self, function: Any, args: Any, kwargs: Any, output: Any) -> None:
@@ -202,10 +202,12 @@ class Tape(TorchFunctionMode):
 
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
         """A module is called; return its inputs in the format of its weights."""
+        if optimizers_in([vars(module)]):  # its call is a loop around steps
+            return args
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
-        if self._depth == 0 and self.fakes is not None and (weight := next(module.parameters(), None)) is not None:
+        if self._depth == 0 and self.fakes is not None and (weight := next(weights_in(module), None)) is not None:
             if module.training and torch.is_grad_enabled() and not self._training:
                 self._start(type(module).__name__)
             if not self._computes and (self._training or (not module.training and self._is_trained(weight))):
@@ -214,7 +216,7 @@ class Tape(TorchFunctionMode):
         if self._depth == 0:
             self._entered = time.monotonic()
         self._depth += 1
-        return in_format_of(next(module.parameters(recurse=False), None), args)
+        return in_format_of(next(weights_in(module, recurse=False), None), args)
 
     def _is_trained(self, weight: torch.nn.Parameter) -> bool:
         """Whether an optimiser has this weight."""
@@ -226,6 +228,8 @@ class Tape(TorchFunctionMode):
 
     def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output, or raised."""
+        if optimizers_in([vars(module)]):
+            return
         self._depth -= 1
         if self._depth == 0 and self.fakes is not None:
             seconds = math.inf if self._faking else time.monotonic() - self._entered
@@ -468,7 +472,7 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
     for loss, result in taken:
         called = [makers.calls[place].function for place in makers.needed_for([result])]
         # A loss, which has no weights, may be made anew for each batch.
-        networks = [part for part in called if is_module(part) and next(part.parameters(), None) is not None]
+        networks = [part for part in called if is_module(part) and next(weights_in(part), None) is not None]
         last[loss.place, *networks] = result
     return len(taken), [*last.values()] or [Result(len(makers.calls) - 1)]
 
@@ -481,7 +485,7 @@ def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
     firsts = [next((leaf for leaf in tensors_of(calls[place]) if leaf.ndim), torch.empty(())) for place in modules]
     sizes = [tensor.shape[:2] for tensor in firsts]
     learn = [number for number, place in enumerate(modules) if not calls[place].free]
-    weighted = (number for number in learn if next(calls[modules[number]].function.parameters(), None) is not None)
+    weighted = (number for number in learn if next(weights_in(calls[modules[number]].function), None) is not None)
     trains = next(weighted, next(iter(learn), 0))
     return next(number for number, size in enumerate(sizes) if set(size) & {*sizes[trains][:1]} or number == trains)
 
@@ -619,6 +623,11 @@ def joined_graphs(batch: torch.Tensor, kind: OfGraphs) -> torch.Tensor:
 def is_module(function: Any) -> bool:
     """Whether a call is of a module."""
     return isinstance(function, torch.nn.Module)
+
+
+def weights_in(module: torch.nn.Module, recurse: bool = True) -> Iterator[torch.nn.Parameter]:
+    """The weights of a module, whose class may have a `parameters` of its own."""
+    return torch.nn.Module.parameters(module, recurse)
 
 
 def is_weight(value: Any) -> bool:
