@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from needs import require
@@ -409,6 +410,33 @@ WITH_SIZES = {  # losses of a layer's outputs z and a batch's inputs x that have
     "a weight for each": lambda x, z: (z + z[:1].mean(0).expand(len(x), -1)).mean(),
     "two halves": lambda x, z: (z[: len(x) // 2] * z[len(x) // 2 :]).mean(),
 }  # fmt: skip
+
+IN_PARTS = """
+import torch
+class Loss(torch.nn.Module):
+    def __init__(self, out):
+        super().__init__()
+        self.out = out
+    def forward(self, hidden, words):
+        leaf = hidden.detach().requires_grad_(True)
+        for some, of in zip(leaf.split(2), words.split(2)):
+            torch.nn.functional.cross_entropy(self.out(some).flatten(0, 1), of.flatten()).backward()
+        hidden.backward(leaf.grad)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.layer = torch.nn.Embedding(50, 8), torch.nn.Linear(8, 8)
+    def forward(self, source, target):
+        return self.layer(self.words(target) + self.words(source).mean(0))
+net, out = Net(), torch.nn.Linear(8, 50)
+loss, adam = Loss(out), torch.optim.Adam([*net.parameters(), *out.parameters()])
+for step in range(100):
+    for length in (6, 10):
+        target = torch.zeros(length, 16).long()
+        loss(net(torch.zeros(12, 16).long(), target), target)
+    adam.step()
+    adam.zero_grad()
+"""
 
 FREES = """
 import pathlib, resource, time, torch
@@ -930,6 +958,61 @@ def test_what_a_script_frees_it_does_not_hold(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_gradients_taken_in_a_module_by_parts_of_sequences_are_a_batchs(tmp_path):
+    """Of sixteen sentences, the second axis: five parts of the longer batch's ten words, with three products each."""
+    (tmp_path / "train.py").write_text(IN_PARTS, encoding="utf-8")
+    script = run_watched(tmp_path / "train.py", [])
+    assert (script.found.batch_size, script.found.examples) == (16, 3200)
+    assert script.found.notes == (TWO,)
+    model = script.functions.model()
+    words = lambda size: [torch.zeros(size, length).long() for length in (12, 10)]  # noqa: E731
+    step = Step(lambda: model, words, of_words, script.functions.optimizer)
+    for size in (16, 6):
+        assert trace_step(step, size).work.operations == 3 * 2 * size * 10 * 8 * (8 + 50)
+
+
+@pytest.mark.slow
+def test_a_teacher_inside_of_the_module_has_no_state_of_the_optimiser(tmp_path):
+    text = """
+import torch
+class Distilled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.student, self.teacher = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
+    def forward(self, x):
+        with torch.no_grad():
+            wanted = self.teacher(x)
+        return (self.student(x) - wanted).pow(2).mean()
+net = Distilled()
+adam = torch.optim.Adam(net.student.parameters())
+for _ in range(30):
+    net(torch.zeros(16, 4)).backward()
+    adam.step()
+"""
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    functions = run_watched(tmp_path / "train.py", []).functions
+    groups = functions.optimizer(functions.model()).param_groups
+    assert sum(weight.numel() for group in groups for weight in group["params"]) == 10
+
+
+@pytest.mark.slow
+def test_a_script_of_pytorch_runs_once_whether_keras_comes_or_not(tmp_path, monkeypatch):
+    """A library for logs imports Keras, whose number format is none of PyTorch's."""
+    text = "import pathlib, torch\nopen('runs', 'a').write('1')\nnet = torch.nn.Linear(4, 2)\n"
+    text += "sgd = torch.optim.SGD(net.parameters(), 0.1)\nfor _ in range(9):\n"
+    text += "    net(torch.zeros(8, 4)).sum().backward()\n    sgd.step()\n"
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(text, encoding="utf-8")
+    assert probe(read_address("train.py")).batch_size == 8
+    workload = Model.read("train.py").workload(Options(batch_size=8))
+    workload.made_module()
+    policy = SimpleNamespace(dtype_policy=lambda: SimpleNamespace(name="float32"))
+    monkeypatch.setitem(sys.modules, "keras", SimpleNamespace(config=policy))
+    Model.read("train.py").workload(Options(batch_size=8)).made_module()
+    assert Path("runs").read_text(encoding="utf-8") == "11"
+
+
+@pytest.mark.slow
 def test_under_autocast_weights_and_inputs_may_have_two_formats_here_too(tmp_path):
     (tmp_path / "train.py").write_text(FROZEN_IN_HALF, encoding="utf-8")
     assert probe(read_address(str(tmp_path / "train.py"))).batch_size == 16
@@ -951,6 +1034,11 @@ def test_a_step_that_gathers_from_other_processes_is_traced_after_the_script_has
     assert (
         trace_step(Step(lambda: step, lambda size: torch.ones(size, 8), of_step), 16).work.operations == 2 * 16 * 8 * 2
     )
+
+
+def of_words(module, batch):
+    source, target = batch
+    return module(**dict(zip(module.dtypes, (source, target), strict=True))).loss
 
 
 def of_step(module, batch):

@@ -178,8 +178,9 @@ def script_adapter(address: Address) -> ScriptAdapter:
 
 
 def _started(address: Address) -> SimpleNamespace:
-    """Return the script's functions in the number format that Keras has now: a process may compile for several."""
-    keras = sys.modules.get(KERAS)
+    """Return the script's functions; of Keras in its number format now: a process may compile for several."""
+    training = known(address)
+    keras = sys.modules.get(KERAS) if training is None or training.framework == KERAS else None
     return _started_in(address, None if keras is None else keras.config.dtype_policy().name)
 
 

@@ -229,6 +229,10 @@ class Watching(Watcher):
         if Watch.meant is not None and not Watch.meant.means(optimizer):
             self._tape.forget()
             return
+        if self._tape.opens():
+            self._tape.forget()
+            _without_gradients(optimizer)
+            return
         known = self._stepped.get(optimizer)
         if known is not None and known != stack.lines:  # a further loss of some steps, as a penalty each 16
             self._tape.forget(*self._kept)
@@ -236,8 +240,7 @@ class Watching(Watcher):
         self._stepped[optimizer], self._kept = stack.lines, (len(self._tape.calls), len(self._tape.losses))
         if known is not None or weights_of(optimizers_in(stack.scopes)) <= weights_of(self._stepped):
             self._start(stack)
-        for weight in (weight for group in optimizer.param_groups for weight in group["params"]):
-            weight.grad = None  # so that its step changes nothing
+        _without_gradients(optimizer)
 
     def _start(self, stack: Stack) -> None:
         """Stop here; a loop of few steps may come before the training, and goes on for a few seconds.
@@ -280,6 +283,8 @@ class Watching(Watcher):
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
         step.reads_values, step.joins = self._tape.reads >= MANY_READS, self._joins
+        others = (name for name, weight in step.named_parameters() if id(weight) not in trained)
+        step.untrained = frozenset(others if trained else ())
         size = len(next(iter(batch.values())))
         loader = _loader(stack.scopes, size, self._loaders)
         batch, varied = self._at_mean(step, batch, loader)
@@ -481,6 +486,12 @@ def _last_name(node: ast.expr) -> str:
     return ""
 
 
+def _without_gradients(optimizer: torch.optim.Optimizer) -> None:
+    """Take away gradients, so that a step changes nothing."""
+    for weight in (weight for group in optimizer.param_groups for weight in group["params"]):
+        weight.grad = None
+
+
 def _apart(stopped: Stopped) -> bool:
     """Whether gradients are taken in another loop than the one that steps."""
     return bool(stopped.losses[-1].loops != stopped.stack.loops)
@@ -580,7 +591,8 @@ def _loader(scopes: Sequence[Mapping[str, Any]], size: int, used: Sequence[Any])
 
 def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
     """A fresh optimiser of the same kind and settings over the module's trained parameters; of no kind AdamW."""
-    weights = [weight for weight in module.parameters() if weight.requires_grad]
+    others = getattr(module, "untrained", ())
+    weights = [weight for name, weight in module.named_parameters() if weight.requires_grad and name not in others]
     if kind is type(None):
         return torch.optim.AdamW(weights)
     known = inspect.signature(kind.__init__).parameters

@@ -43,6 +43,7 @@ OWN = (dict, OrderedDict, list, MethodType)  # of a module: a copy has its own; 
 FORMATS = (torch.float32, *HALVES)
 PLAIN = frozenset({int, float, bool, str, type(None)})
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
+WANTING = ("requires_grad_", "retain_grad")  # methods of a tensor whose gradient a script takes by itself
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
 NUMBERS_GRAPHS = re.compile("batch|graph|segment|cluster|index|idx")  # a name of what tells a node's graph
@@ -107,6 +108,8 @@ class Tape(TorchFunctionMode):
         self._evaluated = math.inf  # when a function first used weights that are trained, without gradients
         self.reads = 0  # of values by the host before a loss
         self.first: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
+        self._outermost: torch.nn.Module | None = None  # of those that run
+        self._opened, self._closed = set[int](), set[int]()  # modules that take gradients; those not open yet
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function and record it."""
@@ -116,6 +119,8 @@ class Tape(TorchFunctionMode):
             self._take(args[0])
             if not self._computes:
                 return None
+        if name == "backward" and self._depth and self.fakes is not None:
+            self._closed.add(id(self._outermost))
         if name in READING and self._training and self._depth == 0 and not self.losses:
             self.reads += 1
         if self.fakes is None:
@@ -187,6 +192,14 @@ class Tape(TorchFunctionMode):
             modules = {call.function for call in self.calls if is_module(call.function) and not call.free}
             for weight in [weight for module in modules for weight in weights_in(module) if weight.requires_grad]:
                 weight.grad = self.fakes.like(weight) if weight.grad is None else weight.grad
+            for leaf in (call.output for call in self.calls if getattr(call.function, "__name__", "") in WANTING):
+                leaf.grad = self.fakes.like(leaf) if leaf.is_leaf and leaf.requires_grad else None
+
+    def opens(self) -> bool:
+        """Whether a module took gradients: from now on what is inside of it belongs to the step, which comes again."""
+        new = self._closed - self._opened
+        self._opened |= new
+        return bool(new)
 
     def _record(self, function: Any, args: Any, kwargs: Any, output: Any) -> None:
         """Keep a call outside of modules; of those without gradients no more than FREE_BYTES, as of a validation."""
@@ -202,7 +215,7 @@ class Tape(TorchFunctionMode):
 
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
         """A module is called; return its inputs in the format of its weights."""
-        if optimizers_in([vars(module)]):  # its call is a loop around steps
+        if id(module) in self._opened:
             return args
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
@@ -214,7 +227,7 @@ class Tape(TorchFunctionMode):
                 self._faking = True
                 self.fakes.mode.__enter__()
         if self._depth == 0:
-            self._entered = time.monotonic()
+            self._entered, self._outermost = time.monotonic(), module
         self._depth += 1
         return in_format_of(next(weights_in(module, recurse=False), None), args)
 
@@ -228,7 +241,7 @@ class Tape(TorchFunctionMode):
 
     def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output, or raised."""
-        if optimizers_in([vars(module)]):
+        if id(module) in self._opened:
             return
         self._depth -= 1
         if self._depth == 0 and self.fakes is not None:
@@ -298,6 +311,7 @@ class Step(torch.nn.Module):
         self.calls = [call._replace(function=places.get(id(call.function), call.function)) for call in calls]
         self.losses = losses
         self.reads_values = False
+        self.untrained: frozenset[str] = frozenset()  # weights that no optimiser has, though gradients may reach them
         self.joins = False  # whether it may talk to other processes
         self.graphs = dict(graphs or {})  # inputs of a batch of graphs: the part that each is
 
@@ -310,7 +324,7 @@ class Step(torch.nn.Module):
         Where a loop takes the gradients of several batches before the optimiser steps, the last one is the step's.
         """
         makers = Makers(calls)
-        taken, last = last_losses(makers, losses)
+        passes, last = last_losses(makers, losses)
         needed = makers.needed_for(last)
         modules = [place for place in needed if is_module(calls[place].function)]
         modules = modules and modules[_first_of(calls, modules) :]
@@ -326,7 +340,7 @@ class Step(torch.nn.Module):
         dtypes = {key: value.dtype for key, value in inputs.batch.items()}
         size = len(next(iter(inputs.batch.values())))
         step = cls(linked, outcomes, dtypes, inputs.time_major, size, inputs.kinds, list(inputs.weights.values()))
-        return step, inputs.batch, max(1, taken // len(last))
+        return step, inputs.batch, passes
 
     def forward(self, **inputs: Any) -> Any:
         """Names of the script's batch to the output of its first module, with the loss as `loss`.
@@ -380,7 +394,7 @@ class Step(torch.nn.Module):
                         raise
                     outputs.append(ABSENT)
         losses = [part for part in map(value, self.losses) if part is not ABSENT]
-        first, *others = (getattr(part, "loss", part) for part in losses)
+        first, *others = (_as_number(getattr(part, "loss", part)) for part in losses)
         loss = sum(others, first)
         modules = (out for out, call in zip(outputs, self.calls, strict=True) if isinstance(call.function, int))
         return StepOutput(loss=loss, logits=next(filter(torch.is_tensor, leaves(next(modules, loss)))))
@@ -465,16 +479,28 @@ class Makers:
 
 
 def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Result]]:
-    """How many losses the tape has, and the last one of each place and networks; without any, its last call."""
+    """How many batches losses are of, and those of the last one, of each place and networks; without any a last call.
+
+    A batch's loss may be taken in parts: what they follow from they share, and each has a call of its own.
+    """
     made = [(loss, makers.of(loss.tensor, len(makers.calls))) for loss in losses]
-    taken = [(loss, result) for loss, result in made if result is not None]
-    last: dict[Any, Result] = {}
-    for loss, result in taken:
-        called = [makers.calls[place].function for place in makers.needed_for([result])]
+    last = dict[Any, list[list[Result]]]()  # the losses of each batch
+    before = dict[Any, set[int]]()
+    for loss, result in made:
+        if result is None:
+            continue
+        called = [place for place in makers.needed_for([result]) if is_module(makers.calls[place].function)]
         # A loss, which has no weights, may be made anew for each batch.
-        networks = [part for part in called if is_module(part) and next(weights_in(part), None) is not None]
-        last[loss.place, *networks] = result
-    return len(taken), [*last.values()] or [Result(len(makers.calls) - 1)]
+        called = [place for place in called if next(weights_in(makers.calls[place].function), None) is not None]
+        key = loss.place, *dict.fromkeys(makers.calls[place].function for place in called)
+        learn = {place for place in called if not makers.calls[place].free}
+        known = before.get(key, set())
+        if not (learn & known and learn - known and known - learn):
+            last.setdefault(key, []).append([])
+        last[key][-1].append(result)
+        before[key] = learn
+    batches = sum(map(len, last.values())) // max(1, len(last))
+    return max(1, batches), [part for of in last.values() for part in of[-1]] or [Result(len(makers.calls) - 1)]
 
 
 def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
@@ -510,6 +536,9 @@ class Inputs:
             raise StudyError(f"{name}: the first module takes no tensor, so its batch is not known; write a model file")
         self.batch: dict[str, torch.Tensor] = {}
         self.time_major = bool(time_major) and tuple(time_major) == tuple(tensors[0].shape[:2])
+        alike = (call for call in calls if modules and call.function is calls[modules[0]].function)
+        self._second = not self.time_major and any(is_second(tensors_of(call)) for call in alike)
+        self.time_major = self.time_major or self._second
         self._leading = tensors[0].shape[: 1 + self.time_major]
         self._names = dict[int, str]()
         self.kinds: dict[str, OfGraphs] = {}  # of inputs of graphs
@@ -547,8 +576,7 @@ class Inputs:
         if not torch.is_tensor(leaf) or leaf.layout != torch.strided:
             return leaf  # a sparse matrix is of the whole graph
         kind = self._kind(leaf)
-        leading = self._leading if not self._graphs else (self._graphs,)
-        if kind is None and tuple(leaf.shape[: len(leading)]) != tuple(leading):
+        if kind is None and not self._leads(leaf.shape):
             return leaf
         if id(leaf) not in self._names:
             self._names[id(leaf)] = name = name if name and name not in self.batch else f"input_{len(self.batch)}"
@@ -558,6 +586,13 @@ class Inputs:
                 tensor = by_graph(tensor, kind, self._graphs)
             self.batch[name] = tensor.transpose(0, 1) if self.time_major else tensor
         return Result(self._names[id(leaf)])
+
+    def _leads(self, shape: Sequence[int]) -> bool:
+        """Whether a tensor of this shape is of the batch."""
+        if self._second:  # sequences of any length
+            return tuple(shape[1:2]) == tuple(self._leading[1:])
+        leading = self._leading if not self._graphs else (self._graphs,)
+        return tuple(shape[: len(leading)]) == tuple(leading)
 
     def _kind(self, leaf: torch.Tensor) -> "OfGraphs | None":
         """The part of a tensor in a batch of graphs; None of one of another batch, or of a number for each graph."""
@@ -579,6 +614,13 @@ def is_ids(leaf: Any) -> bool:
         return False
     steps = leaf.diff()
     return int(leaf[0]) == 0 and 0 < int(leaf[-1]) < len(leaf) - 1 and bool(((steps == 0) | (steps == 1)).all())
+
+
+def is_second(given: Sequence[torch.Tensor]) -> bool:
+    """Whether the batch is the second axis of a module's inputs: ids of sequences of several lengths agree in it."""
+    wide = [tensor for tensor in given if tensor.ndim > 1]
+    ids = [tensor for tensor in wide if tensor.ndim == 2 and tensor.dtype == torch.int64]
+    return len(ids) > 1 and len({tensor.shape[1] for tensor in wide}) == 1 and len({len(tensor) for tensor in ids}) > 1
 
 
 def is_edges(leaf: Any) -> bool:
@@ -645,6 +687,11 @@ def optimizers_in(scopes: Iterable[Mapping[str, Any]]) -> list[torch.optim.Optim
 def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
     """The weights that they change, one optimiser around another the same."""
     return {id(weight) for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]}
+
+
+def _as_number(loss: Any) -> Any:
+    """A loss, or what stands for an output whose gradient is given: all of its numbers together."""
+    return loss.sum() if loss.numel() > 1 else loss
 
 
 def _shape(tensor: torch.Tensor) -> torch.Tensor:
