@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from whichdevice.models.evaluation import evaluations_in, of_fit, of_trainer, takes_gradients
+from whichdevice.models.further import further
 from whichdevice.models.script_run import Evaluation
 from whichdevice.models.script_size import Stack
 
@@ -131,7 +132,7 @@ def stack_of(text: str, path: Path, own: Mapping[str, Any] = MappingProxyType({}
     """The stack where a script calls `step`."""
     seen = []
 
-    def step() -> None:
+    def step(*_: Any, **__: Any) -> None:
         seen.append(Stack(path))
         raise Stop
 
@@ -205,6 +206,27 @@ def test_a_teacher_is_a_part_of_each_step(tmp_path: Path) -> None:
     stack = stack_of(text, tmp_path / "train.py")
     assert evaluations_in(stack, 32, work_of, inside=lambda called: isinstance(called, Net)) == []
     assert [one.every for one in evaluations_in(stack, 32, work_of)] == [1]
+
+
+TRAINS = "def train(model, epochs, data):\n    step(model, data, epochs=epochs)\n"
+AGAIN = {  # script: how many times its first training, and the lines of the others
+    "step(net, epochs=4)\nstep(net, epochs=2)\n": (1.5, [2]),
+    "step(net, data)\nother = Net()\nstep(other, data)\n": (2, [3]),
+    "step(net, data)\nother = [1]\nstep(net, other)\n": (1, []),
+    "step(net, data)\ndata = [1]\nstep(net, data)\n": (1, []),
+    "step(net, stream())\nstep(net, stream())\n": (2, [2]),
+    "step(net, data)\nnet.trainable = True\nstep(net, data)\n": (1, []),
+    "step(net, data, rate=0.1)\nstep(net, data, rate=0.01)\n": (2, [2]),
+    "step(net, data, True)\nstep(net, data, False)\n": (1, []),
+    TRAINS + "train(net, 5, data=data)\nprint(net)\nlarge = Net()\ntrain(large, 5, data=data)\n": (2, [6]),
+    TRAINS + "if data:\n    train(net, 5, data)\n    train(net, 5, val)\n": (1, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", AGAIN)
+def test_trainings_after_the_first_are_counted_where_they_are_as_long_by_its_text(text: str, tmp_path: Path) -> None:
+    stack = stack_of(text, tmp_path / "train.py")
+    assert further(stack, "step", lambda value: isinstance(value, Net)) == AGAIN[text]
 
 
 def transformers(strategy: str, data: Any = range(2000), **settings: Any) -> SimpleNamespace:
