@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whichdevice.models.evaluation import evaluations_in, of_fit, of_trainer, takes_gradients
+from whichdevice.models.evaluation import evaluations_in, of_fit, of_trainer, passes_in, takes_gradients
 from whichdevice.models.further import further
 from whichdevice.models.script_run import Evaluation
 from whichdevice.models.script_size import Stack
@@ -287,6 +287,16 @@ TRAINERS = {
 def test_a_trainer_says_how_often_it_evaluates(case: str) -> None:
     trainer, expected = TRAINERS[case]
     assert of_trainer([{"x": 1}, {"self": trainer}]) == expected
+
+
+def test_a_trainers_validation_has_as_many_passes_as_its_step_makes(tmp_path: Path) -> None:
+    text = "class Module:\n    net = Net()\n    def loss(self, batch):\n        return self.net(batch)\n"
+    text += "    def validation_step(self, batch, batch_idx):\n        self.loss(batch)\n        self.loss(batch)\n"
+    stack = stack_of(text + "module = Module()\nstep()\n", tmp_path / "train.py")
+    trainer = lightning(1.0, 1)
+    trainer.lightning_module = stack.own[0].variables["module"]
+    found = of_trainer([{"trainer": trainer}], lambda method: passes_in(stack, 32, work_of, method))
+    assert found and {one.work for one in found} == {2}
 
 
 def test_a_loop_of_the_scripts_own_has_no_trainer() -> None:

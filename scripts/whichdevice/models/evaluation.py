@@ -12,6 +12,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -86,6 +87,14 @@ def evaluations_in(
     search = _Search(stack, size, forward, inside, free)
     search.read()
     return _summed(search.found)
+
+
+def passes_in(stack: Stack, size: int, forward: Forward, method: Any) -> float:
+    """Return the forward passes of one of the script's methods; one where its text shows none."""
+    search = _Search(stack, size, forward, lambda _: False, False)
+    with suppress(Exception):  # of the script's own objects
+        search.follow(method, ast.Call(ast.Name("method"), [], []), At(-1, 0, {}, True))
+    return sum(one.work * (one.batches or 1.0) for _, one in search.found) or 1.0
 
 
 def _summed(found: Sequence[tuple[Any, Evaluation]]) -> list[Evaluation]:
@@ -273,7 +282,7 @@ class _Search:
         if isinstance(function, Sampler):
             self._samples(node, at, function)
             return
-        name, owner = getattr(node.func, "attr", ""), None
+        name = getattr(node.func, "attr", "")
         if name in ("eval", "train") and self.forward(value_in(node.func.value, at.scope)) is not None:  # type: ignore[attr-defined]
             off = name == "eval" or any(value_in(part, at.scope) is False for part in node.args)
             at.scope[EVALUATING] = off
@@ -283,6 +292,11 @@ class _Search:
             if free:
                 self._note(node, at, work, function)
             return
+        self.follow(function, node, at._replace(free=free))
+
+    def follow(self, function: Any, node: ast.Call, at: At) -> None:
+        """Read one of the script's functions where it is called so."""
+        owner = None
         if inspect.ismethod(function):
             function, owner = function.__func__, getattr(function, "__self__", None)
         function = inspect.unwrap(function) if callable(function) else function
@@ -295,7 +309,7 @@ class _Search:
         scope = _bound(function, owner, node, at.scope)
         sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
         sizes = [_rows_of(node, at.scope), *(value for value in sizes if type(value) is int and value > 0)]
-        free = free or any(map(_is_free, tree.decorator_list))
+        free = at.free or any(map(_is_free, tree.decorator_list))
         size = at.size or next(filter(None, sizes), None)
         inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size)
         self._all(tree.body, inner)
@@ -671,14 +685,21 @@ def _bound(function: Any, owner: Any, node: ast.Call, scope: Mapping[str, Any]) 
     return given | {part.arg: value_in(part.value, scope) for part in node.keywords if part.arg}
 
 
-def of_trainer(scopes: Sequence[Mapping[str, Any]]) -> list[Evaluation] | None:
-    """Return the evaluation of a trainer of Hugging Face or Lightning; None where none trains."""
+def of_trainer(
+    scopes: Sequence[Mapping[str, Any]], passes: Callable[[Any], float] = lambda _: 1.0
+) -> list[Evaluation] | None:
+    """Return the evaluation of a trainer of Hugging Face or Lightning; None where none trains.
+
+    `passes` are the forward passes in a method of a module of Lightning's.
+    """
     holders = [scope[name] for scope in scopes for name in HOLDERS if name in scope]
     for held in holders:
         if attribute(attribute(held, "args"), "eval_strategy") is not None:
             return _of_transformers(held)
         if attribute(held, "limit_val_batches") is not None:
-            return _of_lightning(held)
+            method = attribute(attribute(held, "lightning_module"), "validation_step")
+            work = 1.0 if method is None else passes(method)
+            return [replace(one, work=work) for one in _of_lightning(held)]
     return None
 
 

@@ -44,8 +44,8 @@ def further(stack: Stack, name: str, is_model: Is) -> tuple[float, list[int]]:
 def _places(tree: Any, line: int, name: str, scope: Mapping[str, Any]) -> Iterator[_Place]:
     """The place of the innermost statement of a line that calls a function of this name."""
     for field in ("body", "orelse", "finalbody"):
-        body = getattr(tree, field, None)
-        for number, node in enumerate(body if isinstance(body, list) else ()):
+        body = getattr(tree, field, [])  # of a lambda an expression
+        for number, node in enumerate(body if isinstance(body, list) else []):
             if node.lineno <= line <= (node.end_lineno or 0):
                 yield from _places(node, line, name, scope)
                 if not hasattr(node, "body"):

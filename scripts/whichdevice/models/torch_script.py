@@ -28,7 +28,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
-from whichdevice.models.evaluation import evaluations_in, of_trainer
+from whichdevice.models.evaluation import evaluations_in, of_trainer, passes_in
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import SEED, Evaluation, Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, attribute, is_whole, named_count, sizes, steps_in
@@ -315,8 +315,9 @@ class Watching(Watcher):
 
     def _evaluations(self, stopped: Stopped, step: Step, size: int, passes: int) -> Iterator[Evaluation]:
         """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
-        by_trainer = of_trainer(stopped.stack.scopes)
-        known = evaluations_in(stopped.stack, size, *_forwards(step)) if by_trainer is None else by_trainer
+        forwards = _forwards(step)
+        by_trainer = of_trainer(stopped.stack.scopes, partial(passes_in, stopped.stack, size, forwards[0]))
+        known = evaluations_in(stopped.stack, size, *forwards) if by_trainer is None else by_trainer
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
         loops = stopped.stack.loops
