@@ -25,6 +25,11 @@ def evaluate(net, loader):
             net(x)
 """
 DECORATED = EVALUATE.replace("def evaluate", "@no_grad()\ndef evaluate").replace("with no_grad():", "if loader:")
+PARTS = """
+def parts(*arrays, size=1):
+    for start in range(0, len(arrays[0]), size):
+        yield arrays[0][start : start + size]
+"""
 SAMPLER = """
 class Sampler(Net):
     def __init__(self):
@@ -84,6 +89,9 @@ CASES = {  # script: batches, their size, epochs or steps between two times
     : [(1000, 16, 5, "epoch")],
     EPOCHS + "with no_grad():\n    pipeline = ImagePipeline.from_pretrained('name', model=net)\n"
     "    pipeline('a cat', num_inference_steps=30, guidance_scale=7.5)\n": [(30, 2, 1, "training")],
+    # A generator of the script's own gives batches.
+    PARTS + EPOCHS + "    with no_grad():\n        for x in parts(list(args.keys()), size=2):\n            net(x)\n"
+    : [(2, 32, 1, "epoch")],
     # What cannot be read is not guessed.
     EVALUATE + EPOCHS + "    evaluate(net, stream())\n": [(None, 32, 1, "epoch")],
     EVALUATE + EPOCHS + "    if better():\n    " + AFTER: [(79, 128, None, "epoch")],

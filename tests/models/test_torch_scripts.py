@@ -357,6 +357,9 @@ class Net(torch.nn.Module):
     def loss(self, user, item):
         users, items = self.all()
         return (users[user] * items[item]).sum(1).mean(){more}
+def parts(*arrays, size):
+    for start in range(0, len(arrays[0]), size):
+        yield arrays[0][start : start + size]
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 print(sum(p.numel() for p in net.parameters()), sum(p.norm() for p in net.parameters()).item())
@@ -364,6 +367,9 @@ for step in range(30):
     user, item = torch.zeros(16).long(), torch.zeros(16).long()
     net.loss(user, item).backward()
     optimizer.step()
+    with torch.no_grad():
+        for users in parts(torch.arange(2000), size=100):
+            net.rated(users)
     raise SystemExit("it trained")
 """
 TRACE = """
@@ -828,7 +834,8 @@ def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(mor
     """A method of the model in place of its call: three products with the whole graph, and three on the way back."""
     (tmp_path / "train.py").write_text(WEIGHTS.format(more=more), encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
-    assert probe(address).batch_size == 16
+    found = probe(address)
+    assert (found.batch_size, [(one.batches, one.every) for one in found.evaluations]) == (16, [(20, 1)])
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     trace = trace_step(step, 16)
     assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64

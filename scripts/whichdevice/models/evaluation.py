@@ -11,7 +11,7 @@ import builtins
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
@@ -49,7 +49,9 @@ EXPRESSIONS = (
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
 MAX_DEPTH, MAX_TURNS = 6, 10_000  # functions in one another that are read; turns of a loop whose tests are tried
 UNKNOWN = object()
-HELD = (list, tuple, set, dict, range)
+HELD = (list, tuple, set, dict, range, KeysView, ValuesView, ItemsView)
+OF_ONE = ("min", "max", "list", "tuple")  # builtin functions that go through one argument
+IN_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Sampler(NamedTuple):
@@ -504,7 +506,7 @@ def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
     name = _last(call.func)
     if isinstance(call.func, ast.Name):
         function = scope.get(name, getattr(builtins, name, None))
-        if name in ("min", "max") and len(call.args) == 1:  # of what has an end
+        if name in OF_ONE and len(call.args) == 1:  # of what has an end
             return function is getattr(builtins, name) and isinstance(value_in(call.args[0], scope), HELD)
         is_builtin = name in SAFE and function is getattr(builtins, name)
         return is_builtin or (name in OF_MODULES and _package(getattr(function, "__module__", None)) in NUMERIC)
@@ -515,6 +517,8 @@ def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
         return name in OF_MODULES and _package(owner.__name__) in NUMERIC
     if name == "get":
         return isinstance(owner, Mapping)
+    if name in ("keys", "values", "items"):
+        return type(owner) is dict
     is_array = attribute(owner, "shape") is not None and attribute(owner, "dtype") is not None
     is_array = is_array and any(_package(base.__module__) in NUMERIC for base in type(owner).__mro__)
     return name in OF_VALUES and (is_array or isinstance(owner, int | float | str))
@@ -574,11 +578,29 @@ def _length(node: ast.expr, scope: Mapping[str, Any]) -> int | None:
     if isinstance(node, ast.Call) and _ranges(node):
         given = [value_in(part, scope) for part in node.args]
         return len(range(*given)) if all(type(value) is int for value in given) else None
+    if isinstance(node, ast.Call) and inspect.isgeneratorfunction(function := value_in(node.func, scope)):
+        return _yields(function, node, scope)
     value = value_in(node, scope)
     try:
         return None if value is UNKNOWN else len(value)
     except Exception:  # of the script's own object, or of a stream
         return None
+
+
+def _yields(function: Any, node: ast.Call, scope: Mapping[str, Any]) -> int | None:
+    """How often a generator of the script's own gives something, where one loop of its does that in each turn."""
+    tree = _text_of(function.__code__)
+    loops = [part for part in tree.body if isinstance(part, ast.For)] if tree else []
+    inside = [part.value for loop in loops for part in loop.body if isinstance(part, ast.Expr)]
+    all_inside = [part for part in ast.walk(tree) if isinstance(part, ast.Yield | ast.YieldFrom)] if tree else []
+    if (
+        len(loops) != 1
+        or len(all_inside) != 1
+        or not isinstance(all_inside[0], ast.Yield)
+        or all_inside[0] not in inside
+    ):
+        return None
+    return _length(loops[0].iter, _bound(function, None, node, scope))
 
 
 def _limit(node: ast.For, scope: Mapping[str, Any]) -> int | None:
@@ -681,7 +703,11 @@ def _bound(function: Any, owner: Any, node: ast.Call, scope: Mapping[str, Any]) 
         given[name] = UNKNOWN if parameter.default is parameter.empty else parameter.default
     positional = takewhile(lambda part: not isinstance(part, ast.Starred), node.args)
     values = [*([owner] if owner is not None else []), *(value_in(part, scope) for part in positional)]
-    given |= dict(zip(parameters, values, strict=False))
+    first = [name for name, parameter in parameters.items() if parameter.kind in IN_PLACE]
+    given |= dict(zip(first, values, strict=False))
+    rest = next((name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_POSITIONAL), None)
+    if rest is not None:
+        given[rest] = tuple(values[len(first) :]) if len(values) >= len(node.args) else UNKNOWN
     return given | {part.arg: value_in(part.value, scope) for part in node.keywords if part.arg}
 
 

@@ -269,6 +269,12 @@ def _header(node: ast.For | ast.While) -> str:
     return f"{ast.unparse(node.target)} in {ast.unparse(node.iter)}"
 
 
+def own_code(path: Path) -> CodeType | None:
+    """The innermost of a script's functions that is running."""
+    codes = (frame.f_code for frame, _ in traceback.walk_stack(inspect.currentframe()))
+    return next((code for code in codes if is_own(code.co_filename, path)), None)
+
+
 def function_at(tree: ast.AST, line: int) -> ast.AST:
     """The innermost function around a line."""
     around = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]

@@ -11,11 +11,11 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from types import ModuleType, SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -315,7 +315,7 @@ class Watching(Watcher):
 
     def _evaluations(self, stopped: Stopped, step: Step, size: int, passes: int) -> Iterator[Evaluation]:
         """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
-        forwards = _forwards(step)
+        forwards = _forwards(step, self._tape.works)
         by_trainer = of_trainer(stopped.stack.scopes, partial(passes_in, stopped.stack, size, forwards[0]))
         known = evaluations_in(stopped.stack, size, *forwards) if by_trainer is None else by_trainer
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
@@ -486,13 +486,18 @@ def _apart(stopped: Stopped) -> bool:
     return bool(stopped.losses[-1].loops != stopped.stack.loops)
 
 
-def _forwards(step: Step) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
-    """Return the work of a module's forward pass over that of a step, by weights, and whether it is a teacher in it."""
+def _forwards(step: Step, works: Collection[CodeType]) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
+    """Return the work of a forward pass over that of a step, and whether it is a teacher in it.
+
+    That of a module goes by its weights; functions of the script's that use weights themselves (`works`) are the whole.
+    """
     total = sum(weight.numel() for weight in step.parameters()) or 1
     free = [step.called[call.function] for call in step.calls if call.free and isinstance(call.function, int)]
     teachers = {id(part) for module in free for part in module.modules()}
 
     def forward(called: Any) -> float | None:
+        if inspect.isroutine(called) and attribute(inspect.unwrap(called), "__code__") in works:
+            return 1.0
         called = called if is_module(called) else getattr(called, "module", None)  # of an engine
         weights = sum(weight.numel() for weight in called.parameters()) if is_module(called) else 0
         return min(1.0, weights / total) if weights else None

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from types import MethodType
+from types import CodeType, MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
-from whichdevice.models.script_size import Stack
+from whichdevice.models.script_size import Stack, own_code
 from whichdevice.models.torch_fakes import (
     EVALUATION_SECONDS,
     READING,
@@ -101,6 +101,7 @@ class Tape(TorchFunctionMode):
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
         self._entered = 0.0  # when it was called
+        self.works = set[CodeType]()  # the script's functions that use weights outside of modules
         self.evaluations = Evaluations()
         self._trained: dict[int, torch.Tensor] = {}  # weights of all optimisers, by their place
         self._free_bytes = 0
@@ -159,6 +160,8 @@ class Tape(TorchFunctionMode):
             return None
         if not self._training:
             self._start(name)
+        if self.path is not None and (code := own_code(self.path)) is not None:
+            self.works.add(code)
         return result
 
     def _evaluates_long(self, weight: torch.nn.Parameter) -> bool:
