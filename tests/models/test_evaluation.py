@@ -307,6 +307,12 @@ def test_a_trainers_validation_has_as_many_passes_as_its_step_makes(tmp_path: Pa
     assert found and {one.work for one in found} == {2}
 
 
+def test_what_an_own_object_hides_by_raising_is_said_not_to_be_known() -> None:
+    trainer = transformers("epoch")
+    trainer.args.per_device_eval_batch_size = "eight"
+    assert of_trainer([{"trainer": trainer}]) == [Evaluation(None, None, 1, None)]
+
+
 def test_a_loop_of_the_scripts_own_has_no_trainer() -> None:
     assert of_trainer([{"self": Net(), "args": SimpleNamespace(epochs=3)}]) is None
 

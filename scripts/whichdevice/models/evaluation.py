@@ -87,8 +87,12 @@ def evaluations_in(
     `size` is a step's batch. What is `inside` of each step is a part of it. With `free` nothing takes gradients there.
     """
     search = _Search(stack, size, forward, inside, free)
-    search.read()
-    return _summed(search.found)
+    unknown = list[Evaluation]()
+    try:
+        search.read()
+    except Exception:  # of the script's own objects: what else it does is not known
+        unknown.append(Evaluation(stack.line, None, size, None, "training"))
+    return _summed(search.found) + unknown
 
 
 def passes_in(stack: Stack, size: int, forward: Forward, method: Any) -> float:
@@ -719,13 +723,16 @@ def of_trainer(
     `passes` are the forward passes in a method of a module of Lightning's.
     """
     holders = [scope[name] for scope in scopes for name in HOLDERS if name in scope]
-    for held in holders:
-        if attribute(attribute(held, "args"), "eval_strategy") is not None:
-            return _of_transformers(held)
-        if attribute(held, "limit_val_batches") is not None:
-            method = attribute(attribute(held, "lightning_module"), "validation_step")
-            work = 1.0 if method is None else passes(method)
-            return [replace(one, work=work) for one in _of_lightning(held)]
+    try:
+        for held in holders:
+            if attribute(attribute(held, "args"), "eval_strategy") is not None:
+                return _of_transformers(held)
+            if attribute(held, "limit_val_batches") is not None:
+                method = attribute(attribute(held, "lightning_module"), "validation_step")
+                work = 1.0 if method is None else passes(method)
+                return [replace(one, work=work) for one in _of_lightning(held)]
+    except Exception:  # of the script's own data or settings
+        return [Evaluation(None, None, 1, None)]
     return None
 
 

@@ -438,7 +438,7 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
     if not isinstance(count, ast.Name | ast.Attribute | ast.Subscript):
         return None
     name = ast.unparse(count)
-    with suppress(LookupError, AttributeError, TypeError, ValueError):
+    with suppress(Exception):  # of the script's own object, too
         left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
         level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
         inner = math.prod(turns_of(loop) or 0 for loop in loops[level + 1 :])

@@ -26,7 +26,7 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.evaluation import evaluations_in
 from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
-from whichdevice.models.script_size import Function, Stack, is_whole, sizes
+from whichdevice.models.script_size import Function, Stack, attribute, is_whole, sizes
 from whichdevice.models.tensorflow_step import (
     BY_FUNCTION,
     INSTEAD,
@@ -215,7 +215,7 @@ def _script(watching: Watching, stack: Stack, calls: Sequence[Call]) -> Script:
 
     error: StudyError | None = None
     for number, call in enumerate(calls):
-        if any(hasattr(leaf, "element_spec") for leaf in tf.nest.flatten((call.args, dict(call.kwargs)))):
+        if any(attribute(leaf, "element_spec") is not None for leaf in tf.nest.flatten((call.args, dict(call.kwargs)))):
             continue  # a loop over data
         try:
             return _of_call(watching, _inside(stack, calls[:number]), call)
@@ -309,7 +309,7 @@ def _of_call(watching: Watching, stack: Stack, call: Call) -> Script:
 
     leaves = tf.nest.flatten((call.args, dict(call.kwargs)))
     known = [*leaves, *(value for scope in stack.scopes for value in scope.values())]
-    sources = [value for value in known if hasattr(value, "element_spec") and not inspect.isclass(value)]
+    sources = [value for value in known if attribute(value, "element_spec") is not None and not inspect.isclass(value)]
     places = [place for place, leaf in enumerate(leaves) if tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)]
     places = [place for place, leaf in enumerate(leaves) if place in places or isinstance(leaf, np.ndarray)]
     batches = _batches([leaves[place] for place in places], sources, stack.where)

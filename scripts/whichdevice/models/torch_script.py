@@ -498,7 +498,7 @@ def _forwards(step: Step, works: Collection[CodeType]) -> tuple[Callable[[Any], 
     def forward(called: Any) -> float | None:
         if inspect.isroutine(called) and attribute(inspect.unwrap(called), "__code__") in works:
             return 1.0
-        called = called if is_module(called) else getattr(called, "module", None)  # of an engine
+        called = called if is_module(called) else attribute(called, "module")  # of an engine
         weights = sum(weight.numel() for weight in called.parameters()) if is_module(called) else 0
         return min(1.0, weights / total) if weights else None
 

@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
-from whichdevice.models.script_size import Stack, own_code
+from whichdevice.models.script_size import Stack, attribute, own_code
 from whichdevice.models.torch_fakes import (
     EVALUATION_SECONDS,
     READING,
@@ -658,7 +658,7 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
         return tree
     if isinstance(tree, tuple | list) and not isinstance(tree, Result):
         return dict(enumerate(tree))
-    if callable(getattr(tree, "to_dict", None)) and callable(getattr(tree, "keys", None)):  # a graph
+    if callable(attribute(tree, "to_dict")) and callable(attribute(tree, "keys")):  # a graph
         return dict(tree.to_dict())
     whole = torch.is_tensor(tree) or isinstance(tree, torch.optim.Optimizer) or callable(tree)
     return None if whole else _held_by(tree)
@@ -666,7 +666,7 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
 
 def _held_by(thing: Any) -> dict[str, Any] | None:
     """The attributes of an object of a script's own that are tensors or hold some, as images with their mask."""
-    attributes = getattr(thing, "__dict__", {})
+    attributes = attribute(thing, "__dict__") or {}
     inside = {name: value.values() if isinstance(value, dict) else value for name, value in attributes.items()}
     kinds = (torch.Tensor, Result)
     held = {
