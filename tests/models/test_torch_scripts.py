@@ -241,6 +241,11 @@ for epoch in range(3):
         optimizer.step()
     print(sum(net(x).mean().item() for x in val_loader))
 """
+UNSIZED = BUCKETS.replace("batch_sampler=sampler", "batch_sampler=Sampler()").replace(
+    "optimizer =",
+    "class Sampler:\n    def __iter__(self):\n        return iter(sampler)\n"
+    "    def __len__(self):\n        raise NotImplementedError\noptimizer =",
+)
 STEPPED = """
 'torchrun --nproc_per_node=8 train.py'
 import torch
@@ -662,6 +667,21 @@ def test_another_batch_has_other_sizes_where_the_script_wrote_them(loss):
         assert seen.module(**batch)["logits"].shape == (size, 8)
 
 
+def test_an_object_that_asks_what_it_holds_for_what_it_lacks_is_copied():
+    from whichdevice.models.torch_tape import mapped
+
+    class Images:
+        def __init__(self, images):
+            self.images = images
+
+        def __getattr__(self, name):
+            return getattr(self.images, name)
+
+    first = Images(torch.zeros(2))
+    second = mapped(lambda leaf: leaf + 1, first)
+    assert (second.images.tolist(), first.images.tolist()) == ([1, 1], [0, 0])
+
+
 def test_values_of_edges_go_with_their_edges():
     """Seven edges of three graphs are three of each graph: the values of the edges, too."""
     net = OfEdges()
@@ -730,6 +750,7 @@ def test_the_batch_is_that_of_the_training(text, batch, tmp_path):
     [
         pytest.param(IN_LOOP, 640, True, id="a loader that only a loop has"),
         pytest.param(BUCKETS, 6400, True, id="a sampler of batches"),
+        pytest.param(UNSIZED, 6400, True, id="one that does not know how many it gives"),
         pytest.param(WORKERS, 640, True, id="dozens of workers are no more than there are cores"),
         pytest.param(OPENS, 640, False, id="what workers open when they start is opened once"),
     ],

@@ -660,8 +660,8 @@ def of_fit(given: Mapping[str, Any], line: int | None, batch: int, epochs: int) 
 
 def batch_size_of(loader: Any) -> int | None:
     """Examples of each batch of a loader; None of anything else."""
-    for held in (loader, getattr(loader, "batch_sampler", None)):
-        size = getattr(held, "batch_size", None)
+    for held in (loader, attribute(loader, "batch_sampler")):
+        size = attribute(held, "batch_size")
         if type(size) is int and size > 0:
             return size
     return None
@@ -679,8 +679,8 @@ def takes_gradients(function: Any) -> bool:
 
 def is_split(loader: Any) -> bool:
     """Whether each of several processes takes its own part of a loader's batches."""
-    samplers = [getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
-    samplers += [getattr(sampler, "sampler", None) for sampler in samplers]
+    samplers = [attribute(loader, "sampler"), attribute(loader, "batch_sampler")]
+    samplers += [attribute(sampler, "sampler") for sampler in samplers]
     names = [type(part).__name__ for part in samplers]
     return any("Distributed" in name for name in names) or type(loader).__module__.startswith("accelerate")
 

@@ -379,10 +379,12 @@ class Watching(Watcher):
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
         if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
             loops = loops._replace(steps=loops.steps * passes)
-        if loops == Loops() and (most := steps_in(scopes, loader and len(loader) // passes)):
+        batches = _length(loader)
+        if loops == Loops() and (most := steps_in(scopes, batches and batches // passes)):
             loops = Loops(1, most * passes)
         whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
-        counts = sizes(scopes, loops, shapes, loader and len(loader.dataset), loader and len(loader), whole)
+        loaded = None if loader is None else len(loader.dataset)
+        counts = sizes(scopes, loops, shapes, loaded, batches, whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
             counts["examples"] = counts["examples"] * size // shapes[0][0]
         if (repeats := stopped.stack.repeats) is None:
@@ -572,13 +574,23 @@ def _loader(scopes: Sequence[Mapping[str, Any]], size: int, used: Sequence[Any])
     """The loader of the training: one that gave batches, of this size or of a sampler's own, with the most examples."""
     values = [value for scope in scopes for value in scope.values()]
     values += [attribute(scope.get(name), "train_dataloader") for scope in scopes for name in HOLDERS]
-    known = [value for value in (*values, *used) if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
+    known = [
+        value for value in (*values, *used) if isinstance(value, DataLoader) and _length(value.dataset) is not None
+    ]
 
     def order(loader: Any) -> tuple[Any, ...]:
         unused = all(loader is not other for other in used)
         return unused, loader.batch_size not in (size, None), -len(loader.dataset)
 
     return min(known, key=order, default=None)
+
+
+def _length(data: Any) -> int | None:
+    """The length of a loader or of data; None where it has none or does not know it."""
+    try:
+        return len(data)
+    except Exception:  # of the script's own sampler or data
+        return None
 
 
 def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:

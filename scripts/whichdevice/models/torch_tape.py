@@ -734,11 +734,20 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
         return tree._make(made.values()) if hasattr(tree, "_make") else tree
     if isinstance(tree, Mapping):
         return made
-    changed = copy.copy(tree)
+    changed = _copied(tree)
     attributes = vars(changed)
     for key, part in made.items():
         if key in attributes:  # of an object that may be frozen
             attributes[key] = part
         else:
             setattr(changed, key, part)
+    return changed
+
+
+def _copied(thing: Any) -> Any:
+    """A copy of an object of a script's own, also of one that asks what it holds for what it does not have."""
+    with suppress(Exception):
+        return copy.copy(thing)
+    changed = object.__new__(type(thing))
+    vars(changed).update(vars(thing))
     return changed
