@@ -20,6 +20,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found, run_watched
 from whichdevice.models.scripts import known, probe
+from whichdevice.models.torch_fakes import Fakes, is_fake
 from whichdevice.models.torch_script import SHARED, Watch, divides_by_gpus
 from whichdevice.workloads.base import Options
 
@@ -489,6 +490,37 @@ for x in torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=32):
     adam.step()
 """
 
+HOSTILE = """
+import torch
+def bad(self, *args, **kwargs):
+    raise RuntimeError("not now")
+names = "getattr len iter eq ne bool lt gt le ge int float index call getitem contains hash add mul truediv".split()
+Hostile = type("Hostile", (), {f"__{name}__": bad for name in names})
+args = config = trainer = opt = epochs = valid = Hostile()
+class Net(torch.nn.Linear):
+    def forward(self, x, options=None):
+        return super().forward(x)
+net = Net(8, 4)
+net.odd = Hostile()
+adam = torch.optim.Adam(net.parameters())
+loader = torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=32)
+def evaluate(data):
+    with torch.no_grad():
+        for x in data:
+            net(x)
+class Trainer:
+    def __init__(self):
+        self.args, self.epochs = Hostile(), 3
+    def train(self):
+        for epoch in range(self.epochs):
+            for x in loader:
+                net(x, options=self.args).pow(2).sum().backward()
+                adam.step()
+            evaluate(loader)
+            evaluate(valid)
+Trainer().train()
+"""
+
 OWN_SETTINGS = """
 import torch
 class Settings(dict):
@@ -695,6 +727,17 @@ def test_values_of_edges_go_with_their_edges():
         assert seen.module(**{name: tensor[:size] for name, tensor in seen.batch.items()})["logits"].shape == (size, 4)
 
 
+@pytest.mark.parametrize("valued", [True, False])
+def test_a_resized_weight_has_values_as_before_or_none(valued):
+    """Beyond a gigabyte new weights have no values: one that has some does not mix with them."""
+    fakes = Fakes()
+    weights = torch.zeros(10, 4), fakes.empty((11, 4), torch.float32)
+    weight, larger = map(torch.nn.Parameter, weights if valued else (fakes.empty((11, 4), torch.float32), weights[0]))
+    fakes.call(torch.Tensor.data.__set__, (weight, larger.data))
+    assert weight.data[1:].mean(dim=0, keepdim=True).shape == (1, 4)
+    assert (len(weight), is_fake(weight)) == (len(larger), not valued)
+
+
 class OfEdges(torch.nn.Module):
     """Sums of what a layer makes of the edges' values at the nodes, and of these in their graphs."""
 
@@ -883,6 +926,14 @@ def test_settings_of_the_scripts_own_and_places_without_values_are_traced(tmp_pa
     assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     assert trace_step(step, 16).trained == 36
+
+
+@pytest.mark.slow
+def test_objects_of_a_script_that_raise_whatever_is_asked_of_them_hide_what_they_hold_alone(tmp_path):
+    (tmp_path / "train.py").write_text(HOSTILE, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
+    assert [(one.line, one.batches, one.every) for one in found.evaluations] == [(27, 10, 1), (28, None, 1)]
 
 
 @pytest.mark.slow

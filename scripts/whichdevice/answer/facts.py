@@ -21,7 +21,7 @@ from whichdevice.answer.decide import (
     evaluated,
     finite,
     lived_times,
-    times_of,
+    periods,
 )
 from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
@@ -321,7 +321,7 @@ class Lived:
     times: float
     low: float
     high: float
-    prepared: float | None  # times the clean step with images that are decoded before; None: it decodes none
+    prepared: float | None  # times the clean step with images decoded before; None: none are, or at a known rate
     whole: tuple[float, float] | None  # seconds, ends of the interval of a time that is shown without it: rough
 
 
@@ -334,7 +334,9 @@ def lived(answer: Answer) -> Lived | None:
     option = options[0]
     row, low, high = option.row, option.begun_low, option.begun_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
-    prepared = habits.times(row.step_time or 0.0, row.kernels) if answer.work.decodes and row.step_time else None
+    prepared = None
+    if answer.work.decodes_untimed and row.step_time:
+        prepared = habits.times(row.step_time, row.kernels)
     return Lived(
         row.card, times, times / half, times * half, prepared, (low, high) if row.rough and low and high else None
     )
@@ -370,7 +372,8 @@ def evaluating(answer: Answer) -> Evaluating | None:
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
     more = max(clean * share, fed * floor)
-    timed = [one.known and times_of(one, work, answer.amount) is not None for one in work.evaluations]
+    counts = periods(work, answer.amount)
+    timed = [bool(one.known and one.every and counts[one.per]) for one in work.evaluations]
     both = list(zip(work.evaluations, timed, strict=True))
     counted, missing = (tuple(one for one, known in both if known == wanted) for wanted in (True, False))
     return Evaluating(row.card, more / (max(clean, floor) + more + work.between), counted, missing)

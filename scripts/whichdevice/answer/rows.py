@@ -248,6 +248,11 @@ class Work:
         library, _, name = self.module.partition(":")
         return PurePosixPath(name).name if library == "hf" else self.workload
 
+    @property
+    def decodes_untimed(self) -> bool:
+        """Return whether a loader whose rate is not known decodes images: a known rate has that time."""
+        return self.decodes and not self.pipeline_rate
+
     def floor(self, row: Row) -> float:
         """Seconds a step that the input pipeline takes on the machine of a row, however fast the device."""
         rate = self.rate_on(row)

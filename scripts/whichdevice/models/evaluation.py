@@ -12,7 +12,6 @@ import inspect
 import math
 import re
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
-from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -87,19 +86,14 @@ def evaluations_in(
     `size` is a step's batch. What is `inside` of each step is a part of it. With `free` nothing takes gradients there.
     """
     search = _Search(stack, size, forward, inside, free)
-    unknown = list[Evaluation]()
-    try:
-        search.read()
-    except Exception:  # of the script's own objects: what else it does is not known
-        unknown.append(Evaluation(stack.line, None, size, None, "training"))
-    return _summed(search.found) + unknown
+    search.read()
+    return _summed(search.found)
 
 
 def passes_in(stack: Stack, size: int, forward: Forward, method: Any) -> float:
     """Return the forward passes of one of the script's methods; one where its text shows none."""
     search = _Search(stack, size, forward, lambda _: False, False)
-    with suppress(Exception):  # of the script's own objects
-        search.follow(method, ast.Call(ast.Name("method"), [], []), At(-1, 0, {}, True))
+    search.follow(method, ast.Call(ast.Name("method"), [], []), At(-1, 0, {}, True))
     return sum(one.work * (one.batches or 1.0) for _, one in search.found) or 1.0
 
 
@@ -152,7 +146,14 @@ class _Search:
             at = self._read(node, at)
 
     def _read(self, node: ast.AST, at: At) -> At:
-        """Read a part of the text; return the place after it."""
+        """Read a part of the text; return the place after it. What it does is not known where its objects raise."""
+        try:
+            return self._read_part(node, at)
+        except Exception:  # of the script's own objects
+            self.found.append(((), Evaluation(at.line, None, self.size, None)))
+            return at
+
+    def _read_part(self, node: ast.AST, at: At) -> At:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
                 pass

@@ -70,8 +70,8 @@ class Fakes:
             counts = name in COUNTING and args and torch.is_tensor(args[0]) and not args[0].is_floating_point()
             with unset_fake_temporarily() if counts or name in READING else nullcontext():
                 return function(*args, **kwargs)
-        if function == SET_DATA and not is_fake(args[0]) and args[0].shape == args[1].shape:
-            return None  # a weight with values would get none, of a device that has none
+        if function == SET_DATA and is_fake(args[0]) != is_fake(args[1]):
+            return self._set_data(*args)
         if name in PRODUCTS and not torch.is_grad_enabled() and len(args) > 1 and _is_sparse(args[0]):
             return self.empty((args[0].shape[0], *args[1].shape[1:]), args[1].dtype)  # else it is worked out
         if name in SEQUENCES and is_fake(args[0]):
@@ -98,6 +98,14 @@ class Fakes:
             given, named = ones((args, kwargs))
             result = function(*given, **named)
         return tree_map_only(torch.Tensor, self.like, result)
+
+    def _set_data(self, weight: torch.Tensor, data: torch.Tensor) -> None:
+        """Let a weight with values keep some, and one without values have none, whichever is put into it."""
+        if is_fake(weight):
+            SET_DATA(weight, self.like(data))
+        elif weight.shape != data.shape:
+            with unset_fake_temporarily():
+                SET_DATA(weight, torch.zeros(data.shape, dtype=data.dtype))
 
     def _all(self, answer: bool, tensor: torch.Tensor) -> torch.Tensor:
         """The same answer for each number of a tensor."""
