@@ -11,7 +11,7 @@ import builtins
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -49,7 +49,9 @@ SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of
 EVALUATES = re.compile("eval|valid|test|sampl|render|generat|infer|predict")  # names of functions
 MAX_DEPTH, MAX_TURNS = 6, 10_000  # functions in one another that are read; turns of a loop whose tests are tried
 UNKNOWN = object()
-HELD = (list, tuple, set, dict, range)
+HELD = (list, tuple, set, dict, range, KeysView, ValuesView, ItemsView)
+OF_ONE = ("min", "max", "list", "tuple")  # builtin functions that go through one argument
+IN_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Sampler(NamedTuple):
@@ -87,6 +89,13 @@ def evaluations_in(
     search = _Search(stack, size, forward, inside, free)
     search.read()
     return _summed(search.found)
+
+
+def passes_in(stack: Stack, size: int, forward: Forward, method: Any) -> float:
+    """Return the forward passes of one of the script's methods; one where its text shows none."""
+    search = _Search(stack, size, forward, lambda _: False, False)
+    search.follow(method, ast.Call(ast.Name("method"), [], []), At(-1, 0, {}, True))
+    return sum(one.work * (one.batches or 1.0) for _, one in search.found) or 1.0
 
 
 def _summed(found: Sequence[tuple[Any, Evaluation]]) -> list[Evaluation]:
@@ -281,7 +290,7 @@ class _Search:
         if isinstance(function, Sampler):
             self._samples(node, at, function)
             return
-        name, owner = getattr(node.func, "attr", ""), None
+        name = getattr(node.func, "attr", "")
         if name in ("eval", "train") and self.forward(value_in(node.func.value, at.scope)) is not None:  # type: ignore[attr-defined]
             off = name == "eval" or any(value_in(part, at.scope) is False for part in node.args)
             at.scope[EVALUATING] = off
@@ -291,6 +300,11 @@ class _Search:
             if free:
                 self._note(node, at, work, function)
             return
+        self.follow(function, node, at._replace(free=free))
+
+    def follow(self, function: Any, node: ast.Call, at: At) -> None:
+        """Read one of the script's functions where it is called so."""
+        owner = None
         if inspect.ismethod(function):
             function, owner = function.__func__, getattr(function, "__self__", None)
         function = inspect.unwrap(function) if callable(function) else function
@@ -303,7 +317,7 @@ class _Search:
         scope = _bound(function, owner, node, at.scope)
         sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
         sizes = [_rows_of(node, at.scope), *(value for value in sizes if type(value) is int and value > 0)]
-        free = free or any(map(_is_free, tree.decorator_list))
+        free = at.free or any(map(_is_free, tree.decorator_list))
         size = at.size or next(filter(None, sizes), None)
         inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size)
         before = len(self.found)
@@ -502,7 +516,7 @@ def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
     name = _last(call.func)
     if isinstance(call.func, ast.Name):
         function = scope.get(name, getattr(builtins, name, None))
-        if name in ("min", "max") and len(call.args) == 1:  # of what has an end
+        if name in OF_ONE and len(call.args) == 1:  # of what has an end
             return function is getattr(builtins, name) and isinstance(value_in(call.args[0], scope), HELD)
         is_builtin = name in SAFE and function is getattr(builtins, name)
         return is_builtin or (name in OF_MODULES and _package(getattr(function, "__module__", None)) in NUMERIC)
@@ -513,6 +527,8 @@ def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
         return name in OF_MODULES and _package(owner.__name__) in NUMERIC
     if name == "get":
         return isinstance(owner, Mapping)
+    if name in ("keys", "values", "items"):
+        return type(owner) is dict
     is_array = attribute(owner, "shape") is not None and attribute(owner, "dtype") is not None
     is_array = is_array and any(_package(base.__module__) in NUMERIC for base in type(owner).__mro__)
     return name in OF_VALUES and (is_array or isinstance(owner, int | float | str))
@@ -572,11 +588,29 @@ def _length(node: ast.expr, scope: Mapping[str, Any]) -> int | None:
     if isinstance(node, ast.Call) and _ranges(node):
         given = [value_in(part, scope) for part in node.args]
         return len(range(*given)) if all(type(value) is int for value in given) else None
+    if isinstance(node, ast.Call) and inspect.isgeneratorfunction(function := value_in(node.func, scope)):
+        return _yields(function, node, scope)
     value = value_in(node, scope)
     try:
         return None if value is UNKNOWN else len(value)
     except Exception:  # of the script's own object, or of a stream
         return None
+
+
+def _yields(function: Any, node: ast.Call, scope: Mapping[str, Any]) -> int | None:
+    """How often a generator of the script's own gives something, where one loop of its does that in each turn."""
+    tree = _text_of(function.__code__)
+    loops = [part for part in tree.body if isinstance(part, ast.For)] if tree else []
+    inside = [part.value for loop in loops for part in loop.body if isinstance(part, ast.Expr)]
+    all_inside = [part for part in ast.walk(tree) if isinstance(part, ast.Yield | ast.YieldFrom)] if tree else []
+    if (
+        len(loops) != 1
+        or len(all_inside) != 1
+        or not isinstance(all_inside[0], ast.Yield)
+        or all_inside[0] not in inside
+    ):
+        return None
+    return _length(loops[0].iter, _bound(function, None, node, scope))
 
 
 def _limit(node: ast.For, scope: Mapping[str, Any]) -> int | None:
@@ -679,18 +713,32 @@ def _bound(function: Any, owner: Any, node: ast.Call, scope: Mapping[str, Any]) 
         given[name] = UNKNOWN if parameter.default is parameter.empty else parameter.default
     positional = takewhile(lambda part: not isinstance(part, ast.Starred), node.args)
     values = [*([owner] if owner is not None else []), *(value_in(part, scope) for part in positional)]
-    given |= dict(zip(parameters, values, strict=False))
+    first = [name for name, parameter in parameters.items() if parameter.kind in IN_PLACE]
+    given |= dict(zip(first, values, strict=False))
+    rest = next((name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_POSITIONAL), None)
+    if rest is not None:
+        given[rest] = tuple(values[len(first) :]) if len(values) >= len(node.args) else UNKNOWN
     return given | {part.arg: value_in(part.value, scope) for part in node.keywords if part.arg}
 
 
-def of_trainer(scopes: Sequence[Mapping[str, Any]]) -> list[Evaluation] | None:
-    """Return the evaluation of a trainer of Hugging Face or Lightning; None where none trains."""
+def of_trainer(
+    scopes: Sequence[Mapping[str, Any]], passes: Callable[[Any], float] = lambda _: 1.0
+) -> list[Evaluation] | None:
+    """Return the evaluation of a trainer of Hugging Face or Lightning; None where none trains.
+
+    `passes` are the forward passes in a method of a module of Lightning's.
+    """
     holders = [scope[name] for scope in scopes for name in HOLDERS if name in scope]
-    for held in holders:
-        if attribute(attribute(held, "args"), "eval_strategy") is not None:
-            return _of_transformers(held)
-        if attribute(held, "limit_val_batches") is not None:
-            return _of_lightning(held)
+    try:
+        for held in holders:
+            if attribute(attribute(held, "args"), "eval_strategy") is not None:
+                return _of_transformers(held)
+            if attribute(held, "limit_val_batches") is not None:
+                method = attribute(attribute(held, "lightning_module"), "validation_step")
+                work = 1.0 if method is None else passes(method)
+                return [replace(one, work=work) for one in _of_lightning(held)]
+    except Exception:  # of the script's own data or settings
+        return [Evaluation(None, None, 1, None)]
     return None
 
 

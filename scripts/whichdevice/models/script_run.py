@@ -48,6 +48,8 @@ from whichdevice.models.stand_ins import StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
+AGAIN = "Training starts in line {line}; what trains in line {which} is counted as so many more of its epochs."
+NOT_COUNTED = "Training starts in line {line}; what trains in line {which} is not counted."
 SEED = 0  # of random numbers that the script draws without one of its own
 SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
@@ -431,8 +433,8 @@ def called_in(path: Path, name: str) -> bool:
     )
 
 
-def others_like(path: Path, line: int | None) -> tuple[str, ...]:
-    """A sentence for the answer where other lines, beyond the loops around this one, train too: `model.fit` again."""
+def others_like(path: Path, line: int | None, counted: Sequence[int] = ()) -> tuple[str, ...]:
+    """Sentences for the answer where other lines, beyond the loops around this one, train too: `model.fit` again."""
     tree = parsed(path.read_bytes())
     loops = [loop for loop in ast.walk(tree) if isinstance(loop, ast.For | ast.While)]
     around = [range(loop.lineno, (loop.end_lineno or 0) + 1) for loop in loops]
@@ -440,8 +442,9 @@ def others_like(path: Path, line: int | None) -> tuple[str, ...]:
     calls = {(call.lineno, ast.unparse(call.func)) for call in calls_of(tree) if isinstance(call.func, ast.Attribute)}
     names = {name for number, name in calls if number == line and name.rpartition(".")[2] in ("fit", "step")}
     others = {number for number, name in calls if name in names and not any(number in lines for lines in inside)}
-    which = ", ".join(map(str, sorted(others.union(_called_again(tree, line or 0)))))
-    return (f"Training starts in line {line}; what trains in line {which} is not counted.",) if which else ()
+    others |= {*_called_again(tree, line or 0)}
+    said = (AGAIN, sorted(counted)), (NOT_COUNTED, sorted(others.difference(counted)))
+    return tuple(form.format(line=line, which=", ".join(map(str, lines))) for form, lines in said if lines)
 
 
 def _called_again(tree: ast.AST, line: int) -> list[int]:

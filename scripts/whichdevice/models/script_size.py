@@ -269,6 +269,12 @@ def _header(node: ast.For | ast.While) -> str:
     return f"{ast.unparse(node.target)} in {ast.unparse(node.iter)}"
 
 
+def own_code(path: Path) -> CodeType | None:
+    """The innermost of a script's functions that is running."""
+    codes = (frame.f_code for frame, _ in traceback.walk_stack(inspect.currentframe()))
+    return next((code for code in codes if is_own(code.co_filename, path)), None)
+
+
 def function_at(tree: ast.AST, line: int) -> ast.AST:
     """The innermost function around a line."""
     around = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
@@ -432,7 +438,7 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
     if not isinstance(count, ast.Name | ast.Attribute | ast.Subscript):
         return None
     name = ast.unparse(count)
-    with suppress(LookupError, AttributeError, TypeError, ValueError):
+    with suppress(Exception):  # of the script's own object, too
         left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
         level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
         inner = math.prod(turns_of(loop) or 0 for loop in loops[level + 1 :])

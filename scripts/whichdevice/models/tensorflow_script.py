@@ -28,7 +28,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.beside import APPLIED, code_of, trainers_beside
 from whichdevice.models.evaluation import evaluations_in
 from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
-from whichdevice.models.script_size import Function, Stack, is_whole, sizes
+from whichdevice.models.script_size import Function, Stack, attribute, is_whole, sizes
 from whichdevice.models.tensorflow_step import (
     BY_FUNCTION,
     INSTEAD,
@@ -85,7 +85,9 @@ class Trainer:
         return [
             Step(_inside(self.stack, self.calls[:number]), call)
             for number, call in enumerate(self.calls)
-            if not any(hasattr(leaf, "element_spec") for leaf in tf.nest.flatten((call.args, dict(call.kwargs))))
+            if not any(
+                attribute(leaf, "element_spec") is not None for leaf in tf.nest.flatten((call.args, dict(call.kwargs)))
+            )
         ]
 
 
@@ -417,7 +419,7 @@ def _with_batches(step: Step) -> tuple[Callable[..., Any], Batches]:
     stack, call = step
     leaves = tf.nest.flatten((call.args, dict(call.kwargs)))
     known = [*leaves, *(value for scope in stack.scopes for value in scope.values())]
-    sources = [value for value in known if hasattr(value, "element_spec") and not inspect.isclass(value)]
+    sources = [value for value in known if attribute(value, "element_spec") is not None and not inspect.isclass(value)]
     places = [place for place, leaf in enumerate(leaves) if tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)]
     places = [place for place, leaf in enumerate(leaves) if place in places or isinstance(leaf, np.ndarray)]
 

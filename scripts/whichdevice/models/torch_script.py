@@ -11,11 +11,11 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from types import ModuleType, SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -28,7 +28,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
-from whichdevice.models.evaluation import evaluations_in, of_trainer
+from whichdevice.models.evaluation import evaluations_in, of_trainer, passes_in
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import SEED, Evaluation, Found, Run, Script, Watcher, is_own, others_like
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, attribute, is_whole, named_count, sizes, steps_in
@@ -321,8 +321,9 @@ class Watching(Watcher):
 
     def _evaluations(self, stopped: Stopped, step: Step, size: int, passes: int) -> Iterator[Evaluation]:
         """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
-        by_trainer = of_trainer(stopped.stack.scopes)
-        known = evaluations_in(stopped.stack, size, *_forwards(step)) if by_trainer is None else by_trainer
+        forwards = _forwards(step, self._tape.works)
+        by_trainer = of_trainer(stopped.stack.scopes, partial(passes_in, stopped.stack, size, forwards[0]))
+        known = evaluations_in(stopped.stack, size, *forwards) if by_trainer is None else by_trainer
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
         loops = stopped.stack.loops
@@ -384,10 +385,12 @@ class Watching(Watcher):
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
         if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
             loops = loops._replace(steps=loops.steps * passes)
-        if loops == Loops() and (most := steps_in(scopes, loader and len(loader) // passes)):
+        batches = _length(loader)
+        if loops == Loops() and (most := steps_in(scopes, batches and batches // passes)):
             loops = Loops(1, most * passes)
         whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
-        counts = sizes(scopes, loops, shapes, loader and len(loader.dataset), loader and len(loader), whole)
+        loaded = None if loader is None else len(loader.dataset)
+        counts = sizes(scopes, loops, shapes, loaded, batches, whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
             counts["examples"] = counts["examples"] * size // shapes[0][0]
         if (repeats := stopped.stack.repeats) is None:
@@ -497,8 +500,11 @@ def _apart(stopped: Stopped) -> bool:
     return bool(stopped.losses[-1].loops != stopped.stack.loops)
 
 
-def _forwards(step: Step) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
-    """Return the work of a module's forward pass over that of a step, by weights, and whether it is a teacher in it."""
+def _forwards(step: Step, works: Collection[CodeType]) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
+    """Return the work of a forward pass over that of a step, and whether it is a teacher in it.
+
+    That of a module goes by its weights; functions of the script's that use weights themselves (`works`) are the whole.
+    """
     modules = [step.called[call.function] for call in step.calls if isinstance(call.function, int)]
     trained = [*step.weights, *(weight for module in modules for weight in weights_in(module))]
     total = sum(weight.numel() for weight in trained) or 1
@@ -506,7 +512,9 @@ def _forwards(step: Step) -> tuple[Callable[[Any], float | None], Callable[[Any]
     teachers = {id(part) for module in free for part in module.modules()}
 
     def forward(called: Any) -> float | None:
-        called = called if is_module(called) else getattr(called, "module", None)  # of an engine
+        if inspect.isroutine(called) and attribute(inspect.unwrap(called), "__code__") in works:
+            return 1.0
+        called = called if is_module(called) else attribute(called, "module")  # of an engine
         weights = sum(weight.numel() for weight in weights_in(called)) if is_module(called) else 0
         return min(1.0, weights / total) if weights else None
 
@@ -580,13 +588,23 @@ def _loader(scopes: Sequence[Mapping[str, Any]], size: int, used: Sequence[Any])
     """The loader of the training: one that gave batches, of this size or of a sampler's own, with the most examples."""
     values = [value for scope in scopes for value in scope.values()]
     values += [attribute(scope.get(name), "train_dataloader") for scope in scopes for name in HOLDERS]
-    known = [value for value in (*values, *used) if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
+    known = [
+        value for value in (*values, *used) if isinstance(value, DataLoader) and _length(value.dataset) is not None
+    ]
 
     def order(loader: Any) -> tuple[Any, ...]:
         unused = all(loader is not other for other in used)
         return unused, loader.batch_size not in (size, None), -len(loader.dataset)
 
     return min(known, key=order, default=None)
+
+
+def _length(data: Any) -> int | None:
+    """The length of a loader or of data; None where it has none or does not know it."""
+    try:
+        return len(data)
+    except Exception:  # of the script's own sampler or data
+        return None
 
 
 def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from types import MethodType
+from types import CodeType, MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
-from whichdevice.models.script_size import Stack, attribute
+from whichdevice.models.script_size import Stack, attribute, own_code
 from whichdevice.models.torch_fakes import (
     EVALUATION_SECONDS,
     READING,
@@ -102,6 +102,7 @@ class Tape(TorchFunctionMode):
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
         self._entered = 0.0  # when it was called
+        self.works = set[CodeType]()  # the script's functions that use weights outside of modules
         self.evaluations = Evaluations()
         self._trained: dict[int, torch.Tensor] = {}  # weights of all optimisers, by their place
         self._free_bytes = 0
@@ -164,6 +165,8 @@ class Tape(TorchFunctionMode):
             return None
         if not self._training:
             self._start(name)
+        if self.path is not None and (code := own_code(self.path)) is not None:
+            self.works.add(code)
         return result
 
     def _evaluates_long(self, weight: torch.nn.Parameter) -> bool:
@@ -787,11 +790,20 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
         return tree._make(made.values()) if hasattr(tree, "_make") else tree
     if isinstance(tree, Mapping):
         return made
-    changed = copy.copy(tree)
+    changed = _copied(tree)
     attributes = vars(changed)
     for key, part in made.items():
         if key in attributes:  # of an object that may be frozen
             attributes[key] = part
         else:
             setattr(changed, key, part)
+    return changed
+
+
+def _copied(thing: Any) -> Any:
+    """A copy of an object of a script's own, also of one that asks what it holds for what it does not have."""
+    with suppress(Exception):
+        return copy.copy(thing)
+    changed = object.__new__(type(thing))
+    vars(changed).update(vars(thing))
     return changed
