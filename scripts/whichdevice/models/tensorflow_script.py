@@ -85,9 +85,7 @@ class Trainer:
         return [
             Step(_inside(self.stack, self.calls[:number]), call)
             for number, call in enumerate(self.calls)
-            if not any(
-                attribute(leaf, "element_spec") is not None for leaf in tf.nest.flatten((call.args, dict(call.kwargs)))
-            )
+            if not any(map(_is_dataset, tf.nest.flatten((call.args, dict(call.kwargs)))))
         ]
 
 
@@ -272,6 +270,11 @@ def _changes(traced: Any) -> bool:
     return any(node.op.startswith(CHANGES) for node in nodes)
 
 
+def _is_dataset(value: Any) -> bool:
+    """Whether a value gives batches, as `tf.data` does."""
+    return attribute(value, "element_spec") is not None
+
+
 def _zeros(traced: Any) -> Any:
     """Zeros in place of what a traced function returns; None where their shapes do not show, or there is nothing."""
     import tensorflow as tf
@@ -419,7 +422,7 @@ def _with_batches(step: Step) -> tuple[Callable[..., Any], Batches]:
     stack, call = step
     leaves = tf.nest.flatten((call.args, dict(call.kwargs)))
     known = [*leaves, *(value for scope in stack.scopes for value in scope.values())]
-    sources = [value for value in known if attribute(value, "element_spec") is not None and not inspect.isclass(value)]
+    sources = [value for value in known if _is_dataset(value) and not inspect.isclass(value)]
     places = [place for place, leaf in enumerate(leaves) if tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)]
     places = [place for place, leaf in enumerate(leaves) if place in places or isinstance(leaf, np.ndarray)]
 
