@@ -15,7 +15,7 @@ import numpy as np
 from fit.robust import Point, robust_logs
 from fit.serving import score, spread_of, write_json
 from whichdevice.config.hardware import hardware_rows
-from whichdevice.forecast.serving.generators import CONSTANTS, SHARP, Generating, whole, work_of
+from whichdevice.forecast.serving.generators import GENERATOR_CONSTANTS, SHARP, Generating, whole, work_of
 from whichdevice.forecast.time_model import Peaks
 from whichdevice.models.generators import generator
 from whichdevice.tables.base import read_rows
@@ -111,7 +111,7 @@ def main() -> None:
     new = missed(others, factors)
     spread = {"model": spread_of(of_model), "chip": max(spread_of(of_chip), spread_of(new))}
     chips = sorted({row.one.row.device for row in rows})
-    write_json({"factors": factors, "chips": chips, "sd": spread}, CONSTANTS)
+    write_json({"factors": factors, "chips": chips, "sd": spread}, GENERATOR_CONSTANTS)
     scores = {"a model": of_model, "a device": of_chip}
     PAGE.write_text("\n".join(_page(rows, scores, others, new)) + "\n", encoding="utf-8")
 

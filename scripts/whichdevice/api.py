@@ -459,7 +459,7 @@ def _data(x: Any, y: Any, batch: int) -> tuple[Any, ...]:
 
 def _plain(tree: Any) -> Any:
     """The same structure of NumPy arrays."""
-    return _mapped(lambda each: np.asarray(each.detach().cpu() if hasattr(each, "detach") else each), tree)
+    return _mapped(lambda array: np.asarray(array.detach().cpu() if hasattr(array, "detach") else array), tree)
 
 
 def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:

@@ -19,7 +19,7 @@ STUDY_LOCK = ".lock"
 MEASUREMENT_LOCK = "whichdevice-measurement.lock"
 LOCK_FOLDER = "WHICHDEVICE_LOCK_FOLDER"  # variable: another place for it, e.g. for tests that need no quiet host
 SCHEDULERS = ("SLURM_JOB_ID", "KUBERNETES_SERVICE_HOST")  # variables: this job has its node or its pod from one of them
-UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 WAIT_LIMIT = 2 * 3600.0  # seconds to wait for another measurement
 LOOK_EVERY = 0.2  # seconds between two looks whether it has ended
 
@@ -106,7 +106,7 @@ def _acquire(lock: FileLock, limit: float) -> None:
     except Timeout:
         raise
     except (NotImplementedError, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in UNSUPPORTED:
+        if isinstance(error, OSError) and error.errno not in NO_LOCKS:
             raise
         name = lock.lock_file
         logging.getLogger(__name__).warning("%s: this file system has no locks; run one study at a time", name)

@@ -175,7 +175,7 @@ def test_a_device_waits_for_the_input_pipeline() -> None:
         "T4": 11100, "L40S": 11100, "H100": 11100, "this machine": 50000,
     }  # fmt: skip
     sentence = "Your pipeline gives 900 images/s with 2 cores here, 400 with no worker process as written; T4 takes "
-    assert sentence + "2,500: it would wait 64 % of the time." in lines(found)
+    assert sentence + "2,500 and would wait 64 % of the time." in lines(found)
     assert "Not included: validation." in notes(found)
     fast = answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time, pipeline_rate=1e6)
     assert fast.pick == answer(here(0.5), FAST, MIDDLE, CHEAP, wants=by_time).pick
@@ -195,7 +195,7 @@ def test_the_cores_of_its_machine_feed_a_device_not_those_of_this_machine() -> N
     assert seconds["8 × H100 SXM"] == pytest.approx((250 / 1.48, 250, 250 * 1.48), rel=0.02)  # of its forecast alone
     assert seconds["T4, free"] == pytest.approx((1e5 / 165, 1e5 / 110, 1e5 / 73), rel=0.03)  # 1.5 times either way
     sentence = (
-        "Your pipeline gives 55 images/s a core; a free T4's machine has 2 cores: it would wait 96 % of the time; "
+        "Your pipeline gives 55 images/s a core; a free T4, with 2 cores in its machine, would wait 96 % of the time; "
     )
     assert sentence + "46 would feed it." in lines(found)
     whole = answer(here(5.0), eight, free, wants=replace(SIZE, examples=1e5), **feeding | {"pipeline_core_rate": 0.0})
@@ -203,15 +203,31 @@ def test_the_cores_of_its_machine_feed_a_device_not_those_of_this_machine() -> N
 
 
 CORES: list[tuple[Cores, str]] = [
-    (Cores(12, 6, 16, 0.3), "T4's machine has about 12 cores (6 to 16)"),
-    (ASSUMED, "T4's machine has 8 cores (assumed)"),
+    (Cores(12, 6, 16, 0.3), "T4, with about 12 cores (6 to 16) in its machine"),
+    (ASSUMED, "T4, with 8 cores (assumed) in its machine"),
 ]
 
 
 @pytest.mark.parametrize(("cores", "words"), CORES)
 def test_how_sure_the_number_of_cores_is_is_said(cores: Cores, words: str) -> None:
     found = answer(replace(CHEAP, cores=cores), pipeline_rate=110.0, pipeline_core_rate=55.0, written_workers=1)
-    assert any(f"55 images/s a core, 55 with 1 worker as written; {words}: it" in line for line in lines(found))
+    assert any(f"55 images/s a core, 55 with 1 worker as written; {words}, would" in line for line in lines(found))
+
+
+EIGHT = replace(device("8 × H100", 0.01, 20.0), devices=8, software="eager")  # 10,000 images a second
+PROCESSES: list[tuple[Row, float, str]] = [
+    (EIGHT, 0.0, "880 images/s in 8 processes, one for each GPU; 8 × H100 takes 10,000"),
+    (EIGHT, 2.0, "880 images/s in 8 processes, one for each GPU; 8 × H100 takes 10,000"),
+    (CHEAP, 2.0, "110 images/s in the training's own process; T4 takes 2,500"),
+    (CHEAP, 0.0, "110 images/s with any number of cores; T4 takes 2,500"),
+]
+
+
+@pytest.mark.parametrize(("row", "core", "words"), PROCESSES)
+def test_a_loader_without_workers_is_no_matter_of_cores(row: Row, core: float, words: str) -> None:
+    hosted = replace(row, cores=Cores(32, 32, 32, 0.0))
+    found = answer(hosted, pipeline_rate=110.0, pipeline_core_rate=core, written_workers=0)
+    assert any(line.startswith(f"Your pipeline gives {words} and would wait 9") for line in lines(found))
 
 
 FEEDS = {

@@ -185,8 +185,8 @@ net · 10 million images · batch 100 · float32 here, mixed 16 bits elsewhere
 
 Rent an L40S (Cloud): 17 min [12–24 min] instead of 14 h here, USD 0.22 [0.15–0.33].
 Probably fastest of 4: 86 % sure; another saves at most 16 min in 9 of 10 cases.
-Your pipeline gives 2,000 images/s a core, 400 with no worker process as written; H100's machine has
-about 12 cores (6 to 16): it would wait 28 % of the time; 17 would feed it.
+Your pipeline gives 2,000 images/s a core, 400 with no worker process as written; H100, with about
+12 cores (6 to 16) in its machine, would wait 28 % of the time; 17 would feed it.
 
   device        memory, GB  a step  × here     10 million images               USD  source
 ▶ L40S                       10 ms      50    17 min [12–24 min]  0.22 [0.15–0.33]  forecast

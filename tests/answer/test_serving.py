@@ -213,7 +213,7 @@ def test_a_table_shows_the_memory_of_the_device_and_says_once_what_the_engine_ta
     mac = server("Apple M4 Max", 8, 0.9, device_memory=100 * GB, available=75 * GB, engine="llama.cpp")
     alone, both = answer(server("L40S", 8, 0.9)), answer(server("L40S", 8, 0.9), mac)
     assert [row[1] for _, row in cells(both)] == ["16 + 26 of 50", "16 + 26 of 100"]
-    for found, words in ((alone, "of which vLLM takes 90 %."), (both, "takes 75 to 90 %.")):
+    for found, words in ((alone, "of which vLLM takes 90 %."), (both, "of which vLLM and llama.cpp take 75 to 90 %.")):
         assert sum(words in line for line in text(found, width=200)) == 1
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fit import lived
@@ -23,9 +24,9 @@ CARD = Row(
 HERE = Row("here", "cpu", MEASURED, chip="here", step_time=2.0, log_sd_own=0.01, fits=True, usd_per_hour=0.1)
 
 
-def answer(*rows: Row, habits: Habits | None = HABITS, decodes: bool = False) -> Answer:
+def answer(*rows: Row, habits: Habits | None = HABITS, **known: Any) -> Answer:
     """The answer for a training of a hundred thousand steps of a hundred images."""
-    work = Work("net", "net.py", "train", 100, None, "image", 100.0, None, None, rows, lived=habits, decodes=decodes)
+    work = Work("net", "net.py", "train", 100, None, "image", 100.0, None, None, rows, lived=habits, **known)
     return decide(work, Wants(deadline=1e9), STEPS)
 
 
@@ -100,6 +101,13 @@ def test_each_of_several_devices_decodes_its_part_of_the_images() -> None:
     one, four = (facts.lived(answer(replace(CARD, devices=devices), decodes=True)) for devices in (1, 4))
     assert one is not None and one.times == pytest.approx(1.5 * 11**0.2)
     assert four is not None and four.times == pytest.approx(1.5 * 3.5**0.2)
+
+
+def test_images_that_a_loader_of_known_rate_decodes_count_once() -> None:
+    fast = facts.lived(answer(CARD, decodes=True, pipeline_rate=1e6))
+    assert fast is not None and fast.times == pytest.approx(1.5) and fast.prepared is None
+    slow, plain = (answer(CARD, decodes=decodes, pipeline_rate=100.0).options[0] for decodes in (True, False))
+    assert slow.seconds == plain.seconds
 
 
 @pytest.mark.parametrize(

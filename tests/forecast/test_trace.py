@@ -2,6 +2,7 @@
 
 import importlib
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -187,6 +188,30 @@ def test_shapes_that_depend_on_values_run_for_real():
     trace = trace_step(step_of(lambda: Routed(8, 4), (8,)), 4)
     assert kinds(trace)["product"] == 2 * 2 * 4 * 8 * 4
     assert "values" in trace.notes[0]
+
+
+def test_one_of_a_large_model_is_traced_without_values():
+    """It has 4.3 GB of weights, which are made nowhere."""
+    wide = 2**15
+    trace = trace_step(step_of(lambda: Routed(wide, wide), (wide,)), 4)
+    assert kinds(trace)["product"] == 2 * 2 * 4 * wide**2
+    assert "as if all" in trace.notes[0]
+
+
+class WithKernel(nn.Linear):
+    """A module that hands the place of its data to somebody's kernel."""
+
+    def forward(self, x):
+        if not x.data_ptr():
+            raise RuntimeError("no data")
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(("size", "traced"), [(4, True), (2**27, False)])
+def test_what_fails_without_values_runs_for_real_where_it_is_small(size, traced):
+    with nullcontext() if traced else pytest.raises(RuntimeError, match="no data"):
+        trace = trace_step(step_of(lambda: WithKernel(8, 4), (8,)), size)
+        assert trace.trained == 36 and "values" in trace.notes[0]
 
 
 @pytest.mark.parametrize("size", [4, 2**25])

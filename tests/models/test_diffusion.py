@@ -42,8 +42,7 @@ def test_sizes_of_flux_add_up_to_its_published_weights():
 
 
 def test_parts_of_a_pipeline_in_numbers():
-    assert FLUX.image_tokens(1024) == 4096 and FLUX.latents(512) == 64
-    assert DIFFUSION["Efficient-Large-Model/Sana_1600M_1024px_diffusers"].image_tokens() == 1024
+    assert FLUX.latents(512) == 64
     assert FLUX.frozen == pytest.approx(4.97e9, rel=0.01)  # T5's encoder, CLIP and the autoencoder
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whichdevice.models.evaluation import evaluations_in, of_fit, of_trainer, takes_gradients
+from whichdevice.models.evaluation import evaluations_in, of_fit, of_trainer, passes_in, takes_gradients
+from whichdevice.models.further import further
 from whichdevice.models.script_run import Evaluation
 from whichdevice.models.script_size import Stack
 
@@ -24,6 +25,11 @@ def evaluate(net, loader):
             net(x)
 """
 DECORATED = EVALUATE.replace("def evaluate", "@no_grad()\ndef evaluate").replace("with no_grad():", "if loader:")
+PARTS = """
+def parts(*arrays, size=1):
+    for start in range(0, len(arrays[0]), size):
+        yield arrays[0][start : start + size]
+"""
 SAMPLER = """
 class Sampler(Net):
     def __init__(self):
@@ -77,6 +83,15 @@ CASES = {  # script: batches, their size, epochs or steps between two times
     # Nothing is without gradients, or it is no model.
     EVALUATE.replace("    net.eval()\n", "").replace("with no_grad()", "if loader") + EPOCHS + AFTER: [],
     EPOCHS + "    with no_grad():\n        for x in val:\n            print(x)\n": [],
+    # A library's pipeline makes images.
+    EPOCHS + "    if epoch % 5 == 0:\n        pipeline = ImagePipeline(model=launcher.unwrap_model(net))\n"
+    "        pipeline = pipeline.to('cuda')\n        images = pipeline(batch_size=16).images\n"
+    : [(1000, 16, 5, "epoch")],
+    EPOCHS + "with no_grad():\n    pipeline = ImagePipeline.from_pretrained('name', model=net)\n"
+    "    pipeline('a cat', num_inference_steps=30, guidance_scale=7.5)\n": [(30, 2, 1, "training")],
+    # A generator of the script's own gives batches.
+    PARTS + EPOCHS + "    with no_grad():\n        for x in parts(list(args.keys()), size=2):\n            net(x)\n"
+    : [(2, 32, 1, "epoch")],
     # What cannot be read is not guessed.
     EVALUATE + EPOCHS + "    evaluate(net, stream())\n": [(None, 32, 1, "epoch")],
     EVALUATE + EPOCHS + "    if better():\n    " + AFTER: [(79, 128, None, "epoch")],
@@ -99,6 +114,16 @@ class Net:
         """Nothing is computed."""
 
 
+class ImagePipeline:
+    """As a library's, which makes images with a model."""
+
+    def __init__(self, model: Net) -> None:
+        """As in Diffusers."""
+
+    def __call__(self, prompt: str = "", batch_size: int = 1, num_inference_steps: int = 1000) -> None:
+        """Nothing is computed."""
+
+
 class Loader:
     """A loader with a batch size."""
 
@@ -115,7 +140,7 @@ def stack_of(text: str, path: Path, own: Mapping[str, Any] = MappingProxyType({}
     """The stack where a script calls `step`."""
     seen = []
 
-    def step() -> None:
+    def step(*_: Any, **__: Any) -> None:
         seen.append(Stack(path))
         raise Stop
 
@@ -126,6 +151,7 @@ def stack_of(text: str, path: Path, own: Mapping[str, Any] = MappingProxyType({}
     given = {
         "step": step, "no_grad": no_grad, "Net": Net, "net": Net(), "data": [1, 2, 3], "val": Loader(79),
         "args": {"first": 5, "never": False, "count": 50, "images": 25}, "rows": SimpleNamespace(shape=(7, 3)),
+        "ImagePipeline": ImagePipeline, "launcher": SimpleNamespace(),
         "better": lambda: True, "is_main_process": lambda: True, "stream": lambda: iter([1]),
     }  # fmt: skip
     path.write_text(text)
@@ -190,6 +216,27 @@ def test_a_teacher_is_a_part_of_each_step(tmp_path: Path) -> None:
     assert [one.every for one in evaluations_in(stack, 32, work_of)] == [1]
 
 
+TRAINS = "def train(model, epochs, data):\n    step(model, data, epochs=epochs)\n"
+AGAIN = {  # script: how many times its first training, and the lines of the others
+    "step(net, epochs=4)\nstep(net, epochs=2)\n": (1.5, [2]),
+    "step(net, data)\nother = Net()\nstep(other, data)\n": (2, [3]),
+    "step(net, data)\nother = [1]\nstep(net, other)\n": (1, []),
+    "step(net, data)\ndata = [1]\nstep(net, data)\n": (1, []),
+    "step(net, stream())\nstep(net, stream())\n": (2, [2]),
+    "step(net, data)\nnet.trainable = True\nstep(net, data)\n": (1, []),
+    "step(net, data, rate=0.1)\nstep(net, data, rate=0.01)\n": (2, [2]),
+    "step(net, data, True)\nstep(net, data, False)\n": (1, []),
+    TRAINS + "train(net, 5, data=data)\nprint(net)\nlarge = Net()\ntrain(large, 5, data=data)\n": (2, [6]),
+    TRAINS + "if data:\n    train(net, 5, data)\n    train(net, 5, val)\n": (1, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", AGAIN)
+def test_trainings_after_the_first_are_counted_where_they_are_as_long_by_its_text(text: str, tmp_path: Path) -> None:
+    stack = stack_of(text, tmp_path / "train.py")
+    assert further(stack, "step", lambda value: isinstance(value, Net)) == AGAIN[text]
+
+
 def transformers(strategy: str, data: Any = range(2000), **settings: Any) -> SimpleNamespace:
     """Hugging Face's trainer with 2,000 examples to evaluate."""
     known = {"per_device_eval_batch_size": 8, "eval_steps": None, "logging_steps": 500, "max_steps": -1}
@@ -248,6 +295,22 @@ TRAINERS = {
 def test_a_trainer_says_how_often_it_evaluates(case: str) -> None:
     trainer, expected = TRAINERS[case]
     assert of_trainer([{"x": 1}, {"self": trainer}]) == expected
+
+
+def test_a_trainers_validation_has_as_many_passes_as_its_step_makes(tmp_path: Path) -> None:
+    text = "class Module:\n    net = Net()\n    def loss(self, batch):\n        return self.net(batch)\n"
+    text += "    def validation_step(self, batch, batch_idx):\n        self.loss(batch)\n        self.loss(batch)\n"
+    stack = stack_of(text + "module = Module()\nstep()\n", tmp_path / "train.py")
+    trainer = lightning(1.0, 1)
+    trainer.lightning_module = stack.own[0].variables["module"]
+    found = of_trainer([{"trainer": trainer}], lambda method: passes_in(stack, 32, work_of, method))
+    assert found and {one.work for one in found} == {2}
+
+
+def test_what_an_own_object_hides_by_raising_is_said_not_to_be_known() -> None:
+    trainer = transformers("epoch")
+    trainer.args.per_device_eval_batch_size = "eight"
+    assert of_trainer([{"trainer": trainer}]) == [Evaluation(None, None, 1, None)]
 
 
 def test_a_loop_of_the_scripts_own_has_no_trainer() -> None:

@@ -57,8 +57,8 @@ class Batches:
 
 def test_the_first_batch_is_timed_apart_and_a_generator_may_end(clock: list[float]) -> None:
     found = Batches(clock)
-    assert rate_of((found[place] for place in range(8)), 4) == (0, 8.0, 5.0, True, None)
-    assert rates(found, 4) == [(0, 8.0, 5.0, True, None)]
+    assert rate_of((found[place] for place in range(8)), 4) == (0, 8.0, 5.0, True, None, 0.5)
+    assert rates(found, 4) == [(0, 8.0, 5.0, True, None, 0.5)]
     assert rate_of(iter([found[0]]), 4).first_seconds == 0.0 and rates(np.zeros((8, 2)), 4) == []
 
 
@@ -131,7 +131,10 @@ GROWING: list[tuple[str, dict[int, float], float]] = [
 def test_what_each_core_gives_is_known_where_more_workers_give_more(
     kind: str, rates_of_workers: dict[int, float], core_rate: float
 ) -> None:
-    batches_of_ten = [Rate(workers, rate, 10 / rate) for workers, rate in rates_of_workers.items()]
+    opened = 5.0  # seconds before the first batch: what a loader opens is no part of making one
+    batches_of_ten = [
+        Rate(workers, rate, opened, batch_seconds=10 / rate) for workers, rate in rates_of_workers.items()
+    ]
     found = best_and_written(batches_of_ten)
     assert found["pipeline_core_rate"] == core_rate and found["pipeline_rate"] == max(rates_of_workers.values())
 

@@ -55,6 +55,9 @@ CASES = {
     "class Process:\n    def start(self):\n        for epoch in range(3):\n            for x in data:\n"
     "                step()\nfor rank in range(8):\n    Process().start()": Loops(3, batches=4),
     "for epoch in range(3):\n    x = next(iter(data))\n    while x is not None:\n        step()": Loops(3),
+    "class Own:\n    def __getattr__(self, name):\n        raise RuntimeError(name)\nown = Own()\n"
+    "for epoch in range(3):\n    for x in data:\n        step()\n        done += 1\n"
+    "        if done >= own.most:\n            break": Loops(3, batches=4),
     # Numbers are worked out.
     "for epoch in range(max(0, -1), epochs):\n    for x in data:\n        step()": Loops(3, batches=4),
     "for it in range(1, math.ceil(len(data) * 2 / epochs) + 1):\n    step()": Loops(1, 3),

@@ -104,6 +104,62 @@ def test_other_processes_train_as_the_script_does(tmp_path):
     assert [int(count) for count in held] == [1]
 
 
+ADVERSARIES = """
+import tensorflow as tf
+judge, maker = tf.Variable(tf.ones((4, 1))), tf.Variable(tf.ones((2, 4)))
+data = tf.data.Dataset.from_tensor_slices(tf.ones((64, 4))).batch(8)
+def loss_of(real):
+    return tf.reduce_mean(real @ judge) - tf.reduce_mean(tf.random.normal((8, 2)) @ maker @ judge)
+@tf.function
+def train_judge(real):
+    with tf.GradientTape() as tape:
+        loss = loss_of(real)
+    judge.assign_sub(0.1 * tape.gradient(loss, judge))
+    return loss
+@tf.function
+def train_maker():
+    with tf.GradientTape() as tape:
+        loss = -loss_of(tf.ones((8, 4)))
+    maker.assign_sub(0.1 * tape.gradient(loss, maker))
+    return loss
+def both(real):
+    return float(train_judge(real)), float(train_maker())
+for epoch in range(3):
+    for step, real in enumerate(data):
+        {body}
+"""
+BODIES = {  # of its loop: the weights that a step trains, and what trains besides
+    "one after the other": ("train_judge(real); train_maker()", 2, ""),
+    "in a function": ("both(real)", 2, ""),
+    "two for one": ("train_maker(); train_judge(real)\n        train_maker()", 2, ""),
+    "at times": ("train_judge(real)\n        if step % 2 == 0:\n            train_maker()", 1, "line 25"),
+    "several for one": ("for _ in range(2):\n            train_judge(real)\n        train_maker()", 1, "line 25"),
+    "one of the two": ("train_judge(real)", 1, ""),
+    "one batch": ("both(real)\n        break\n    break", 2, ""),
+    "until it fails": ("train_judge(real)\n        train_maker()\n        unknown", 2, ""),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_functions_that_train_in_each_turn_of_one_loop_are_one_step(case, tmp_path):
+    body, trained, beside = BODIES[case]
+    script = script_of(ADVERSARIES.replace("{body}", body), tmp_path)
+    assert script.found.batch_size == 8 and len(script.step.trained) == trained
+    notes = [note for note in script.found.notes if "not counted" in note]
+    assert [note.partition("; ")[2] for note in notes] == [f"what trains in {beside} is not counted."] * bool(beside)
+
+
+def test_the_joined_step_trains_all_weights(tmp_path):
+    import jax
+
+    script = script_of(ADVERSARIES.replace("{body}", "both(real)"), tmp_path)
+    keep_step(script.step, tmp_path / "kept.json")
+    kept = kept_step(tmp_path / "kept.json")
+    step, ((train,), _) = kept.model(), kept.data()
+    trained, _, loss = jax.jit(step.run)(step.trained, step.held, train)
+    assert all(np.abs(np.asarray(after) - 1).max() > 1e-4 for after in trained) and np.isfinite(float(loss))
+
+
 def test_a_part_of_a_model_is_a_part_of_its_forward_pass(tmp_path):
     text = """
 import keras

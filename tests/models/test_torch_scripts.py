@@ -243,6 +243,11 @@ for epoch in range(3):
         optimizer.step()
     print(sum(net(x).mean().item() for x in val_loader))
 """
+UNSIZED = BUCKETS.replace("batch_sampler=sampler", "batch_sampler=Sampler()").replace(
+    "optimizer =",
+    "class Sampler:\n    def __iter__(self):\n        return iter(sampler)\n"
+    "    def __len__(self):\n        raise NotImplementedError\noptimizer =",
+)
 STEPPED = """
 'torchrun --nproc_per_node=8 train.py'
 import torch
@@ -359,6 +364,9 @@ class Net(torch.nn.Module):
     def loss(self, user, item):
         users, items = self.all()
         return (users[user] * items[item]).sum(1).mean(){more}
+def parts(*arrays, size):
+    for start in range(0, len(arrays[0]), size):
+        yield arrays[0][start : start + size]
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 print(sum(p.numel() for p in net.parameters()), sum(p.norm() for p in net.parameters()).item())
@@ -366,6 +374,9 @@ for step in range(30):
     user, item = torch.zeros(16).long(), torch.zeros(16).long()
     net.loss(user, item).backward()
     optimizer.step()
+    with torch.no_grad():
+        for users in parts(torch.arange(2000), size=100):
+            net.rated(users)
     raise SystemExit("it trained")
 """
 TRACE = """
@@ -489,6 +500,53 @@ from trainer import Trainer
 loader = torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=16)
 for turn in {turns}:
     Trainer(max_epochs=100).fit(torch.nn.Linear(8, 4), loader)
+"""
+
+SEGMENTS = """
+import torch
+class Sums(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 4)
+    def forward(self, x, groups):
+        return torch.zeros(int(groups.sort().values[-1]) + 1, 4).index_add(0, groups, self.layer(x))
+net = Sums()
+adam = torch.optim.Adam(net.parameters())
+for x in torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=32):
+    loss = (net(x, torch.arange(32) % 7) - torch.ones(7, 4)).pow(2).sum()
+    loss.backward()
+    adam.step()
+"""
+
+HOSTILE = """
+import torch
+def bad(self, *args, **kwargs):
+    raise RuntimeError("not now")
+names = "getattr len iter eq ne bool lt gt le ge int float index call getitem contains hash add mul truediv".split()
+Hostile = type("Hostile", (), {f"__{name}__": bad for name in names})
+args = config = trainer = opt = epochs = valid = Hostile()
+class Net(torch.nn.Linear):
+    def forward(self, x, options=None):
+        return super().forward(x)
+net = Net(8, 4)
+net.odd = Hostile()
+adam = torch.optim.Adam(net.parameters())
+loader = torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=32)
+def evaluate(data):
+    with torch.no_grad():
+        for x in data:
+            net(x)
+class Trainer:
+    def __init__(self):
+        self.args, self.epochs = Hostile(), 3
+    def train(self):
+        for epoch in range(self.epochs):
+            for x in loader:
+                net(x, options=self.args).pow(2).sum().backward()
+                adam.step()
+            evaluate(loader)
+            evaluate(valid)
+Trainer().train()
 """
 
 OWN_SETTINGS = """
@@ -669,6 +727,21 @@ def test_another_batch_has_other_sizes_where_the_script_wrote_them(loss):
         assert seen.module(**batch)["logits"].shape == (size, 8)
 
 
+def test_an_object_that_asks_what_it_holds_for_what_it_lacks_is_copied():
+    from whichdevice.models.torch_tape import mapped
+
+    class Images:
+        def __init__(self, images):
+            self.images = images
+
+        def __getattr__(self, name):
+            return getattr(self.images, name)
+
+    first = Images(torch.zeros(2))
+    second = mapped(lambda leaf: leaf + 1, first)
+    assert (second.images.tolist(), first.images.tolist()) == ([1, 1], [0, 0])
+
+
 def test_values_of_edges_go_with_their_edges():
     """Seven edges of three graphs are three of each graph: the values of the edges, too."""
     net = OfEdges()
@@ -748,6 +821,7 @@ def test_the_batch_is_that_of_the_training(text, batch, tmp_path):
     [
         pytest.param(IN_LOOP, 640, True, id="a loader that only a loop has"),
         pytest.param(BUCKETS, 6400, True, id="a sampler of batches"),
+        pytest.param(UNSIZED, 6400, True, id="one that does not know how many it gives"),
         pytest.param(WORKERS, 640, True, id="dozens of workers are no more than there are cores"),
         pytest.param(OPENS, 640, False, id="what workers open when they start is opened once"),
     ],
@@ -852,7 +926,8 @@ def test_what_functions_do_with_weights_outside_of_their_module_is_the_steps(mor
     """A method of the model in place of its call: three products with the whole graph, and three on the way back."""
     (tmp_path / "train.py").write_text(WEIGHTS.format(more=more), encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
-    assert probe(address).batch_size == 16
+    found = probe(address)
+    assert (found.batch_size, [(one.batches, one.every) for one in found.evaluations]) == (16, [(20, 1)])
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     trace = trace_step(step, 16)
     assert trace.trained == 5000 * 64 and trace.work.operations >= 6 * 2 * 5000 * 64
@@ -879,6 +954,26 @@ def test_settings_of_the_scripts_own_and_places_without_values_are_traced(tmp_pa
     assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     assert trace_step(step, 16).trained == 36
+
+
+@pytest.mark.slow
+def test_objects_of_a_script_that_raise_whatever_is_asked_of_them_hide_what_they_hold_alone(tmp_path):
+    (tmp_path / "train.py").write_text(HOSTILE, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
+    assert [(one.line, one.batches, one.every) for one in found.evaluations] == [(27, 10, 1), (28, None, 1)]
+
+
+@pytest.mark.slow
+def test_a_step_whose_code_fails_without_values_is_computed(tmp_path):
+    """As many sums as the largest number says: with ones in place of numbers there are two, and seven are compared."""
+    (tmp_path / "train.py").write_text(SEGMENTS, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.values, found.batch_size, found.examples) == (True, 32, 320)
+    step = step_of(Model.read(address.text).workload(Options(batch_size=32)), "float32", "train")
+    trace = trace_step(step, 32)
+    assert trace.trained == 36 and "values" in trace.notes[0]
 
 
 @pytest.mark.slow

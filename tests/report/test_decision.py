@@ -14,6 +14,8 @@ from random_works import random_wants, random_work
 from whichdevice.answer import Answer, Wants, table
 from whichdevice.answer.decide import Amount, decide
 from whichdevice.answer.words import amount_words, lines
+from whichdevice.forecast.lived import Habits
+from whichdevice.models.script_run import Evaluation
 from whichdevice.report.live import live_data
 from whichdevice.report.page import live_script
 
@@ -49,7 +51,9 @@ def asked(answer: Answer) -> dict[str, Any]:
     """What a page asks for where its reader typed the same."""
     names = ("by", "deadline", "budget", "only_free", "spot", "port", "hour_usd", "prices")
     wants = {name: getattr(answer.wants, name) for name in names}
-    return wants | {"units": answer.amount.units, "words": amount_words(answer)}
+    amount = answer.amount
+    epochs = amount.epochs if amount.given and amount.counted == "units" else None
+    return wants | {"units": amount.units, "epochs": epochs, "words": amount_words(answer)}
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +111,18 @@ def test_the_price_of_one_that_a_reader_types_holds_for_several() -> None:
     for answer, page in zip(others, pages, strict=True):
         usd = [option["numbers"][NUMBERS.index("usd")] for option in page["options"]]
         assert usd == [close_to(option.usd) for option in answer.options]
+
+
+def test_evaluations_come_as_often_as_the_amount_that_a_reader_types_has_steps_and_epochs() -> None:
+    rows = device("A", 1.0, 1.0), replace(device("2 × A", 0.6, 2.0), devices=2)
+    often = (Evaluation(7, 79, 200, 1), Evaluation(9, 10, 50, 1000, "step"), Evaluation(8, 400, 100, 1, "training"))
+    script = replace(work(*rows), evaluations=often, lived=Habits(1.0, 0.0, 0.0, 0.1, 1, 1), script_examples=10_000)
+    amounts = Amount(1e6, given=False), Amount(1e5), Amount(1e5, epochs=50), Amount(2e7, counted="steps", count=2e5)
+    usual, *others = (decide(script, Wants(), amount) for amount in amounts)
+    pages = by_page([(live_data(usual), asked(answer)) for answer in (usual, *others)])
+    for answer, page in zip((usual, *others), pages, strict=True):
+        seconds = {option["device"]: option["numbers"][NUMBERS.index("seconds")] for option in page["options"]}
+        assert seconds == {option.device: close_to(option.seconds) for option in answer.options}, answer.amount
 
 
 def close_to(value: float | None) -> Any:

@@ -12,6 +12,8 @@ from browser import started_browser, watched_page
 from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import Amount, decide
 from whichdevice.answer.words import lines
+from whichdevice.forecast.lived import Habits
+from whichdevice.models.script_run import Evaluation
 from whichdevice.numbers import time_words, usd_words
 from whichdevice.report.page import render
 from whichdevice.report.verdict import answer_parts
@@ -123,6 +125,19 @@ def test_an_address_brings_a_colleague_to_the_same_choice_on_a_phone(opened: Any
     assert opened.inner_text("tr.pick th") == "T4" and opened.input_value("[name='price T4']") == "0.001"
     assert opened.evaluate("document.documentElement.scrollWidth") <= 390
     assert usd_words(1e9 / 100 * 0.04 / 3600 * 0.001)[:4] in opened.inner_text("[data-decision]")
+
+
+def test_epochs_that_a_reader_types_have_an_evaluation_each(browser: Any, tmp_path: Path) -> None:
+    each_epoch = {"evaluations": (Evaluation(7, 1000, 100, 1),), "lived": Habits(1.0, 0.0, 0.0, 0.1, 1, 1)}
+    as_written, typed = (
+        decide(work(FAST, CHEAP, **each_epoch), Wants(), amount)
+        for amount in (Amount(1e6, given=False), Amount(1e9, epochs=1000))
+    )
+    render("ask.html", file := tmp_path / "answer.html", answers=[answer_parts(as_written)])
+    with watched_page(browser, 1280) as (page, _):
+        page.goto(file.as_uri())
+        page.fill("input[name=epochs]", "1000")
+        assert typed.pick is not None and time_words(typed.pick.begun or 0.0) in page.inner_text("[data-decision]")
 
 
 @pytest.mark.parametrize("opened", [{"scripts": False}], indirect=True)

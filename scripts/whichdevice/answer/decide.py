@@ -21,7 +21,7 @@ from whichdevice.config.grids import Grid
 from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.forecast import joint
-from whichdevice.models.script_run import Evaluation
+from whichdevice.models.script_run import Per
 
 HOUR, DAY = 3600.0, 86400.0
 WEEK = 7 * DAY
@@ -346,43 +346,52 @@ def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray, floors: np.n
 
 
 def evaluated(work: Work, row: Row, amount: Amount) -> tuple[float, float]:
-    """Return a script's evaluation for each step: its time over the step's, and its examples over the step's.
-
-    Forward passes take the larger of the device's time at their batch and of the host's for their kernels.
-    """
-    steps, size = amount.units / work.units_per_step, work.batch / row.devices
-    device, host = row.device_time or row.step_time or 0.0, row.host_time
-    share = examples = 0.0
-    for one in work.evaluations if device else ():
-        if (times := times_of(one, work, amount)) is None or one.batches is None:
-            continue
-        batches = one.batches * times / steps / (row.devices if one.split else 1)
-        passes = size / row.pass_batch if row.pass_batch else 1.0
-        forward = max(row.forward_share * device * one.batch_size / size, row.forward_kernels * host / passes)
-        share += batches * one.work * forward / max(device, host)
-        examples += batches * one.batch_size / size if one.loads else 0.0
+    """Return a script's evaluation for each step: its time over the step's, and its examples over the step's."""
+    parts = evaluated_by_period(work, row)
+    counts = periods(work, amount)
+    share, examples = (sum(counts[per] * part[place] for per, part in parts.items()) for place in (0, 1))
     return share, examples
 
 
-def times_of(one: Evaluation, work: Work, amount: Amount) -> float | None:
-    """How often an evaluation comes in the whole training; None: that is not known."""
-    if not one.every:
-        return None
-    if one.per == "training":
-        return 1 / one.every
-    if one.per == "epoch":
-        if amount.given and amount.counted == "units":
-            return amount.epochs / one.every
-        return amount.units / work.script_examples / one.every if work.script_examples else None
-    in_step = work.units_per_step / work.script_batch if one.shared else 1.0  # GPUs share what makes a step there
-    return amount.units / work.units_per_step * in_step / (one.every * one.passes)
+def evaluated_by_period(work: Work, row: Row) -> dict[Per, tuple[float, float]]:
+    """Return the evaluations of each period, were there one of it in each step.
+
+    Forward passes take the larger of the device's time at their batch and of the host's for their kernels.
+    """
+    size, parts = work.batch / row.devices, dict[Per, tuple[float, float]]()
+    device, host = row.device_time or row.step_time or 0.0, row.host_time
+    for one in work.evaluations if device else ():
+        if not one.every or one.batches is None:
+            continue
+        every = one.every
+        if one.per == "step":  # of the script's, which has several batches, or a part of one of GPUs that share it
+            every *= one.passes * (work.script_batch / work.units_per_step if one.shared else 1.0)
+        batches = one.batches / every / (row.devices if one.split else 1)
+        passes = size / row.pass_batch if row.pass_batch else 1.0
+        forward = max(row.forward_share * device * one.batch_size / size, row.forward_kernels * host / passes)
+        share, examples = parts.get(one.per, (0.0, 0.0))
+        share += batches * one.work * forward / max(device, host)
+        parts[one.per] = share, examples + (batches * one.batch_size / size if one.loads else 0.0)
+    return parts
+
+
+def periods(work: Work, amount: Amount) -> dict[Per, float]:
+    """Return how many of each period in which evaluations come there are in a step; no epochs: that is not known."""
+    steps = amount.units / work.units_per_step
+    epochs = amount.epochs / steps if amount.given and amount.counted == "units" else written_epochs(work)
+    return {"step": 1.0, "epoch": epochs, "training": 1 / steps}
+
+
+def written_epochs(work: Work) -> float:
+    """Return how many epochs a step is, as a script has them; 0: that is not known."""
+    return work.units_per_step / work.script_examples if work.script_examples else 0.0
 
 
 def lived_times(work: Work, row: Row) -> float:
     """Return how many times the clean step a script's takes on a device that is forecast."""
     if work.lived is None or row.is_here or not row.step_time:
         return 1.0
-    return work.lived.times(row.step_time, row.kernels, work.batch / row.devices if work.decodes else 0.0)
+    return work.lived.times(row.step_time, row.kernels, work.batch / row.devices if work.decodes_untimed else 0.0)
 
 
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:

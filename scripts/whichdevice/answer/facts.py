@@ -21,7 +21,7 @@ from whichdevice.answer.decide import (
     evaluated,
     finite,
     lived_times,
-    times_of,
+    periods,
 )
 from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
@@ -58,6 +58,7 @@ class Pipeline:
     cores: Cores | None  # of the machine of the device; None: this one
     feed: int  # cores that feed the device; 0: no number does
     workers: int  # to use there
+    processes: int  # of the training, that make batches themselves: one for each GPU in PyTorch; 0: workers do
 
 
 def pipeline(answer: Answer) -> Pipeline | None:
@@ -75,9 +76,10 @@ def pipeline(answer: Answer) -> Pipeline | None:
             if rate and waits > NEAR:
                 takes = work.batch / (row.step_time or math.inf)
                 less = work.rate_on(row, written=True) if more_workers_help(work, row) else None
+                workers = work.workers_on(row)
                 return Pipeline(
                     row.card, row.price.kind == "free", rate, less, takes, waits, written, work.pipeline_core_rate,
-                    row.cores, work.cores_to_feed(row), work.workers_on(row),
+                    row.cores, work.cores_to_feed(row), workers, 0 if workers else row.script_processes,
                 )  # fmt: skip
     return None
 
@@ -321,7 +323,7 @@ class Lived:
     times: float
     low: float
     high: float
-    prepared: float | None  # times the clean step with images that are decoded before; None: it decodes none
+    prepared: float | None  # times the clean step with images decoded before; None: none are, or at a known rate
     whole: tuple[float, float] | None  # seconds, ends of the interval of a time that is shown without it: rough
 
 
@@ -334,7 +336,9 @@ def lived(answer: Answer) -> Lived | None:
     option = options[0]
     row, low, high = option.row, option.begun_low, option.begun_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
-    prepared = habits.times(row.step_time or 0.0, row.kernels) if answer.work.decodes and row.step_time else None
+    prepared = None
+    if answer.work.decodes_untimed and row.step_time:
+        prepared = habits.times(row.step_time, row.kernels)
     return Lived(
         row.card, times, times / half, times * half, prepared, (low, high) if row.rough and low and high else None
     )
@@ -369,11 +373,12 @@ def evaluating(answer: Answer) -> Evaluating | None:
     clean = row.step_time * lived_times(work, row)
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
-    more = max(clean * share, fed * floor)
-    timed = [one.known and times_of(one, work, answer.amount) is not None for one in work.evaluations]
+    evaluating = max(clean * share, fed * floor)
+    counts = periods(work, answer.amount)
+    timed = [bool(one.known and one.every and counts[one.per]) for one in work.evaluations]
     both = list(zip(work.evaluations, timed, strict=True))
     counted, missing = (tuple(one for one, known in both if known == wanted) for wanted in (True, False))
-    return Evaluating(row.card, more / (max(clean, floor) + more + work.between), counted, missing)
+    return Evaluating(row.card, evaluating / (max(clean, floor) + evaluating + work.between), counted, missing)
 
 
 def is_odd(answer: Answer) -> bool:

@@ -248,6 +248,11 @@ class Work:
         library, _, name = self.module.partition(":")
         return PurePosixPath(name).name if library == "hf" else self.workload
 
+    @property
+    def decodes_untimed(self) -> bool:
+        """Return whether a loader whose rate is not known decodes images: a known rate has that time."""
+        return self.decodes and not self.pipeline_rate
+
     def floor(self, row: Row) -> float:
         """Seconds a step that the input pipeline takes on the machine of a row, however fast the device."""
         rate = self.rate_on(row)
@@ -287,8 +292,8 @@ class Work:
 
     def cores_to_feed(self, row: Row) -> int:
         """Cores that make batches as fast as the device of a row takes them; 0 where more cores give no more."""
-        each = self.pipeline_core_rate
-        return math.ceil(self.batch / row.step_time / each) if each and row.step_time else 0
+        core_rate = self.pipeline_core_rate
+        return math.ceil(self.batch / row.step_time / core_rate) if core_rate and row.step_time else 0
 
     @property
     def here(self) -> Row | None:

@@ -69,6 +69,7 @@ SENTENCES = {
     "columns_request": "requests/s: the most in time for nine in ten, inside [ ] in 8 of 10 cases; batches of at most "
     "{most}. USD/M: for a million requests, at this load and at the most that is in time.",
     "taken": ", of which {engines} takes {share}",
+    "taken_by_several": ", of which {engines} take {share}",
     "columns_made": "GB: all parts in 16 bits, in at most 95 % of it. requests/s: the most in time for nine in "
     "ten, inside [ ] in 8 of 10 cases. USD/1000: for a thousand {unit}s, at this load and one after the other.",
     "source_made": "Forecast of diffusers in 16 bits without a compiler, one after the other: nobody measured yours.",
@@ -400,7 +401,8 @@ def notes(answer: Serving, everything: bool = False) -> list[str]:
     else:
         engines = joined([ENGINES[option.server.engine] for option in rows])
         when = say("when_full" if answer.load.rps is None else "when")
-        share = say("taken", engines=engines, share=taken(rows)) if rows else ""
+        by_several = len({option.server.engine for option in rows}) > 1
+        share = say("taken_by_several" if by_several else "taken", engines=engines, share=taken(rows)) if rows else ""
         columns = say("columns", taken=share, when=when)
         known = [*folded(answer, everything), columns, say("source", engines=engines)]
     if untested := [option.server.device for option in rows if not option.server.tested and not option.server.here]:

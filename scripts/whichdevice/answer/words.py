@@ -122,11 +122,15 @@ SENTENCES = {
     "paid": ". Paid: USD {usd} ({provider})",
     "on_demand": ". On demand: USD {usd} ({provider})",
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
-    "pipeline": "Your pipeline gives {rate} a core{written}; {device}'s machine has {cores}: it would wait {waits} of "
-    "the time; {feed} would feed it.",
-    "pipeline_limit": "Your pipeline gives {rate} with any number of cores{written}; {device} takes {takes}: it would "
+    "pipeline": "Your pipeline gives {rate} a core{written}; {device}, with {cores} in its machine, would wait {waits} "
+    "of the time; {feed} would feed it.",
+    "pipeline_own": "Your pipeline gives {rate} in the training's own process{written}; {device} takes {takes} and "
+    "would wait {waits} of the time.",
+    "pipeline_processes": "Your pipeline gives {rate} in {processes} processes, one for each GPU{written}; {device} "
+    "takes {takes} and would wait {waits} of the time.",
+    "pipeline_limit": "Your pipeline gives {rate} with any number of cores{written}; {device} takes {takes} and would "
     "wait {waits} of the time.",
-    "pipeline_here": "Your pipeline gives {rate} with {cores} here{written}; {device} takes {takes}: it would wait "
+    "pipeline_here": "Your pipeline gives {rate} with {cores} here{written}; {device} takes {takes} and would wait "
     "{waits} of the time.",
     "cores_of": "{number} cores",
     "cores_between": "about {number} cores ({low} to {high})",
@@ -727,8 +731,12 @@ def waiting(answer: Answer) -> str:
     known = {"written": less, "device": device, "takes": takes, "waits": waits}
     if limit.cores is None:
         return say("pipeline_here", rate=rate, cores=counted(max(1, work.pipeline_workers), "core"), **known)
+    if limit.processes > 1:
+        return say("pipeline_processes", rate=rate, processes=limit.processes, **known)
     if not limit.core_rate:
         return say("pipeline_limit", rate=rate, **known)
+    if limit.processes:
+        return say("pipeline_own", rate=rate, **known)
     rate = say("rate_of", number=two(limit.core_rate), unit=work.unit)
     return say("pipeline", rate=rate, cores=_cores(limit.cores), feed=two(limit.feed), **known)
 

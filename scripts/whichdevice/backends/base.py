@@ -191,11 +191,11 @@ def huge_pages(request: Request) -> dict[str, str]:
     return {VARIABLE: ":".join([*others, HUGE_PAGES])}
 
 
-def total_loss(loss: Any, own: Sequence[Any]) -> Any:
+def total_loss(loss: Any, added_losses: Sequence[Any]) -> Any:
     """The loss with the model's own ones (regularisers, `add_loss`), added up as `fit` adds them."""
     from keras import ops
 
-    for added in own:
+    for added in added_losses:
         loss = ops.add(loss, ops.sum(added))
     return loss
 

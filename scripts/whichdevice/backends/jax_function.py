@@ -104,7 +104,7 @@ def function_step(workload: JaxFile, model: JaxModel, optimizer: Any) -> Callabl
         differentiate = jax.value_and_grad(judged, has_aux=True)
         (_, (loss, output, held)), gradients = differentiate(state.trainable, state.non_trainable, inputs, target)
         if scale != 1.0:
-            gradients = jax.tree.map(lambda each: each / scale, gradients)
+            gradients = jax.tree.map(lambda gradient: gradient / scale, gradients)
         updates, kept = optimizer.update(gradients, state.optimizer, state.trainable)
         trained = jax.tree.map(lambda value, change: (value + change).astype(value.dtype), state.trainable, updates)
         metric = 0.0 if workload.metric is None else workload.quality(target, output)

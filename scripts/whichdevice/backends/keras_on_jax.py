@@ -31,7 +31,7 @@ from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
 
 HLO_FORMATS = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
 PRODUCT = re.compile(r" (?:dot|convolution|custom-call)\(([^)]*)\)(.*)")
-LIBRARIES = re.compile(r'custom_call_target="[^"]*(?:cublas|cudnn|onednn|matmul)', re.IGNORECASE)
+LIBRARY_CALL = re.compile(r'custom_call_target="[^"]*(?:cublas|cudnn|onednn|matmul)', re.IGNORECASE)
 DEFINED = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(\w+)\[([\d,]*)\]")
 
 
@@ -351,7 +351,7 @@ def factor_formats(text: str) -> Counter[str]:
     formats: Counter[str] = Counter()
     for line in text.splitlines():
         result, product = DEFINED.match(line), PRODUCT.search(line)
-        if result is None or product is None or ("custom-call(" in line and not LIBRARIES.search(line)):
+        if result is None or product is None or ("custom-call(" in line and not LIBRARY_CALL.search(line)):
             continue
         names = [name for name in re.findall(r"[\w.\-]+", product[1]) if name in shapes][:2]
         sizes = [shapes[name][1] for name in (result[1], *names)]

@@ -243,14 +243,14 @@ def _gpus(tf: Any, request: Request) -> list[str]:
     return names[: request.replicas]
 
 
-def _why_no_gpu(tf: Any, replicas: int, found: int) -> str:
+def _why_no_gpu(tf: Any, replicas: int, number: int) -> str:
     build, version = tf.sysconfig.get_build_info(), tf.__version__
     if not build["is_cuda_build"]:
         return f"TensorFlow {version} is built without CUDA; {INSTALL_HINT.format('gpu')}"
     if (absent := gpu.absent_reason(replicas)) is not None:
         return absent
     return (
-        f"TensorFlow {version} finds {found} of {replicas} GPUs with driver {gpu.describe().driver}; it is built for "
+        f"TensorFlow {version} finds {number} of {replicas} GPUs with driver {gpu.describe().driver}; it is built for "
         f"CUDA {build['cuda_version']} and cuDNN {build['cudnn_version']}: take a driver of that CUDA or newer, or "
         f"CUDA's libraries ({INSTALL_HINT.format('gpu')})"
     )

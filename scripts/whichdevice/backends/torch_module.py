@@ -108,7 +108,7 @@ class DeviceFormats:
 
     def moved(self, structure: Any) -> Any:
         """Nested tensors on the device."""
-        return mapped(lambda each: each.to(self.device, non_blocking=True), structure)
+        return mapped(lambda tensor: tensor.to(self.device, non_blocking=True), structure)
 
 
 class ModuleTraining(TrainingLoop):

@@ -39,7 +39,7 @@ OF_TRAINING: dict[str, object] = {
 OF_A_STEP: dict[str, object] = {
     "sequence_length": None, "precision": None, "backend": None, "exact": False, "option": [], "again": False,
 }  # fmt: skip
-OWN = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests")
+OF_SERVING = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests")
 
 
 def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,7 @@ def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
 
 def refuse_serving_options(args: argparse.Namespace) -> None:
     """Raise StudyError on an option of serving in another mode."""
-    _refuse(args, dict.fromkeys((*OWN, "latency")), "belongs to --mode serve")
+    _refuse(args, dict.fromkeys((*OF_SERVING, "latency")), "belongs to --mode serve")
 
 
 def serving_question(args: argparse.Namespace) -> "ServingQuestion":
@@ -121,7 +121,7 @@ def _predictions(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     from whichdevice.models.loading import Model
     from whichdevice.planning.predictions import TIMED_BATCHES, serve_predictions
 
-    refused = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
+    refused = dict.fromkeys(name for name in OF_SERVING if name != "rps") | {"longest": False}
     _refuse(args, refused, f"is for language models; {args.model} takes --rps and --latency")
     _refuse(args, OF_TRAINING, "is no part of serving; use --rps and --latency")
     seconds = seconds_of("--latency", args.latency or LATENCY)
@@ -153,7 +153,7 @@ def _generated(args: argparse.Namespace, model: "Generator") -> "Serving":
     from whichdevice.planning.generation import GenerationQuestion, ask_generation
     from whichdevice.planning.serving import device_named
 
-    refused = dict.fromkeys(name for name in OWN if name != "rps") | {"longest": False}
+    refused = dict.fromkeys(name for name in OF_SERVING if name != "rps") | {"longest": False}
     _refuse(args, refused, f"is for language models; {args.model} takes --rps, --latency and --option")
     _refuse(args, OF_TRAINING | OF_A_STEP | {"option": args.option}, "is no part of making images; use --option")
     options = given_options(args.option)

@@ -33,7 +33,7 @@ START_UP_SD = 0.4  # of the logarithm of both: those three spread by 0.23, and t
 # provider: the rest is a provider's own for all of its devices. Between May and October 2026 about half of the prices
 # changed, those by 1.30 times at the median.
 Z80 = 1.2816  # standard deviations on each side that hold 80 %
-SHARED = 0.7  # of the variance between providers
+SHARED_VARIANCE = 0.7  # of the variance between providers
 USUAL_SPREAD, USUAL_WEIGHT = 0.5, 3.0  # which counts as so many providers
 YEARLY_CHANGE = 0.3
 SAME_READING = timedelta(30)  # an older offer of the same provider no longer counts
@@ -142,8 +142,8 @@ def market(offers: Sequence[Offer], kind: Kind = "on_demand", providers: Sequenc
     newest = max(offer.date for offer in asked)
     exact = named or lowest.device.startswith("TPU")  # TPUs have one provider
     log_sd = 0.0 if exact else spread([offer.usd_per_hour for offer in asked])
-    log_sd_own = math.hypot(math.sqrt(1 - SHARED) * log_sd, YEARLY_CHANGE * math.sqrt(age_days(newest) / 365))
-    return Market(usd, math.sqrt(SHARED) * log_sd, log_sd_own, lowest, 1 if named else len(asked), newest)
+    log_sd_own = math.hypot(math.sqrt(1 - SHARED_VARIANCE) * log_sd, YEARLY_CHANGE * math.sqrt(age_days(newest) / 365))
+    return Market(usd, math.sqrt(SHARED_VARIANCE) * log_sd, log_sd_own, lowest, 1 if named else len(asked), newest)
 
 
 def offers_of_today(offers: Sequence[Offer], kind: Kind) -> list[Offer]:

@@ -23,7 +23,7 @@ ARRAYS = {
     "test_images": Array((10000, 28, 28), "uint8"),
     "test_labels": Array((10000,), "uint8"),
 }
-COUNTED = {"train": "train_labels", "test": "test_labels"}
+LABEL_FILES = {"train": "train_labels", "test": "test_labels"}
 TFDS_NOTE = "examples are in TensorFlow Datasets' shuffled order, not in the order of the original files"
 FILES = [f"{split}-{part}-ubyte.gz" for split in ("train", "t10k") for part in ("images-idx3", "labels-idx1")]
 SIDE, SQUARE = 28, 4  # pixels of an image, and of a square of its pattern
@@ -48,7 +48,7 @@ def image_recipe(
         name=name,
         archives=archives,
         arrays=ARRAYS,
-        counted=COUNTED,
+        counted=LABEL_FILES,
         from_files=partial(read_files, archives=archives),
         from_tfds=partial(read_images, name),
         tfds_name=name,

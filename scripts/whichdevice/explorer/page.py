@@ -98,7 +98,7 @@ class _Answers:
                 reasons.setdefault(reason, []).append(target.device)
         return [words.say("no_rows", devices=words.joined(names), reason=reason) for reason, names in reasons.items()]
 
-    def _facts(self, answer: Answer, more: Iterable[str]) -> dict[str, Any]:
+    def _facts(self, answer: Answer, reasons: Iterable[str]) -> dict[str, Any]:
         live = live_data(answer)
         cards: dict[str, dict[str, Any]] = {}
         for row in live["rows"]:
@@ -110,7 +110,7 @@ class _Answers:
                 self._parts.setdefault((row.software, row.chip, row.market, bool(row.host_time), row.spot), row)
         names = list(cards)
         columns = {name: [_short(cards[card][name]) for card in names] for name in (*NUMBERS, *MARKS, "software")}
-        notes = [self.notes.setdefault(line, len(self.notes)) for line in (*words.lasting_notes(answer), *more)]
+        notes = [self.notes.setdefault(line, len(self.notes)) for line in (*words.lasting_notes(answer), *reasons)]
         return {"cards": names, "columns": columns, "notes": notes}
 
 

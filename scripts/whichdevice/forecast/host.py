@@ -46,11 +46,13 @@ def host_time(work: Work, arrays: int | None = None, fit: bool = False) -> float
     """
     if work.is_compiled and arrays is None:
         return None
-    if not (its := rates("xla" if work.is_compiled else "eager")):
+    if not (took := rates("xla" if work.is_compiled else "eager")):
         return None
     if not work.is_compiled:
-        return (its["kernel"] + LAUNCH) * work.sent
-    return (arrays or 0) * its["array"] + fit * its["fit"] + (LAUNCH * work.kernels if work.platform == "gpu" else 0.0)
+        return (took["kernel"] + LAUNCH) * work.sent
+    return (
+        (arrays or 0) * took["array"] + fit * took["fit"] + (LAUNCH * work.kernels if work.platform == "gpu" else 0.0)
+    )
 
 
 @cache
@@ -67,12 +69,12 @@ def rates(software: str) -> Mapping[str, float]:
         done = subprocess.run(  # nosec B603
             command, env=os.environ | variables, capture_output=True, text=True, timeout=SECONDS, check=True
         )
-        found = dict(json.loads(done.stdout.splitlines()[-1]))
+        measured = dict(json.loads(done.stdout.splitlines()[-1]))
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return {}
     with suppress(OSError):  # a folder that cannot be written costs the next call a second or two
-        write_atomically(json.dumps(found), path)
-    return found
+        write_atomically(json.dumps(measured), path)
+    return measured
 
 
 def of_pytorch() -> dict[str, float]:
@@ -97,7 +99,7 @@ def of_compiled() -> dict[str, float]:
         import keras
         import numpy as np
 
-    step = jax.jit(lambda state: [each + 1 for each in state], donate_argnums=(0,))
+    step = jax.jit(lambda state: [array + 1 for array in state], donate_argnums=(0,))
     state = [jax.numpy.zeros(()) for _ in range(ARRAYS)]
 
     def run() -> None:

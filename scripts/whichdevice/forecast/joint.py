@@ -55,9 +55,9 @@ def residual(fitted: Mapping[str, Any], family: str, chip: str, chip_class: str)
     chip_offset, chip_sd = fitted["chips"].get(chip) or fitted["classes"].get(chip_class, fitted["class"])
     variances = fitted["variances"]
     shared = family_sd**2 + variances["question"] + variances["source"]
-    own = chip_sd**2 + variances["machine"] + variances["rest"]
+    variance = chip_sd**2 + variances["machine"] + variances["rest"]
     wider = fitted["widths"].get(family, fitted["widths"]["other"]) ** 2
-    return Residual(offset + chip_offset, math.sqrt(wider * (shared + own) - own), math.sqrt(own))
+    return Residual(offset + chip_offset, math.sqrt(wider * (shared + variance) - variance), math.sqrt(variance))
 
 
 def interval(

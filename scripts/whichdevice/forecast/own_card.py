@@ -75,7 +75,7 @@ def given(measured: Sequence[tuple[Error, float]], error: Error) -> tuple[float,
 
     Each measured error comes with the log of time over forecast.
     """
-    errors = [its for its, _ in measured]
+    errors = [known for known, _ in measured]
     between = np.array([[one.variance_with(other, here=True) for other in errors] for one in errors])
     between += np.diag([MEASURED_SD**2] * len(errors))
     with_them = np.array([error.variance_with(other) for other in errors])
@@ -88,9 +88,9 @@ def given(measured: Sequence[tuple[Error, float]], error: Error) -> tuple[float,
 
 def corrected(forecasts: Sequence[Forecast], timed: Sequence[tuple[Error, float]] = ()) -> list[Forecast]:
     """Move the forecasts that have no measured step by those that have one, and by `timed`; `moved` is the factor."""
-    steps = [(error_of(its), math.log(its.residual)) for its in forecasts if its.residual and _tells(its)]
+    steps = [(error_of(step), math.log(step.residual)) for step in forecasts if step.residual and _tells(step)]
     measured = [*timed, *steps]
-    return [_moved(its, measured) if measured and _can_move(its) else its for its in forecasts]
+    return [_moved(step, measured) if measured and _can_move(step) else step for step in forecasts]
 
 
 def error_of(forecast: Forecast) -> Error:
@@ -109,17 +109,17 @@ def _can_move(forecast: Forecast) -> bool:
 
 
 def _moved(forecast: Forecast, measured: Sequence[tuple[Error, float]]) -> Forecast:
-    move, shared, own = given(measured, error_of(forecast))
+    move, shared, own_sd = given(measured, error_of(forecast))
     if not move:
         return forecast
     device_time = (forecast.device_time or 0.0) * math.exp(move)
     low, middle, high = interval(
-        device_time, math.hypot(shared, own), forecast.host_time or 0.0, forecast.host_log_sd or 0.0
+        device_time, math.hypot(shared, own_sd), forecast.host_time or 0.0, forecast.host_log_sd or 0.0
     )
     longer = middle / (forecast.step_time or middle)
     return replace(
         forecast, device_time=device_time, step_time=middle, step_time_low=low, step_time_high=high,
-        log_sd_shared=shared, log_sd_own=own, moved=math.exp(move),
+        log_sd_shared=shared, log_sd_own=own_sd, moved=math.exp(move),
         throughput=forecast.throughput and forecast.throughput / longer,
     )  # fmt: skip
 
@@ -133,15 +133,15 @@ def timed_here() -> list[tuple[Error, float]]:
 
 def off_by(row: HardwareRow, seconds: Mapping[str, float]) -> list[tuple[Error, float]]:
     """Return the errors of the forecasts of WORKS on a card, with the logs of what was timed over them."""
-    found = []
+    errors = []
     for name, timed in seconds.items():
         try:
             step = forecast_step(WORKS[name], row, "predict")
         except StudyError:  # the sheet lacks a number of this card
             continue
         error = Error(step.software, step.chip, (name,), name, step.log_sd_shared, step.log_sd_own)
-        found.append((error, math.log(timed / step.device_time)))
-    return found
+        errors.append((error, math.log(timed / step.device_time)))
+    return errors
 
 
 def _row_of(name: str) -> HardwareRow | None:

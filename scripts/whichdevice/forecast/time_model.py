@@ -182,7 +182,7 @@ def measured_shares(row: HardwareRow) -> dict[str, float]:
 
     A form that feeds its matrix units less power than the measured one reaches less of their peak.
     """
-    found = {}
+    shares = {}
     for rate, sheet in ((MATRIX, row.half_dense_tflops), (MEMORY, row.mem_bw_gbs)):
         logs: dict[bool, list[float]] = {True: [], False: []}  # whether of the device itself
         for one in measured_rates():
@@ -192,8 +192,8 @@ def measured_shares(row: HardwareRow) -> dict[str, float]:
                     denser = max(0.0, math.log((sheet or one.of_sheet) / row.power_w / (one.of_sheet / one.watts)))
                 logs[one.device == row.device].append(math.log(one.value / one.of_sheet) - FORM_SLOPE * denser)
         if (known := logs[True] or logs[False]) and sheet:
-            found[rate] = math.exp(sum(known) / len(known))
-    return found
+            shares[rate] = math.exp(sum(known) / len(known))
+    return shares
 
 
 def chip_of(device: str) -> str:
@@ -226,11 +226,11 @@ class StepTime:
         """Return the step with so many seconds before it in which a server works on the same device."""
         whole = self.device_time + seconds
         shared = math.hypot(self.log_sd_shared * self.device_time, log_sd * seconds) / whole
-        own = self.log_sd_own * self.device_time / whole
+        own_sd = self.log_sd_own * self.device_time / whole
         host, host_sd = self.host_time + seconds, self.host_log_sd * self.host_time / (self.host_time + seconds)
-        low, middle, high = interval(whole, math.hypot(shared, own), host, host_sd)
+        low, middle, high = interval(whole, math.hypot(shared, own_sd), host, host_sd)
         return replace(
-            self, seconds=middle, low=low, high=high, device_time=whole, log_sd_shared=shared, log_sd_own=own,
+            self, seconds=middle, low=low, high=high, device_time=whole, log_sd_shared=shared, log_sd_own=own_sd,
             host_time=host, host_log_sd=host_sd,
         )  # fmt: skip
 

@@ -73,7 +73,6 @@ FUSED_RECURRENT = (
     "recurrent layers are forecast as cuDNN's: a whole layer is sent off at once, its time steps wait for each other"
 )
 FUSED_GRU = f"{FUSED_RECURRENT}; JAX has no GRU of cuDNN and is slower"
-RECURRENT_NOTES = (FUSED_GRU, FUSED_RECURRENT, *(LOOPED.format(kinds=each) for each in ("GRU and LSTM", "LSTM", "GRU")))
 
 
 @dataclass(frozen=True)
@@ -192,16 +191,16 @@ class Work:
     def divided(self, runs: int) -> "Work":
         """The work of one step of a program that makes `runs` equal steps."""
         items = tuple(
-            Item(each.kind, each.precision, each.operations, each.bytes, each.count / runs, each.cycles, each.devices)
-            for each in self.items
+            Item(item.kind, item.precision, item.operations, item.bytes, item.count / runs, item.cycles, item.devices)
+            for item in self.items
         )
         return replace(self, items=items)
 
     def digest(self) -> dict[str, Any]:
         """A compact form for JSON; `from_dict` reads it back."""
         rows = [
-            [each.kind, each.precision, each.operations, each.bytes, each.count, each.cycles, each.devices]
-            for each in self.items
+            [item.kind, item.precision, item.operations, item.bytes, item.count, item.cycles, item.devices]
+            for item in self.items
         ]
         return {
             "platform": self.platform,

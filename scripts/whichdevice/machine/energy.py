@@ -64,9 +64,9 @@ def no_tpu_counters() -> Counters:
     raise MeterError("a TPU has no energy counter that a program can read")
 
 
-def many(count: int, thing: str) -> str:
+def many(count: int, name: str) -> str:
     """`1 GPU`, `2 GPUs`."""
-    return f"{count} {thing}{'s' * (count > 1)}"
+    return f"{count} {name}{'s' * (count > 1)}"
 
 
 def package_counters(powercap: Path = POWERCAP) -> Counters:

@@ -273,7 +273,7 @@ class NoiseWatch:
             raise RuntimeError("NoiseWatch.stop() before start()")
         before, calibration = self._before, self._calibration
         after, clocks = self._snapshot(), self._clocks.stop()
-        again = self._calibrate(lambda found: found.change(calibration) <= 1 + SLOWDOWN_BOUND)
+        again = self._calibrate(lambda calibrated: calibrated.change(calibration) <= 1 + SLOWDOWN_BOUND)
         timed = (self._timed[0], self._timed[1]) if len(self._timed) == 2 else None
         findings = [
             *_speed_findings(again.change(calibration), again.change_on_one_core(calibration)),

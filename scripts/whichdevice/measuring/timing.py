@@ -284,27 +284,27 @@ def _emit_energy(warm_up: int, steady: int, emit: Emitter) -> None:
     emit.energy_sum(None, names[-1:])
 
 
-def _warm_up(found: SteadyState, steps_per_epoch: int) -> dict:
-    steps = 1 + sum(steps for steps, _ in found.warm_up)
+def _warm_up(steady: SteadyState, steps_per_epoch: int) -> dict:
+    steps = 1 + sum(steps for steps, _ in steady.warm_up)
     return {
-        "warm_up": found.warm_up,
+        "warm_up": steady.warm_up,
         "warm_up_epochs": steps / steps_per_epoch if steps_per_epoch else None,
-        "warm_up_end": found.end,
+        "warm_up_end": steady.end,
     }
 
 
-def steady_of(found: SteadyState, units_per_step: float, flops_per_step: float | None, steps_per_epoch: int) -> Steady:
+def steady_of(steady: SteadyState, units_per_step: float, flops_per_step: float | None, steps_per_epoch: int) -> Steady:
     """The record's part of a steady state."""
-    steps, seconds = sum(steps for steps, _ in found.windows), sum(took for _, took in found.windows)
+    steps, seconds = sum(steps for steps, _ in steady.windows), sum(took for _, took in steady.windows)
     return Steady(
-        windows=found.windows,
+        windows=steady.windows,
         steps=steps,
         seconds=seconds,
         step_time=seconds / steps,
         throughput=units_per_step * steps / seconds,
         flops_per_second=None if flops_per_step is None else flops_per_step * steps / seconds,
         epoch_time=steps_per_epoch * seconds / steps if steps_per_epoch else None,
-        trend=found.trend.direction,
-        trend_p=found.trend.p,
-        drift=found.trend.drift,
+        trend=steady.trend.direction,
+        trend_p=steady.trend.p,
+        drift=steady.trend.drift,
     )

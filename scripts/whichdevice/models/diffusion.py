@@ -88,10 +88,6 @@ class Diffusion:
         """Return the side of the latents of an image of this side in pixels."""
         return (size or self.size) // self.scale
 
-    def image_tokens(self, size: int | None = None) -> int:
-        """Return the tokens of an image of this side in pixels."""
-        return (self.latents(size) // self.patch) ** 2
-
 
 def _frozen(**fields: Any) -> Mapping[str, Any]:
     return MappingProxyType(fields)

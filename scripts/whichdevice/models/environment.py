@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.code_hash import parsed
+from whichdevice.models.script_size import attribute
 
 TIMED_SECONDS = 1.5
 LEAST_PARTS = 3  # of what a step gives: an observation, a reward, whether it is over
@@ -81,7 +82,7 @@ class Environment:
 def environment_in(scopes: Iterable[Mapping[str, Any]]) -> Environment | None:
     """Return the environment among a script's variables, the outermost of several around one another."""
     environments = [value for scope in scopes for value in scope.values() if is_environment(value)]
-    inner = {id(getattr(value, name, None)) for value in environments for name in ("env", "venv", "envs")}
+    inner = {id(attribute(value, name)) for value in environments for name in ("env", "venv", "envs")}
     return next((Environment(value) for value in environments if id(value) not in inner), None)
 
 

@@ -11,7 +11,7 @@ import builtins
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -46,9 +46,19 @@ EXPRESSIONS = (
     ast.cmpop, ast.expr_context,
 )  # fmt: skip
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
+EVALUATES = re.compile("eval|valid|test|sampl|render|generat|infer|predict")  # names of functions
 MAX_DEPTH, MAX_TURNS = 6, 10_000  # functions in one another that are read; turns of a loop whose tests are tried
 UNKNOWN = object()
-HELD = (list, tuple, set, dict, range)
+HELD = (list, tuple, set, dict, range, KeysView, ValuesView, ItemsView)
+OF_ONE = ("min", "max", "list", "tuple")  # builtin functions that go through one argument
+IN_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Sampler(NamedTuple):
+    """A library's pipeline around a model, which it calls in each of its steps."""
+
+    work: float  # of the model's forward pass
+    settings: Mapping[str, Any]  # what it is called with where the script says nothing else
 
 
 class At(NamedTuple):
@@ -79,6 +89,13 @@ def evaluations_in(
     search = _Search(stack, size, forward, inside, free)
     search.read()
     return _summed(search.found)
+
+
+def passes_in(stack: Stack, size: int, forward: Forward, method: Any) -> float:
+    """Return the forward passes of one of the script's methods; one where its text shows none."""
+    search = _Search(stack, size, forward, lambda _: False, False)
+    search.follow(method, ast.Call(ast.Name("method"), [], []), At(-1, 0, {}, True))
+    return sum(one.work * (one.batches or 1.0) for _, one in search.found) or 1.0
 
 
 def _summed(found: Sequence[tuple[Any, Evaluation]]) -> list[Evaluation]:
@@ -130,7 +147,14 @@ class _Search:
             at = self._read(node, at)
 
     def _read(self, node: ast.AST, at: At) -> At:
-        """Read a part of the text; return the place after it."""
+        """Read a part of the text; return the place after it. What it does is not known where its objects raise."""
+        try:
+            return self._read_part(node, at)
+        except Exception:  # of the script's own objects
+            self.found.append(((), Evaluation(at.line, None, self.size, None)))
+            return at
+
+    def _read_part(self, node: ast.AST, at: At) -> At:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
                 pass
@@ -154,7 +178,7 @@ class _Search:
             case ast.Assign(targets=[ast.Name(id=name)]):
                 self._read(node.value, at)
                 if at.deep or name not in at.scope:  # of a function that runs the values are those of its first step
-                    at.scope[name] = value_in(node.value, at.scope)
+                    at.scope[name] = self._value(node.value, at.scope)
             case _:
                 for child in ast.iter_child_nodes(node):
                     self._read(child, at)
@@ -229,12 +253,44 @@ class _Search:
         self._loops += 1
         return self._loops
 
+    def _value(self, node: ast.expr, scope: Mapping[str, Any]) -> Any:
+        """The value of an expression; a model without what several GPUs put around it, and a pipeline around one."""
+        if not isinstance(node, ast.Call):
+            return value_in(node, scope)
+        name, given = _last(node.func), [*node.args, *(part.value for part in node.keywords)]
+        if name == "unwrap_model" and node.args:
+            return self._value(node.args[0], scope)
+        owner = self._value(node.func.value, scope) if isinstance(node.func, ast.Attribute) else UNKNOWN
+        if name == "to" and isinstance(owner, Sampler):
+            return owner
+        kind = owner if name == "from_pretrained" else value_in(node.func, scope)
+        if inspect.isclass(kind) and kind.__name__.endswith("Pipeline"):
+            works = (self.forward(value) for part in given if (value := self._value(part, scope)) is not UNKNOWN)
+            settings = {key: part.default for key, part in inspect.signature(kind.__call__).parameters.items()}
+            work = max((work for work in works if work is not None), default=None)
+            return UNKNOWN if work is None else Sampler(work, settings)
+        return value_in(node, scope)
+
+    def _samples(self, node: ast.Call, at: At, sampler: Sampler) -> None:
+        """Note what a pipeline makes: a forward pass for each of its steps, of twice the images with guidance."""
+        given = {part.arg: value_in(part.value, at.scope) for part in node.keywords if part.arg}
+        settings = {**sampler.settings, **given}
+        counts = [settings.get(name) for name in ("num_inference_steps", "batch_size", "num_images_per_prompt")]
+        turns, *sizes = (count if type(count) is int else None for count in counts)
+        guided = settings.get("guidance_scale")
+        size = (next(filter(None, sizes), 1)) * (2 if isinstance(guided, int | float) and guided > 1 else 1)
+        at = at._replace(loops=(*at.loops, (self._numbered(), turns)), size=size, loads=False)
+        self._note(node, at, sampler.work, sampler)
+
     def _called(self, node: ast.Call, at: At) -> None:
         """Note a forward pass, or read the script's function that is called."""
         function = value_in(node.func, at.scope)
         if function is UNKNOWN:
             return
-        name, owner = getattr(node.func, "attr", ""), None
+        if isinstance(function, Sampler):
+            self._samples(node, at, function)
+            return
+        name = getattr(node.func, "attr", "")
         if name in ("eval", "train") and self.forward(value_in(node.func.value, at.scope)) is not None:  # type: ignore[attr-defined]
             off = name == "eval" or any(value_in(part, at.scope) is False for part in node.args)
             at.scope[EVALUATING] = off
@@ -244,6 +300,11 @@ class _Search:
             if free:
                 self._note(node, at, work, function)
             return
+        self.follow(function, node, at._replace(free=free))
+
+    def follow(self, function: Any, node: ast.Call, at: At) -> None:
+        """Read one of the script's functions where it is called so."""
+        owner = None
         if inspect.ismethod(function):
             function, owner = function.__func__, getattr(function, "__self__", None)
         function = inspect.unwrap(function) if callable(function) else function
@@ -256,10 +317,14 @@ class _Search:
         scope = _bound(function, owner, node, at.scope)
         sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
         sizes = [_rows_of(node, at.scope), *(value for value in sizes if type(value) is int and value > 0)]
-        free = free or any(map(_is_free, tree.decorator_list))
+        free = at.free or any(map(_is_free, tree.decorator_list))
         size = at.size or next(filter(None, sizes), None)
         inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size)
+        before = len(self.found)
         self._all(tree.body, inner)
+        each_step = at.level == len(self.loops) - 1 and at.often == 1
+        if free and not (at.deep or each_step) and len(self.found) == before and EVALUATES.search(_last(node.func)):
+            self.found.append(((), Evaluation(at.line, None, self.size, None)))
 
     def _note(self, node: ast.Call, at: At, work: float, called: Any) -> None:
         last = len(self.loops) - 1
@@ -451,7 +516,7 @@ def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
     name = _last(call.func)
     if isinstance(call.func, ast.Name):
         function = scope.get(name, getattr(builtins, name, None))
-        if name in ("min", "max") and len(call.args) == 1:  # of what has an end
+        if name in OF_ONE and len(call.args) == 1:  # of what has an end
             return function is getattr(builtins, name) and isinstance(value_in(call.args[0], scope), HELD)
         is_builtin = name in SAFE and function is getattr(builtins, name)
         return is_builtin or (name in OF_MODULES and _package(getattr(function, "__module__", None)) in NUMERIC)
@@ -462,6 +527,8 @@ def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
         return name in OF_MODULES and _package(owner.__name__) in NUMERIC
     if name == "get":
         return isinstance(owner, Mapping)
+    if name in ("keys", "values", "items"):
+        return type(owner) is dict
     is_array = attribute(owner, "shape") is not None and attribute(owner, "dtype") is not None
     is_array = is_array and any(_package(base.__module__) in NUMERIC for base in type(owner).__mro__)
     return name in OF_VALUES and (is_array or isinstance(owner, int | float | str))
@@ -521,11 +588,29 @@ def _length(node: ast.expr, scope: Mapping[str, Any]) -> int | None:
     if isinstance(node, ast.Call) and _ranges(node):
         given = [value_in(part, scope) for part in node.args]
         return len(range(*given)) if all(type(value) is int for value in given) else None
+    if isinstance(node, ast.Call) and inspect.isgeneratorfunction(function := value_in(node.func, scope)):
+        return _yields(function, node, scope)
     value = value_in(node, scope)
     try:
         return None if value is UNKNOWN else len(value)
     except Exception:  # of the script's own object, or of a stream
         return None
+
+
+def _yields(function: Any, node: ast.Call, scope: Mapping[str, Any]) -> int | None:
+    """How often a generator of the script's own gives something, where one loop of its does that in each turn."""
+    tree = _text_of(function.__code__)
+    loops = [part for part in tree.body if isinstance(part, ast.For)] if tree else []
+    inside = [part.value for loop in loops for part in loop.body if isinstance(part, ast.Expr)]
+    all_inside = [part for part in ast.walk(tree) if isinstance(part, ast.Yield | ast.YieldFrom)] if tree else []
+    if (
+        len(loops) != 1
+        or len(all_inside) != 1
+        or not isinstance(all_inside[0], ast.Yield)
+        or all_inside[0] not in inside
+    ):
+        return None
+    return _length(loops[0].iter, _bound(function, None, node, scope))
 
 
 def _limit(node: ast.For, scope: Mapping[str, Any]) -> int | None:
@@ -581,8 +666,8 @@ def of_fit(given: Mapping[str, Any], line: int | None, batch: int, epochs: int) 
 
 def batch_size_of(loader: Any) -> int | None:
     """Examples of each batch of a loader; None of anything else."""
-    for held in (loader, getattr(loader, "batch_sampler", None)):
-        size = getattr(held, "batch_size", None)
+    for held in (loader, attribute(loader, "batch_sampler")):
+        size = attribute(held, "batch_size")
         if type(size) is int and size > 0:
             return size
     return None
@@ -600,8 +685,8 @@ def takes_gradients(function: Any) -> bool:
 
 def is_split(loader: Any) -> bool:
     """Whether each of several processes takes its own part of a loader's batches."""
-    samplers = [getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
-    samplers += [getattr(sampler, "sampler", None) for sampler in samplers]
+    samplers = [attribute(loader, "sampler"), attribute(loader, "batch_sampler")]
+    samplers += [attribute(sampler, "sampler") for sampler in samplers]
     names = [type(part).__name__ for part in samplers]
     return any("Distributed" in name for name in names) or type(loader).__module__.startswith("accelerate")
 
@@ -628,18 +713,32 @@ def _bound(function: Any, owner: Any, node: ast.Call, scope: Mapping[str, Any]) 
         given[name] = UNKNOWN if parameter.default is parameter.empty else parameter.default
     positional = takewhile(lambda part: not isinstance(part, ast.Starred), node.args)
     values = [*([owner] if owner is not None else []), *(value_in(part, scope) for part in positional)]
-    given |= dict(zip(parameters, values, strict=False))
+    first = [name for name, parameter in parameters.items() if parameter.kind in IN_PLACE]
+    given |= dict(zip(first, values, strict=False))
+    rest = next((name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_POSITIONAL), None)
+    if rest is not None:
+        given[rest] = tuple(values[len(first) :]) if len(values) >= len(node.args) else UNKNOWN
     return given | {part.arg: value_in(part.value, scope) for part in node.keywords if part.arg}
 
 
-def of_trainer(scopes: Sequence[Mapping[str, Any]]) -> list[Evaluation] | None:
-    """Return the evaluation of a trainer of Hugging Face or Lightning; None where none trains."""
+def of_trainer(
+    scopes: Sequence[Mapping[str, Any]], passes: Callable[[Any], float] = lambda _: 1.0
+) -> list[Evaluation] | None:
+    """Return the evaluation of a trainer of Hugging Face or Lightning; None where none trains.
+
+    `passes` are the forward passes in a method of a module of Lightning's.
+    """
     holders = [scope[name] for scope in scopes for name in HOLDERS if name in scope]
-    for held in holders:
-        if attribute(attribute(held, "args"), "eval_strategy") is not None:
-            return _of_transformers(held)
-        if attribute(held, "limit_val_batches") is not None:
-            return _of_lightning(held)
+    try:
+        for held in holders:
+            if attribute(attribute(held, "args"), "eval_strategy") is not None:
+                return _of_transformers(held)
+            if attribute(held, "limit_val_batches") is not None:
+                method = attribute(attribute(held, "lightning_module"), "validation_step")
+                work = 1.0 if method is None else passes(method)
+                return [replace(one, work=work) for one in _of_lightning(held)]
+    except Exception:  # of the script's own data or settings
+        return [Evaluation(None, None, 1, None)]
     return None
 
 

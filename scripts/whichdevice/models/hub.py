@@ -25,7 +25,13 @@ CONFIG, FILES = "config.json", ("model.safetensors", "model.safetensors.index.js
 # What is in a file of weights in few bits besides them: scales, zeros and the order of groups.
 NO_WEIGHTS = re.compile(r"scale|zero|g_idx|absmax|quant_|weight_shape")
 OUTPUT = re.compile(r"(^|\.)(lm_head|embed_out|output_layer|output)\.(q?weight|weight_packed)$")
-FORMATS = {"F8_E4M3": "fp8", "F8_E5M2": "fp8", "I8": "int8", "I32": "gptq", "U8": "nvfp4"}  # others are held in 16 bits
+HEADER_FORMATS = {
+    "F8_E4M3": "fp8",
+    "F8_E5M2": "fp8",
+    "I8": "int8",
+    "I32": "gptq",
+    "U8": "nvfp4",
+}  # others are held in 16 bits
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class StoredWeights:
     @property
     def format(self) -> str:
         """Return the format of served weights that has this type."""
-        return FORMATS.get(self.dtype, "bf16")
+        return HEADER_FORMATS.get(self.dtype, "bf16")
 
 
 def hub_config(name: str, hint: str = ".") -> Path:

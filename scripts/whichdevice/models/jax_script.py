@@ -31,7 +31,7 @@ from whichdevice.models.data import repeated
 from whichdevice.models.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.framework import JAX
 from whichdevice.models.script_run import EACH, SHARED, Found, JaxStep, Run, Script, Watcher
-from whichdevice.models.script_size import Stack, is_whole, sizes
+from whichdevice.models.script_size import Stack, attribute, is_whole, sizes
 
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
@@ -387,7 +387,7 @@ def _descent(loss: Callable[..., Any], places: Sequence[int]) -> Callable[..., A
 
 
 def _is_array(leaf: Any) -> bool:
-    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+    return attribute(leaf, "shape") is not None and attribute(leaf, "dtype") is not None
 
 
 def _is_key(leaf: Any) -> bool:
@@ -513,9 +513,7 @@ def _news(function: Callable[[dict[str, Any]], Any], given: dict[str, Any]) -> d
                 news[name] = part(place)
     if not news:  # gradients of a TrainState's parameters
         for name, value in given.items():
-            place = next(
-                (index for index, tree in enumerate(parts) if _same(tree, getattr(value, "params", None))), None
-            )
+            place = next((index for index, tree in enumerate(parts) if _same(tree, attribute(value, "params"))), None)
             if place is not None and hasattr(value, "apply_gradients"):
                 return {name: partial(_applied, name, part(place))}
     return news

@@ -29,11 +29,12 @@ from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, t
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.evaluation import LOOPED, evaluations_in, of_fit
 from whichdevice.models.framework import KERAS
+from whichdevice.models.further import further
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
 from whichdevice.models.script_run import SAMPLE, Evaluation, Found, Run, Script, Watcher, calls_of, others_like
 from whichdevice.models.script_size import Stack, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
-from whichdevice.models.tensorflow_step import keras_step, script_of
+from whichdevice.models.tensorflow_step import joined_step, script_of
 from whichdevice.workloads.base import Options
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
@@ -112,6 +113,8 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
                 "trains no epoch: epochs is the number of the last one"
             )
         epochs *= (loops.epochs or 1) * (loops.steps or loops.batches or 1)  # of a loop around it
+        times, again = further(stack, "fit", _is_model)
+        epochs = round(epochs * times)
         x, first = _with_first(given["x"])
         steps = given.get("steps_per_epoch")
         size = given.get("batch_size") if first is None else first
@@ -124,9 +127,9 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
         if replaces_step:
             parts = [part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None]
             data = next(_items(x if _streams(x) else tuple(parts), batch))
-            step = keras_step([(given["self"].train_step, mapped(_single, data))], f"{path.name}, line {line}")
+            step = joined_step([(given["self"].train_step, mapped(_single, data))], f"{path.name}, line {line}")
             return script_of(step, line, size_of_all, x if _streams(x) else None)
-        return _made(path, line, dict(given) | {"x": x}, batch, size_of_all, in_import=stack.in_import)
+        return _made(path, line, dict(given) | {"x": x}, batch, size_of_all, in_import=stack.in_import, again=again)
     if len(lines := _others(path, line)) > 1:
         raise StudyError(
             f"{path.name}, line {line}: its loop calls train_on_batch in lines {', '.join(map(str, lines))}, each of "
@@ -156,6 +159,12 @@ def _evaluates(called: Any) -> float | None:
     return 1.0 if isinstance(owner, keras.Model) and getattr(called, "__name__", "") in LOOPED else None
 
 
+def _is_model(value: Any) -> bool:
+    import keras
+
+    return isinstance(value, keras.Model)
+
+
 def _on_tensorflow() -> bool:
     import keras
 
@@ -164,7 +173,7 @@ def _on_tensorflow() -> bool:
 
 def _script_of_several(stack: Stack, steps: Sequence[tuple[Any, Any]]) -> Script:
     """The script of a loop with several `train_on_batch`, as a GAN has."""
-    step = keras_step(steps, stack.where)
+    step = joined_step(steps, stack.where)
     shapes, loops = [array.shape for array in step.batch.values()], stack.loops
     if stack.has_one_loop and loops.epochs:
         loops = loops._replace(steps=1)  # each turn is one step
@@ -188,6 +197,7 @@ def _made(
     size: Mapping[str, Any],
     copies: int = 1,
     in_import: bool = False,
+    again: Sequence[int] = (),
 ) -> Script:
     """The model without what belongs to the host, and a sample of its data, of one batch so many copies."""
     model, x = given["self"], given["x"]
@@ -203,7 +213,7 @@ def _made(
         notes=(
             *([f"{', '.join(names)}: on the host, with the input pipeline."] if names else []),
             *lengths,
-            *others_like(path, line),
+            *others_like(path, line, again),
         ),
         **size,
     )

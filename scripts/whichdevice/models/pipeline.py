@@ -20,7 +20,7 @@ MOST_BATCHES = 2000
 BATCH_SECONDS = 120  # until a loader's worker that gives nothing is given up
 GROWS = 1.15  # times the rate of one thread, from which on several are faster
 CARRIED = 0.6  # of the rate without workers: a worker with less takes longer to hand a batch over than to make it ...
-HANDED_SECONDS = 0.1  # ... which takes less than this, with what its loader opens: otherwise this machine was busy
+HANDED_SECONDS = 0.1  # ... which takes less than this: otherwise this machine was busy
 PART_SECONDS, PART_BYTES = 0.25, 2**25  # of the examples that a loader gives at once while it is timed
 
 
@@ -32,6 +32,7 @@ class Rate(NamedTuple):
     first_seconds: float
     written: bool = True  # whether the file or script has so many, as far as there are cores
     asked: int | None = None  # how many it asks for; None: as many as there are cores, or none
+    batch_seconds: float = 0.0  # at this rate, of a batch or of the part of one that is timed
 
 
 def rates(given: Any, batch_size: int) -> list[Rate]:
@@ -47,7 +48,7 @@ def rates(given: Any, batch_size: int) -> list[Rate]:
 
 def _rate(workers: int, batches: Any, batch_size: int) -> Rate:
     most = getattr(getattr(batches, "batch_sampler", None), "most", batch_size)  # examples of a part of a batch
-    return Rate(workers, *_timed(batches, min(batch_size, most)))
+    return _timed(workers, batches, min(batch_size, most))
 
 
 def best(found: Iterable[Any]) -> Any:
@@ -86,12 +87,12 @@ def core_rate(found: Sequence[Any]) -> float:
     least = CARRIED * own_process.examples_per_second
     if one > least:
         return float(all_of_them / most)
-    return least if own_process.first_seconds > HANDED_SECONDS else 0.0
+    return least if own_process.batch_seconds > HANDED_SECONDS else 0.0
 
 
 def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
     """The rate of what gives batches in this process."""
-    return Rate(0, *_timed(batches, batch_size))
+    return _timed(0, batches, batch_size)
 
 
 def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int], Iterable[Any]]]]:
@@ -179,8 +180,8 @@ def _with_threads(given: Any, workers: int) -> Any:
     return given.with_options(options)
 
 
-def _timed(batches: Iterable[Any], batch_size: int) -> tuple[float, float]:
-    """Examples per second after the first batch, and the seconds of the first one; 0 examples where there is none.
+def _timed(workers: int, batches: Iterable[Any], batch_size: int) -> Rate:
+    """Return the rate after the first batch, and the seconds of that one; 0 examples a second where there is none.
 
     A pipeline that ends within the time is timed by its whole passes, first batches included: workers make the rest of
     a short one meanwhile.
@@ -189,7 +190,7 @@ def _timed(batches: Iterable[Any], batch_size: int) -> tuple[float, float]:
     waiting = iter(batches)
     batch = next(waiting, None)
     if batch is None:
-        return 0.0, 0.0
+        return Rate(workers, 0.0, 0.0)
     size, first = _size(batch, batch_size), time.perf_counter() - began
     count, number, passes, ended = size, 1, 0, began  # `passes`: examples of whole ones, the last of which ended then
     while number < MOST_BATCHES and time.perf_counter() - began < first + RATE_SECONDS:
@@ -202,9 +203,9 @@ def _timed(batches: Iterable[Any], batch_size: int) -> tuple[float, float]:
             if (batch := next(waiting, None)) is None:
                 break
         count, number = count + _size(batch, batch_size), number + 1
-    if passes:
-        return passes / max(ended - began, 1e-9), first
-    return (count - size) / max(time.perf_counter() - began - first, 1e-9), first
+    timed, seconds = (passes, ended - began) if passes else (count - size, time.perf_counter() - began - first)
+    rate = timed / max(seconds, 1e-9)
+    return Rate(workers, rate, first, batch_seconds=size / rate if rate else 0.0)
 
 
 def _size(batch: Any, otherwise: int) -> int:

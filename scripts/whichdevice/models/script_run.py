@@ -47,7 +47,9 @@ from whichdevice.models.pipeline import Rate
 from whichdevice.models.stand_ins import StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
-WATCH_IT = ", or put its step into `with whichdevice.watch(optimizer):`"
+WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
+AGAIN = "Training starts in line {line}; what trains in line {which} is counted as so many more of its epochs."
+NOT_COUNTED = "Training starts in line {line}; what trains in line {which} is not counted."
 EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 SEED = 0  # of random numbers that the script draws without one of its own
@@ -104,6 +106,7 @@ class Found:
     gpus: int = 1  # that the script has to see
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
     evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
+    values: bool = False  # whether its first step is computed to see it: without values it fails
 
     def declaration(self) -> Declaration:
         """Return it as constants of a model file; `examples` limits what is read of streamed data."""
@@ -152,9 +155,12 @@ def is_own(file: str, path: Path) -> bool:
 class Run:
     """One run of a script until its training starts."""
 
-    def __init__(self, path: Path, start: Callable[[], dict[str, Any]] | None = None, gpus: int = 1) -> None:
+    def __init__(
+        self, path: Path, start: Callable[[], dict[str, Any]] | None = None, gpus: int = 1, values: bool = False
+    ) -> None:
         self.path = path.absolute()
         self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
+        self.values = values  # whether its first step is computed
         self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
         self.main = sys.modules["__main__"]  # the script as a module
@@ -181,6 +187,11 @@ class Run:
         if module not in self.watchers:
             self.watchers[module] = import_module(f"whichdevice.models.{module}").Watching(self)
         return self.watchers[module]
+
+    @property
+    def without_values(self) -> bool:
+        """Return whether a training has started whose step is not computed."""
+        return any(watcher.without_values for watcher in self.watchers.values())
 
     def attach(self, package: str) -> None:
         """Watch a framework that was just imported."""
@@ -234,7 +245,7 @@ class Run:
         seen = next((watcher for _, watcher in watchers), None)
         if seen is None:
             raise StudyError(f"{self.path.name}: ended, and nothing imported Keras, PyTorch or JAX: {NAME_IT}")
-        add = WATCH_IT if seen.package == "PyTorch" else ""
+        add = f", or {WATCH_IT}" if seen.package == "PyTorch" else ""
         raise StudyError(f"{self.path.name}: ended, and {seen.missing} ({seen.package}): {NAME_IT}{add}")
 
     def _run(self, imported: Sequence[str]) -> None:
@@ -321,6 +332,8 @@ class Watcher(ABC):
 
     package: ClassVar[str]  # its name
 
+    without_values = False  # whether the step is not computed, which the script's own code may need
+
     @property
     @abstractmethod
     def missing(self) -> str:
@@ -395,9 +408,9 @@ class _Attaching(Loader):
         self.run.attach(module.__name__)
 
 
-def run_watched(path: Path, arguments: Sequence[str], gpus: int = 1) -> Script:
+def run_watched(path: Path, arguments: Sequence[str], gpus: int = 1, values: bool = False) -> Script:
     """Run a script in this process until its training starts; see `Run.result`."""
-    return Run(path, gpus=gpus).result(arguments)
+    return Run(path, gpus=gpus, values=values).result(arguments)
 
 
 def called_in(path: Path, name: str) -> bool:
@@ -422,8 +435,8 @@ def called_in(path: Path, name: str) -> bool:
     )
 
 
-def others_like(path: Path, line: int | None) -> tuple[str, ...]:
-    """A sentence for the answer where other lines, beyond the loops around this one, train too: `model.fit` again."""
+def others_like(path: Path, line: int | None, counted: Sequence[int] = ()) -> tuple[str, ...]:
+    """Sentences for the answer where other lines, beyond the loops around this one, train too: `model.fit` again."""
     tree = parsed(path.read_bytes())
     loops = [loop for loop in ast.walk(tree) if isinstance(loop, ast.For | ast.While)]
     around = [range(loop.lineno, (loop.end_lineno or 0) + 1) for loop in loops]
@@ -431,8 +444,9 @@ def others_like(path: Path, line: int | None) -> tuple[str, ...]:
     calls = {(call.lineno, ast.unparse(call.func)) for call in calls_of(tree) if isinstance(call.func, ast.Attribute)}
     names = {name for number, name in calls if number == line and name.rpartition(".")[2] in ("fit", "step")}
     others = {number for number, name in calls if name in names and not any(number in lines for lines in inside)}
-    which = ", ".join(map(str, sorted(others.union(_called_again(tree, line or 0)))))
-    return (f"Training starts in line {line}; what trains in line {which} is not counted.",) if which else ()
+    others |= {*_called_again(tree, line or 0)}
+    said = (AGAIN, sorted(counted)), (NOT_COUNTED, sorted(others.difference(counted)))
+    return tuple(form.format(line=line, which=", ".join(map(str, lines))) for form, lines in said if lines)
 
 
 def _called_again(tree: ast.AST, line: int) -> list[int]:

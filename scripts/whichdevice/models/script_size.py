@@ -145,7 +145,7 @@ class Stack:
         """Variables of each function, and of its object, from the innermost to the script, then the script's own."""
         scopes: list[Mapping[str, Any]] = []
         for part in self.functions:
-            scopes += [part.variables, getattr(part.variables.get("self"), "__dict__", {})]
+            scopes += [part.variables, attribute(part.variables.get("self"), "__dict__") or {}]
         mains = (part.module for part in self.functions if part.module.get("__name__") == "__main__")
         return scopes + [module for module in mains if "__file__" in module][-1:]
 
@@ -250,7 +250,7 @@ def _steps_each(node: ast.For | ast.While, variables: Mapping[str, Any]) -> bool
     if isinstance(node, ast.While):
         return False
     names = (part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
-    return any(hasattr(variables.get(name), "param_groups") for name in names)
+    return any(attribute(variables.get(name), "param_groups") is not None for name in names)
 
 
 def _starts_processes(node: ast.For | ast.While, line: int) -> bool:
@@ -267,6 +267,12 @@ def _header(node: ast.For | ast.While) -> str:
     if isinstance(node, ast.While):
         return ast.unparse(node.test)
     return f"{ast.unparse(node.target)} in {ast.unparse(node.iter)}"
+
+
+def own_code(path: Path) -> CodeType | None:
+    """The innermost of a script's functions that is running."""
+    codes = (frame.f_code for frame, _ in traceback.walk_stack(inspect.currentframe()))
+    return next((code for code in codes if is_own(code.co_filename, path)), None)
 
 
 def function_at(tree: ast.AST, line: int) -> ast.AST:
@@ -288,7 +294,7 @@ def _unchanged(tree: ast.AST, variables: Mapping[str, Any]) -> Iterator[Any]:
     for value in kept.values():
         yield value
         with suppress(Exception):  # of the script's own object
-            is_graph = callable(getattr(value, "to_dict", None)) and callable(getattr(value, "keys", None))
+            is_graph = callable(attribute(value, "to_dict")) and callable(attribute(value, "keys"))
             yield from (value.to_dict() if is_graph else value if isinstance(value, dict) else {}).values()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in kept:
@@ -348,7 +354,7 @@ def _counts(loop: ast.For, variables: Mapping[str, Any]) -> bool:
     if any(name.endswith("range") or name in (*ENDLESS, "islice") for name, _ in _calls_around(loop.iter)):
         return True
     over = variables.get(loop.iter.id) if isinstance(loop.iter, ast.Name) else None
-    return isinstance(over, range) or isinstance(getattr(over, "iterable", None), range)
+    return isinstance(over, range) or isinstance(attribute(over, "iterable"), range)
 
 
 def turns_of(loop: Loop) -> int | None:
@@ -432,7 +438,7 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
     if not isinstance(count, ast.Name | ast.Attribute | ast.Subscript):
         return None
     name = ast.unparse(count)
-    with suppress(LookupError, AttributeError, TypeError, ValueError):
+    with suppress(Exception):  # of the script's own object, too
         left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
         level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
         inner = math.prod(turns_of(loop) or 0 for loop in loops[level + 1 :])

@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import platform
+import resource
 import signal
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
+import psutil
+
 from whichdevice.code_hash import code_hash, parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import RETURNED, package_first, write_atomically
@@ -33,13 +36,16 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import Evaluation, Found, Run, calls_of, run_watched
+from whichdevice.models.script_run import WATCH_IT, Evaluation, Found, Run, calls_of, run_watched
 from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
 START_SECONDS = 600.0  # that a script may take before its training
 GPUS, MAX_GPUS = "WHICHDEVICE_SCRIPT_GPUS", 8  # that a script sees
+VALUES = "--with-values"  # the first step is computed
+NEEDS_VALUES = 3  # exit code of a script whose code fails in a step that is not computed
+MAX_BYTES = 6e9  # of a process that computes a step, which its memory here may make less
 KILLED = "killed (signal 9) before its training started: where memory ran out, read less of its data first"
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
@@ -113,11 +119,27 @@ def keep(address: Address, found: Found) -> None:
 def probe(address: Address) -> Found:
     """Run the script in a process of its own until its training starts, and keep what was found.
 
-    Raises StudyError in one line where it fails, ends or takes too long before.
+    Where the script's code fails in a first step that is not computed, as one that reads values may, it runs again and
+    computes that step. Raises StudyError in one line where it fails, ends or takes too long before.
     """
+    done = _run_apart(address)
+    if done.returncode == NEEDS_VALUES:
+        with suppress(StudyError):
+            _run_apart(address, VALUES)
+    training = known(address)
+    if training is None:
+        if done.returncode == -signal.SIGKILL:
+            raise StudyError(f"{address.label}: {KILLED}")
+        lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
+        raise StudyError(lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}")
+    return training
+
+
+def _run_apart(address: Address, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the script in a process of its own until its training starts; raises StudyError where that takes too long."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", __name__, address.text],
+        return subprocess.run(
+            [sys.executable, "-m", __name__, address.text, *options],
             env=os.environ | QUIETLY | package_first(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -127,13 +149,6 @@ def probe(address: Address) -> Found:
         )
     except subprocess.TimeoutExpired:
         raise StudyError(f"{address.label}: its training did not start within {START_SECONDS:g} s") from None
-    training = known(address)
-    if done.returncode or training is None:
-        if done.returncode == -signal.SIGKILL:
-            raise StudyError(f"{address.label}: {KILLED}")
-        lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
-        raise StudyError(lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}")
-    return training
 
 
 @dataclass(frozen=True)
@@ -180,7 +195,8 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
             kept = kept_keras(_kept(address), address.path, address.arguments)
         if kept is not None:
             return kept
-    return run_watched(address.path, address.arguments, training.gpus if training else 1).functions
+    gpus, values = (training.gpus, training.values) if training else (1, False)
+    return run_watched(address.path, address.arguments, gpus, values).functions
 
 
 def _kept(address: Address) -> Path:
@@ -199,40 +215,43 @@ def _kept(address: Address) -> Path:
 
 
 def main() -> NoReturn:
-    """Run one script and write what was found: `python -m whichdevice.models.scripts ADDRESS`.
+    """Run one script and write what was found: `python -m whichdevice.models.scripts ADDRESS [--with-values]`.
 
     The process ends at once: neither the script's threads nor its exit handlers run on.
     """
     address = read_address(sys.argv[1])
-    status = 0
+    assert address.path is not None
+    run, status = Run(address.path, gpus=int(os.environ.get(GPUS, 1)), values=VALUES in sys.argv), 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would hide the last line
-            _look(address)
+            _look(address, run)
     except BaseException as error:
         # Also of the frameworks, where a part of the script's model does not work by itself.
         text = str(error) if isinstance(error, StudyError) else f"{address.label}: {error_line(error, address)}"
-        print(text, file=sys.stderr)
-        status = 1
+        of_its_code = not isinstance(error, StudyError) or error.__cause__ is not None
+        status = NEEDS_VALUES if of_its_code and run.without_values else 1
+        print(f"{text}; {WATCH_IT}" if status == NEEDS_VALUES else text, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
 
-def _look(address: Address) -> None:
-    assert address.path is not None
-    gpus = int(os.environ.get(GPUS, 1))
-    run = Run(address.path, gpus=gpus)
+def _look(address: Address, run: Run) -> None:
+    if run.values:
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = int(min(MAX_BYTES, psutil.virtual_memory().available / 2))
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     sys.addaudithook(run.audit)
     try:
         script = run.result(address.arguments)
     except StudyError:
-        if not run.counts_gpus or gpus >= MAX_GPUS:
+        if not run.counts_gpus or run.gpus >= MAX_GPUS:
             raise
-        os.environ[GPUS] = str(2 * gpus)  # a script for several GPUs may refuse to run on fewer
+        os.environ[GPUS] = str(2 * run.gpus)  # a script for several GPUs may refuse to run on fewer
         for child in multiprocessing.active_children():
             child.kill()
-        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, address.text])  # nosec B606  # the interpreter that runs this
+        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, *sys.argv[1:]])  # nosec B606  # the interpreter that runs this
     training = script.found
     sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
     try:

@@ -1,8 +1,9 @@
 """The training step of a script with a TensorFlow loop of its own: a `tf.function` in which a gradient changes weights.
 
 `tf.function` is replaced by what remembers its arguments; the outermost one that takes a batch is the step. Where the
-loop trains outside of any, its statements from the tape to the change of the weights are. A strategy for several GPUs
-is one device here, which takes the whole batch.
+loop has others that train, as a GAN's has, it goes on for two turns, in which they give zeros: all that train once in
+each turn are the step. Where the loop trains outside of any, its statements from the tape to the change of the weights
+are. A strategy for several GPUs is one device here, which takes the whole batch.
 """
 
 import ast
@@ -14,7 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -24,25 +25,27 @@ import numpy as np
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
+from whichdevice.models.beside import APPLIED, code_of, trainers_beside
 from whichdevice.models.evaluation import evaluations_in
 from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
-from whichdevice.models.script_size import Function, Stack, is_whole, sizes
+from whichdevice.models.script_size import Function, Stack, attribute, is_whole, sizes
 from whichdevice.models.tensorflow_step import (
     BY_FUNCTION,
     INSTEAD,
     Program,
-    compiled_step,
     filled,
+    joined_step,
     script_of,
     silent,
 )
 
 FACTORS = (2, 4, 8)  # of GPUs, each of which takes the script's batch
 MAX_READ, READ_SECONDS = 16, 60.0  # batches whose lengths are read; seconds until nobody counts batches any more
-APPLIED = ("apply_gradients", "apply", "minimize", "assign_sub")  # methods that change weights
 CHANGES = ("ResourceApply", "ResourceSparseApply", "Assign")  # operations that change a variable
 EACH = "Each of its GPUs takes {batch} examples: for {gpus} of them add --gpus {gpus} --batch {total}."
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
+UNCOUNTED = "Training starts in line {line}; what trains in {places} is not counted."
+TURNS = 2  # of a loop in which several functions train, until it is known which ones do in each
 LENGTHS = "Lengths vary from {least} to {most}; steps are of the mean, {mean}."
 
 
@@ -52,6 +55,38 @@ class Call(NamedTuple):
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+
+
+class Step(NamedTuple):
+    """A call that may be a step, in the loops around it."""
+
+    stack: Stack
+    call: Call
+
+
+@dataclass
+class Trainer:
+    """A line of the script that trains, by the functions around its gradient, the outermost first."""
+
+    stack: Stack
+    calls: list[Call]
+    turns: int = 1  # in which it was called
+    zeros: Any = None  # of what it returns; None: it is called for that
+
+    @property
+    def loop(self) -> str | None:
+        """Return the text of the innermost loop around it."""
+        return ast.dump(self.stack.around[-1].node, include_attributes=True) if self.stack.around else None
+
+    def steps(self) -> list[Step]:
+        """Return its functions that are over no data, from the outermost."""
+        import tensorflow as tf
+
+        return [
+            Step(_inside(self.stack, self.calls[:number]), call)
+            for number, call in enumerate(self.calls)
+            if not any(map(_is_dataset, tf.nest.flatten((call.args, dict(call.kwargs)))))
+        ]
 
 
 class Watching(Watcher):
@@ -64,6 +99,16 @@ class Watching(Watcher):
         super().__init__(run)
         self.calls: list[Call] = []  # that are being traced, the outermost first
         self.gpus = 0  # that a strategy of the script asks for
+        self._trainers = dict[Any, Trainer]()  # of a loop with several, by their lines and functions
+
+    @property
+    def has_started(self) -> bool:
+        """Return whether one of several functions of a loop has trained."""
+        return bool(self._trainers)
+
+    def ended(self, variables: Mapping[str, Any]) -> Script | None:
+        """Return the script of what has trained by its end."""
+        return _script(self, list(self._trainers.values())) if self._trainers else None
 
     def attach(self, package: ModuleType) -> None:
         """Replace what traces, what takes gradients, and what asks for GPUs or writes summaries in a step."""
@@ -122,31 +167,43 @@ class Watching(Watcher):
 
     def _opening(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(tape: Any) -> Any:
-            if not self.run.over and not self._tf.inside_function():
+            if not (self.run.over or self._trainers or self._tf.inside_function()):
                 stack = Stack(self.run.path)
                 if (call := _eager_step(stack)) is None:
                     reason = f"its loop trains outside of tf.function: {BY_FUNCTION}, {INSTEAD}"
                     self.run.stop(StudyError(f"{stack.where}: {reason}"))
-                self.run.stop(partial(_script, self, stack, [call]))
+                self.run.stop(partial(_script, self, [Trainer(stack, [call])]))
             return original(tape)
 
         return enter
 
     def call(self, made: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a tf.function outside of any other; where it trains, end the script."""
+        """Call a tf.function outside of any other; where it trains, end the script or go on to others that train."""
         if self.run.over:
             return made(*args, **kwargs)
-        self.calls, self._gradient_taken = [Call(function, args, kwargs)], []
-        with suppress(Exception):  # the call itself raises the same
-            traced = made.get_concrete_function(*args, **kwargs)
-            if self._gradient_taken and _changes(traced):
-                calls = [*self._gradient_taken]
-                self.run.stop(partial(_script, self, Stack(self.run.path), calls))
-        return made(*args, **kwargs)
+        code, stack = code_of(function), Stack(self.run.path) if self._trainers else None
+        trainer = None if stack is None else self._trainers.get((stack.own_lines, code))
+        if trainer is None:
+            self.calls, self._gradient_taken = [Call(function, args, kwargs)], []
+            with suppress(Exception):  # the call itself raises the same
+                traced = made.get_concrete_function(*args, **kwargs)
+                same = (one.calls for (_, known), one in self._trainers.items() if known is code is not None)
+                calls = self._gradient_taken or next(same, [])  # of another line: it is not traced again
+                if calls and _changes(traced):
+                    stack = stack or Stack(self.run.path)
+                    trainer = self._trainers[stack.own_lines, code] = Trainer(stack, calls, zeros=_zeros(traced))
+        else:
+            trainer.turns += 1
+        if trainer is None:
+            return made(*args, **kwargs)
+        is_first = trainer is next(iter(self._trainers.values()))
+        if is_first and (trainer.turns > TURNS or not trainers_beside(trainer.stack, function)):
+            self.run.stop(partial(_script, self, list(self._trainers.values())))
+        return made(*args, **kwargs) if trainer.zeros is None else trainer.zeros
 
 
 class _Function:
-    """What `tf.function` gives, which the watcher knows the calls of."""
+    """The function that `tf.function` makes, whose calls the watcher knows."""
 
     def __init__(self, watching: Watching, made: Any, function: Any) -> None:
         self._watching, self._made, self._function = watching, made, function
@@ -156,6 +213,10 @@ class _Function:
         if instance is None:
             return self
         return _Function(self._watching, self._made.__get__(instance, owner), self._function.__get__(instance, owner))
+
+    @property
+    def __wrapped__(self) -> Any:
+        return self._function
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made, name)
@@ -209,24 +270,54 @@ def _changes(traced: Any) -> bool:
     return any(node.op.startswith(CHANGES) for node in nodes)
 
 
-def _script(watching: Watching, stack: Stack, calls: Sequence[Call]) -> Script:
-    """The script's step with its first batch: the outermost of the functions around the gradient that XLA compiles."""
+def _is_dataset(value: Any) -> bool:
+    """Whether a value gives batches, as `tf.data` does."""
+    return attribute(value, "element_spec") is not None
+
+
+def _zeros(traced: Any) -> Any:
+    """Zeros in place of what a traced function returns; None where their shapes do not show, or there is nothing."""
     import tensorflow as tf
 
+    specs = tf.nest.flatten(traced.structured_outputs)
+    if not all(tf.is_tensor(spec) and spec.shape.is_fully_defined() for spec in specs):
+        return None
+    return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), traced.structured_outputs)
+
+
+def _script(watching: Watching, trainers: Sequence[Trainer]) -> Script:
+    """The script's step with its first batch: all that trains once in each turn of the first one's loop.
+
+    Of the functions around a gradient the outermost that XLA compiles is a step.
+    """
+    first = trainers[0]
+    together = [one for one in trainers if one.turns >= min(first.turns, TURNS) and one.loop == first.loop]
+    together = [one for one in together if one.steps()]
+    if len(together) > 1:
+        with suppress(StudyError):  # one of them is nothing that XLA compiles
+            return _of_steps(watching, together, [one.steps()[0] for one in together])
     error: StudyError | None = None
-    for number, call in enumerate(calls):
-        if any(hasattr(leaf, "element_spec") for leaf in tf.nest.flatten((call.args, dict(call.kwargs)))):
-            continue  # a loop over data
+    for step in first.steps():
         try:
-            return _of_call(watching, _inside(stack, calls[:number]), call)
+            return _of_steps(watching, [first], [step])
         except StudyError as other:
             error = other
-    raise error or StudyError(f"{stack.where}: no function takes the tensors of one batch: {BY_FUNCTION}, {INSTEAD}")
+    where = first.stack.where
+    raise error or StudyError(f"{where}: no function takes the tensors of one batch: {BY_FUNCTION}, {INSTEAD}")
+
+
+def _uncounted(counted: Sequence[Trainer]) -> list[str]:
+    """Return a sentence for the answer where other functions train in the loops of these."""
+    first, path = counted[0], counted[0].stack.path
+    lines = {(part.code.co_filename, part.line) for trainer in counted for part in trainer.stack.own}
+    places = [place for place in trainers_beside(first.stack, first.calls[0].function) if place not in lines]
+    names = [f"line {line}" if Path(file) == path else f"{Path(file).name}, line {line}" for file, line in places]
+    return [UNCOUNTED.format(line=first.stack.line, places=" and ".join(names))] if names else []
 
 
 def _inside(stack: Stack, calls: Sequence[Call]) -> Stack:
     """The stack with functions that are being traced, in whose loops the step is."""
-    stack = copy(stack)
+    functions = stack.functions
     for call in calls:
         function = inspect.unwrap(call.function)
         with suppress(TypeError, OSError, ValueError):  # of no source
@@ -238,8 +329,10 @@ def _inside(stack: Stack, calls: Sequence[Call]) -> Stack:
             lines = range(code.co_firstlineno, max(line or 0 for *_, line in code.co_lines()) + 1)
             loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While) and node.lineno in lines]
             line = max((loop.body[0].lineno for loop in loops), default=code.co_firstlineno)
-            stack.functions = [Function(code, line, variables, function.__globals__), *stack.functions]
-    return stack
+            functions = [Function(code, line, variables, function.__globals__), *functions]
+    inside = Stack(stack.path)
+    inside.functions = functions
+    return inside
 
 
 def _eager_step(stack: Stack) -> Call | None:
@@ -304,30 +397,43 @@ class Batches(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _of_call(watching: Watching, stack: Stack, call: Call) -> Script:
+def _of_steps(watching: Watching, counted: Sequence[Trainer], steps: Sequence[Step]) -> Script:
+    """The script whose step are these, one after the other."""
+    stack = steps[0].stack
+    parts = [_with_batches(step) for step in steps]
+    program = joined_step([(run, batches.tensors) for run, batches in parts], stack.where)
+    if watching.gpus == 1 and _multiplies(stack.path):
+        for factor in FACTORS:
+            larger = [
+                (run, [_larger(array, factor) if array.shape[:1] == (program.size,) else array
+                       for array in batches.tensors])
+                for run, batches in parts
+            ]  # fmt: skip
+            with suppress(StudyError):  # a size that the script has fixed
+                program.texts[factor] = joined_step(larger, stack.where).text
+    batches = next((batches for _, batches in parts if batches.source is not None), parts[0][1])
+    return _made(watching, stack, program, batches, _uncounted(counted))
+
+
+def _with_batches(step: Step) -> tuple[Callable[..., Any], Batches]:
+    """A step as a function of a list of the tensors of its batch, and those."""
     import tensorflow as tf
 
+    stack, call = step
     leaves = tf.nest.flatten((call.args, dict(call.kwargs)))
     known = [*leaves, *(value for scope in stack.scopes for value in scope.values())]
-    sources = [value for value in known if hasattr(value, "element_spec") and not inspect.isclass(value)]
+    sources = [value for value in known if _is_dataset(value) and not inspect.isclass(value)]
     places = [place for place, leaf in enumerate(leaves) if tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)]
     places = [place for place, leaf in enumerate(leaves) if place in places or isinstance(leaf, np.ndarray)]
-    batches = _batches([leaves[place] for place in places], sources, stack.where)
 
-    def flat(*tensors: Any) -> Any:
+    def run(tensors: Sequence[Any]) -> Any:
         values = list(leaves)
         for place, tensor in zip(places, tensors, strict=True):
             values[place] = tensor
         args, kwargs = tf.nest.pack_sequence_as((call.args, dict(call.kwargs)), values)
         return call.function(*args, **kwargs)
 
-    step = compiled_step(flat, batches.tensors, stack.where)
-    if watching.gpus == 1 and _multiplies(stack.path):
-        for factor in FACTORS:
-            larger = [_larger(array, factor) if array.shape[:1] == (step.size,) else array for array in batches.tensors]
-            with suppress(StudyError):  # a size that the script has fixed
-                step.texts[factor] = compiled_step(flat, larger, stack.where).text
-    return _made(watching, stack, step, batches)
+    return run, _batches([leaves[place] for place in places], sources, stack.where)
 
 
 def _batches(tensors: Sequence[Any], sources: Sequence[Any], where: str) -> Batches:
@@ -418,7 +524,7 @@ def _counted(source: Any, reads: bool) -> tuple[int | None, list[Shapes]]:
     return count or number, read
 
 
-def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> Script:
+def _made(watching: Watching, stack: Stack, step: Program, batches: Batches, uncounted: Sequence[str]) -> Script:
     """The script of a step, with how long it trains by the loops around it."""
     batch = list(step.batch.values())
     shapes, whole = [array.shape for array in batch], is_whole(batch, stack.outside)
@@ -430,7 +536,7 @@ def _made(watching: Watching, stack: Stack, step: Program, batches: Batches) -> 
     loaded = None if count is None else count * step.size
     size = sizes(stack.scopes, loops, shapes, loaded, count, whole=whole)
     size["evaluations"] = tuple(evaluations_in(stack, step.size, partial(_evaluates, step), free=True))
-    notes = [*batches.notes, *_of_gpus(watching, stack.path, step.size)]
+    notes = [*batches.notes, *_of_gpus(watching, stack.path, step.size), *uncounted]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
     return script_of(step, stack.line, size, source, notes, watching.run.gpus)
 

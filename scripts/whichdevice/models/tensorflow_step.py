@@ -23,12 +23,12 @@ from whichdevice.models.script_run import Found, JaxStep, Script, replaced
 
 KEPT = ".step.npz"
 MAX_FLOATS = 2**16  # numbers of an array of floats that is kept with its values; a larger one is zeros
-TYPES = {"i1": "bool", "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
+TYPE_NAMES = {"i1": "bool", "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
 TENSOR = re.compile(r"tensor<([^<>]*)>")
 COPY = re.compile(r"mhlo\.copy (%\S+) : (tensor<[^<>]*>)")  # XLA's own operation; JAX takes StableHLO alone
 ALIAS = re.compile(r"parameter_number = (\d+)[^}]*}, output_index = array<i64(?:: (\d+))?>")
 BITS = re.compile(r'(%\S+) = stablehlo\.constant dense<"0x(\w+)"> : tensor<([\dx]+)xi1>')  # of an older MLIR
-HALF = re.compile(r"stablehlo\.(dot|dot_general|convolution)\b.*: \(tensor<[^<>]*x?b?f16>")
+HALF_PRODUCT = re.compile(r"stablehlo\.(dot|dot_general|convolution)\b.*: \(tensor<[^<>]*x?b?f16>")
 UNSUPPORTED = re.compile(r"Detected unsupported operations.*?: (\w+)", re.DOTALL)
 SUMMARIES = ("scalar", "image", "histogram", "text", "audio", "write", "graph")
 BY_FUNCTION = "put @tf.function on a function that trains on one batch, from the tape to apply_gradients"
@@ -60,11 +60,11 @@ class Program:
     @property
     def is_mixed(self) -> bool:
         """Return whether it multiplies in 16 bits."""
-        return HALF.search(self.text) is not None
+        return HALF_PRODUCT.search(self.text) is not None
 
 
-def keras_step(steps: Sequence[tuple[Callable[..., Any], Any]], where: str) -> Program:
-    """The program of Keras' own steps one after the other, each with its batch, a tree of arrays."""
+def joined_step(steps: Sequence[tuple[Callable[..., Any], Any]], where: str) -> Program:
+    """The program of steps one after the other, functions of their batches, each a tree of arrays."""
     import tensorflow as tf
 
     leaves = [tf.nest.flatten(data) for _, data in steps]
@@ -152,13 +152,15 @@ def _program(text: str, concrete: Any, tensors: Sequence[np.ndarray], where: str
 def signature(text: str) -> tuple[list[tuple[tuple[int, ...], str]], list[tuple[tuple[int, ...], str]]]:
     """Shapes and types of a program's arguments and of its results."""
     main = next(line for line in text.splitlines() if "func.func" in line and "@main" in line)
-    given, _, found = main.partition(") -> ")
-    return [*map(_typed, TENSOR.findall(given))], [*map(_typed, TENSOR.findall(found))]
+    given, _, results = main.partition(") -> ")
+    return [*map(_typed, TENSOR.findall(given))], [*map(_typed, TENSOR.findall(results))]
 
 
 def _typed(text: str) -> tuple[tuple[int, ...], str]:
     *shape, kind = text.split("x")
-    return tuple(map(int, shape)), TYPES.get(kind) or kind.replace("ui", "uint").replace("i", "int", kind[0] == "i")
+    return tuple(map(int, shape)), TYPE_NAMES.get(kind) or kind.replace("ui", "uint").replace(
+        "i", "int", kind[0] == "i"
+    )
 
 
 def filled(array: Any, shape: Sequence[int], dtype: str) -> np.ndarray:
@@ -186,8 +188,8 @@ def script_of(
 ) -> Script:
     """The script of a step, with the size of its training."""
     precision = "mixed" if step.is_mixed else "single"
-    found = Found(JAX, step.size, line=line, precision=precision, notes=(*notes, COMPILED), gpus=gpus, **size)
-    return TensorFlowScript(found, functions_of(step), source, step=step)
+    training = Found(JAX, step.size, line=line, precision=precision, notes=(*notes, COMPILED), gpus=gpus, **size)
+    return TensorFlowScript(training, functions_of(step), source, step=step)
 
 
 @contextmanager

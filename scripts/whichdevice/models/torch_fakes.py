@@ -42,6 +42,7 @@ SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 SOUND = {  # of each number of a training that goes well
     "isnan": False, "isinf": False, "isposinf": False, "isneginf": False, "isfinite": True,
 }  # fmt: skip
+PRODUCTS = ("mm", "spmm", "_sparse_mm", "matmul", "__matmul__")
 COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -71,6 +72,8 @@ class Fakes:
                 return function(*args, **kwargs)
         if function == SET_DATA and is_fake(args[0]) != is_fake(args[1]):
             return self._set_data(*args)
+        if name in PRODUCTS and not torch.is_grad_enabled() and len(args) > 1 and _is_sparse(args[0]):
+            return self.empty((args[0].shape[0], *args[1].shape[1:]), args[1].dtype)  # else it is worked out
         if name in SEQUENCES and is_fake(args[0]):
             return SEQUENCES[name](*args)
         if name in RECURRENT and isinstance(args[1], BatchSizes):
@@ -211,6 +214,10 @@ SEQUENCES: Mapping[str, Callable[..., Any]] = {"_pack_padded_sequence": packed, 
 
 def _shapes(tree: Any) -> str:
     return repr(tree_map_only(torch.Tensor, lambda tensor: (tuple(tensor.shape), tensor.dtype), tree))
+
+
+def _is_sparse(value: Any) -> bool:
+    return torch.is_tensor(value) and value.layout != torch.strided
 
 
 def is_fake(value: Any) -> bool:

@@ -11,11 +11,11 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from types import ModuleType, SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -28,7 +28,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
-from whichdevice.models.evaluation import evaluations_in, of_trainer
+from whichdevice.models.evaluation import evaluations_in, of_trainer, passes_in
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import (
     EACH,
@@ -58,6 +58,7 @@ from whichdevice.models.torch_tape import (
     leaves,
     optimizers_in,
     tensors_of,
+    weights_in,
     weights_of,
 )
 from whichdevice.numbers import number, two
@@ -108,7 +109,7 @@ class Watching(Watcher):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
-        self._tape = Tape(self._fakes, run.path)
+        self._tape = Tape(self._fakes, run.path, run.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
         self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
@@ -121,6 +122,7 @@ class Watching(Watcher):
         self._launched = 1  # GPUs of its command as its text has it
         self._shares = self._sums_less = False  # whether they share a batch, or the batches that are summed
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
+        self._has_shapes_alone = False  # whether some weights have none
 
     def _count(self) -> int:
         """The GPUs that the script sees."""
@@ -199,6 +201,11 @@ class Watching(Watcher):
         Watch.probing = False
 
     @property
+    def without_values(self) -> bool:  # type: ignore[override]
+        """Return whether its training has started and is not computed, though its weights have values."""
+        return self._tape.first is not None and not self.run.values and not self._has_shapes_alone
+
+    @property
     def has_started(self) -> bool:
         """Return whether it has seen a step."""
         return bool(self._trials)
@@ -217,6 +224,7 @@ class Watching(Watcher):
             self._real += weight.nbytes
             self._known.add(id(weight))
             return None
+        self._has_shapes_alone = True
         return torch.nn.Parameter(self._fakes.like(weight), weight.requires_grad)
 
     def _step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
@@ -313,6 +321,7 @@ class Watching(Watcher):
             line=stack.line,
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
             gpus=self.run.gpus,
+            values=self.run.values,
             between=between,
             evaluations=tuple(self._evaluations(stopped, step, size, passes)),
             **counts,
@@ -321,8 +330,9 @@ class Watching(Watcher):
 
     def _evaluations(self, stopped: Stopped, step: Step, size: int, passes: int) -> Iterator[Evaluation]:
         """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
-        by_trainer = of_trainer(stopped.stack.scopes)
-        known = evaluations_in(stopped.stack, size, *_forwards(step)) if by_trainer is None else by_trainer
+        forwards = _forwards(step, self._tape.works)
+        by_trainer = of_trainer(stopped.stack.scopes, partial(passes_in, stopped.stack, size, forwards[0]))
+        known = evaluations_in(stopped.stack, size, *forwards) if by_trainer is None else by_trainer
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
         loops = stopped.stack.loops
@@ -384,10 +394,12 @@ class Watching(Watcher):
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
         if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
             loops = loops._replace(steps=loops.steps * passes)
-        if loops == Loops() and (most := steps_in(scopes, loader and len(loader) // passes)):
+        batches = _length(loader)
+        if loops == Loops() and (most := steps_in(scopes, batches and batches // passes)):
             loops = Loops(1, most * passes)
         whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
-        counts = sizes(scopes, loops, shapes, loader and len(loader.dataset), loader and len(loader), whole)
+        loaded = None if loader is None else len(loader.dataset)
+        counts = sizes(scopes, loops, shapes, loaded, batches, whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
             counts["examples"] = counts["examples"] * size // shapes[0][0]
         if (repeats := stopped.stack.repeats) is None:
@@ -497,15 +509,22 @@ def _apart(stopped: Stopped) -> bool:
     return bool(stopped.losses[-1].loops != stopped.stack.loops)
 
 
-def _forwards(step: Step) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
-    """Return the work of a module's forward pass over that of a step, by weights, and whether it is a teacher in it."""
-    total = sum(weight.numel() for weight in step.parameters()) or 1
+def _forwards(step: Step, works: Collection[CodeType]) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
+    """Return the work of a forward pass over that of a step, and whether it is a teacher in it.
+
+    That of a module goes by its weights; functions of the script's that use weights themselves (`works`) are the whole.
+    """
+    modules = [step.called[call.function] for call in step.calls if isinstance(call.function, int)]
+    trained = [*step.weights, *(weight for module in modules for weight in weights_in(module))]
+    total = sum(weight.numel() for weight in trained) or 1
     free = [step.called[call.function] for call in step.calls if call.free and isinstance(call.function, int)]
     teachers = {id(part) for module in free for part in module.modules()}
 
     def forward(called: Any) -> float | None:
-        called = called if is_module(called) else getattr(called, "module", None)  # of an engine
-        weights = sum(weight.numel() for weight in called.parameters()) if is_module(called) else 0
+        if inspect.isroutine(called) and attribute(inspect.unwrap(called), "__code__") in works:
+            return 1.0
+        called = called if is_module(called) else attribute(called, "module")  # of an engine
+        weights = sum(weight.numel() for weight in weights_in(called)) if is_module(called) else 0
         return min(1.0, weights / total) if weights else None
 
     return forward, lambda called: id(called) in teachers
@@ -516,11 +535,11 @@ def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
     free, others = (
         {call.function for call in calls if is_module(call.function) and call.free == free} for free in (True, False)
     )
-    used = {id(weight) for module in others for weight in module.parameters()}
+    used = {id(weight) for module in others for weight in weights_in(module)}
     used |= {id(leaf) for call in calls if not call.free for leaf in tensors_of(call) if is_weight(leaf)}
     if trained and not trained & used:
         raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
-    for weight in (weight for module in free - others for weight in module.parameters()):
+    for weight in (weight for module in free - others for weight in weights_in(module)):
         weight.requires_grad_(id(weight) in trained)
 
 
@@ -578,13 +597,23 @@ def _loader(scopes: Sequence[Mapping[str, Any]], size: int, used: Sequence[Any])
     """The loader of the training: one that gave batches, of this size or of a sampler's own, with the most examples."""
     values = [value for scope in scopes for value in scope.values()]
     values += [attribute(scope.get(name), "train_dataloader") for scope in scopes for name in HOLDERS]
-    known = [value for value in (*values, *used) if isinstance(value, DataLoader) and hasattr(value.dataset, "__len__")]
+    known = [
+        value for value in (*values, *used) if isinstance(value, DataLoader) and _length(value.dataset) is not None
+    ]
 
     def order(loader: Any) -> tuple[Any, ...]:
         unused = all(loader is not other for other in used)
         return unused, loader.batch_size not in (size, None), -len(loader.dataset)
 
     return min(known, key=order, default=None)
+
+
+def _length(data: Any) -> int | None:
+    """The length of a loader or of data; None where it has none or does not know it."""
+    try:
+        return len(data)
+    except Exception:  # of the script's own sampler or data
+        return None
 
 
 def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from types import MethodType
+from types import CodeType, MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
-from whichdevice.models.script_size import Stack
+from whichdevice.models.script_size import Stack, attribute, own_code
 from whichdevice.models.torch_fakes import (
     EVALUATION_SECONDS,
     READING,
@@ -41,6 +41,7 @@ from whichdevice.models.torch_sizes import resized
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 OWN = (dict, OrderedDict, list, MethodType)  # of a module: a copy has its own; settings may be no copy of themselves
 FORMATS = (torch.float32, *HALVES)
+PLAIN = frozenset({int, float, bool, str, type(None)})
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 WANTING = ("requires_grad_", "retain_grad")  # methods of a tensor whose gradient a script takes by itself
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
@@ -83,13 +84,14 @@ class Loss(NamedTuple):
 class Tape(TorchFunctionMode):
     """Records what a loop calls from its first module in training on, outside of modules and of the optimiser.
 
-    With `fakes` nothing is computed from the first call of a module in training on: modules run on tensors without
-    values, gradients are not taken, and devices of CUDA are the CPU.
+    With `fakes` devices of CUDA are the CPU, and nothing is computed from the first call of a module in training on:
+    modules run on tensors without values, and gradients are not taken. With `values`, too, both are computed.
     """
 
-    def __init__(self, fakes: Fakes | None = None, path: Path | None = None) -> None:
+    def __init__(self, fakes: Fakes | None = None, path: Path | None = None, values: bool = False) -> None:
         super().__init__()
         self.fakes, self.path = fakes, path  # of the script; None: a loop that runs on
+        self._computes = values or fakes is None
         self.name = path.name if path else "watch"
         self.recording = True
         self.calls: list[Call] = []
@@ -100,6 +102,7 @@ class Tape(TorchFunctionMode):
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
         self._entered = 0.0  # when it was called
+        self.works = set[CodeType]()  # the script's functions that use weights outside of modules
         self.evaluations = Evaluations()
         self._trained: dict[int, torch.Tensor] = {}  # weights of all optimisers, by their place
         self._free_bytes = 0
@@ -115,7 +118,7 @@ class Tape(TorchFunctionMode):
         tensor = bool(args) and torch.is_tensor(args[0])
         if name == "backward" and tensor and self.recording and self._depth == 0 and self.calls:
             self._take(args[0])
-            if self.fakes is not None:
+            if not self._computes:
                 return None
         if name == "backward" and self._depth and self.fakes is not None:
             self._closed.add(id(self._outermost))
@@ -153,7 +156,7 @@ class Tape(TorchFunctionMode):
         weight = next((leaf for leaf in leaves((args, kwargs)) if is_weight(leaf)), None)
         if weight is None or (not torch.is_grad_enabled() and not self._evaluates_long(weight)):
             return None
-        with self.fakes.mode:
+        with nullcontext() if self._computes else self.fakes.mode:
             result = self.fakes.call(function, args, kwargs)
         made = [leaf for leaf in leaves(result) if torch.is_tensor(leaf)]
         if not torch.is_grad_enabled():
@@ -162,6 +165,8 @@ class Tape(TorchFunctionMode):
             return None
         if not self._training:
             self._start(name)
+        if self.path is not None and (code := own_code(self.path)) is not None:
+            self.works.add(code)
         return result
 
     def _evaluates_long(self, weight: torch.nn.Parameter) -> bool:
@@ -186,9 +191,9 @@ class Tape(TorchFunctionMode):
             raise StudyError(
                 f"{self.name}: {MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
             )
-        if self.fakes is not None:
+        if self.fakes is not None and not self._computes:
             modules = {call.function for call in self.calls if is_module(call.function) and not call.free}
-            for weight in [weight for module in modules for weight in module.parameters() if weight.requires_grad]:
+            for weight in [weight for module in modules for weight in weights_in(module) if weight.requires_grad]:
                 weight.grad = self.fakes.like(weight) if weight.grad is None else weight.grad
             for leaf in (call.output for call in self.calls if getattr(call.function, "__name__", "") in WANTING):
                 leaf.grad = self.fakes.like(leaf) if leaf.is_leaf and leaf.requires_grad else None
@@ -218,16 +223,16 @@ class Tape(TorchFunctionMode):
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
-        if self._depth == 0 and self.fakes is not None and (weight := next(module.parameters(), None)) is not None:
+        if self._depth == 0 and self.fakes is not None and (weight := next(weights_in(module), None)) is not None:
             if module.training and torch.is_grad_enabled() and not self._training:
                 self._start(type(module).__name__)
-            if self._training or (not module.training and self._is_trained(weight)):
+            if not self._computes and (self._training or (not module.training and self._is_trained(weight))):
                 self._faking = True
                 self.fakes.mode.__enter__()
         if self._depth == 0:
             self._entered, self._outermost = time.monotonic(), module
         self._depth += 1
-        return in_format_of(next(module.parameters(recurse=False), None), args)
+        return in_format_of(next(weights_in(module, recurse=False), None), args)
 
     def _is_trained(self, weight: torch.nn.Parameter) -> bool:
         """Whether an optimiser has this weight."""
@@ -489,7 +494,7 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
             continue
         called = [place for place in makers.needed_for([result]) if is_module(makers.calls[place].function)]
         # A loss, which has no weights, may be made anew for each batch.
-        called = [place for place in called if next(makers.calls[place].function.parameters(), None) is not None]
+        called = [place for place in called if next(weights_in(makers.calls[place].function), None) is not None]
         key = loss.place, *dict.fromkeys(makers.calls[place].function for place in called)
         learn = {place for place in called if not makers.calls[place].free}
         known = before.get(key, set())
@@ -509,7 +514,7 @@ def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
     firsts = [next((leaf for leaf in tensors_of(calls[place]) if leaf.ndim), torch.empty(())) for place in modules]
     sizes = [tensor.shape[:2] for tensor in firsts]
     learn = [number for number, place in enumerate(modules) if not calls[place].free]
-    weighted = (number for number in learn if next(calls[modules[number]].function.parameters(), None) is not None)
+    weighted = (number for number in learn if next(weights_in(calls[modules[number]].function), None) is not None)
     trains = next(weighted, next(iter(learn), 0))
     return next(number for number, size in enumerate(sizes) if set(size) & {*sizes[trains][:1]} or number == trains)
 
@@ -665,6 +670,11 @@ def is_module(function: Any) -> bool:
     return isinstance(function, torch.nn.Module)
 
 
+def weights_in(module: torch.nn.Module, recurse: bool = True) -> Iterator[torch.nn.Parameter]:
+    """The weights of a module, whose class may have a `parameters` of its own."""
+    return torch.nn.Module.parameters(module, recurse)
+
+
 def is_weight(value: Any) -> bool:
     """Whether a value is a module's weight."""
     return isinstance(value, torch.nn.Parameter)
@@ -704,7 +714,7 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
         return tree
     if isinstance(tree, tuple | list) and not isinstance(tree, Result):
         return dict(enumerate(tree))
-    if callable(getattr(tree, "to_dict", None)) and callable(getattr(tree, "keys", None)):  # a graph
+    if callable(attribute(tree, "to_dict")) and callable(attribute(tree, "keys")):  # a graph
         return dict(tree.to_dict())
     whole = torch.is_tensor(tree) or isinstance(tree, torch.optim.Optimizer) or callable(tree)
     return None if whole else _held_by(tree)
@@ -712,7 +722,7 @@ def parts_of(tree: Any) -> Mapping[Any, Any] | None:
 
 def _held_by(thing: Any) -> dict[str, Any] | None:
     """The attributes of an object of a script's own that are tensors or hold some, as images with their mask."""
-    attributes = getattr(thing, "__dict__", {})
+    attributes = attribute(thing, "__dict__") or {}
     inside = {name: value.values() if isinstance(value, dict) else value for name, value in attributes.items()}
     kinds = (torch.Tensor, Result)
     held = {
@@ -759,8 +769,13 @@ def paths(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves of nested containers."""
-    return [leaf for _, leaf in paths(tree)]
+    """The leaves of nested containers, of long lists of numbers as fast as they are read."""
+    if type(tree) in PLAIN or torch.is_tensor(tree) or is_module(tree):
+        return [tree]
+    if type(tree) in (list, tuple) and all(type(part) in PLAIN for part in tree):
+        return [*tree]
+    parts = parts_of(tree)
+    return [tree] if parts is None else [leaf for part in parts.values() for leaf in leaves(part)]
 
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -775,11 +790,20 @@ def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
         return tree._make(made.values()) if hasattr(tree, "_make") else tree
     if isinstance(tree, Mapping):
         return made
-    changed = copy.copy(tree)
+    changed = _copied(tree)
     attributes = vars(changed)
     for key, part in made.items():
         if key in attributes:  # of an object that may be frozen
             attributes[key] = part
         else:
             setattr(changed, key, part)
+    return changed
+
+
+def _copied(thing: Any) -> Any:
+    """A copy of an object of a script's own, also of one that asks what it holds for what it does not have."""
+    with suppress(Exception):
+        return copy.copy(thing)
+    changed = object.__new__(type(thing))
+    vars(changed).update(vars(thing))
     return changed

@@ -116,7 +116,7 @@ def _earlier(study: Study, cell: Cell) -> list[Record]:
         for path in Path(planned_record(study, Run(cell, repeat))).parents[1].glob("*/record.json"):
             with suppress(StudyError):
                 records.append(read_record(path))
-    return sorted((record for record in records if record.steady.step_time is not None), key=lambda each: each.started)
+    return sorted((record for record in records if record.steady.step_time is not None), key=lambda one: one.started)
 
 
 def _measured_step(records: Sequence[Record]) -> float | None:

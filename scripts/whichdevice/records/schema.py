@@ -19,11 +19,11 @@ WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything
 SCHEMA_VERSION = 3  # 1 has `profile` in what was asked; before 3 there is no `pipeline`
 
 
-def no_newer_than(own: int) -> AfterValidator:
+def no_newer_than(newest: int) -> AfterValidator:
     """Refuse a later schema version with a clear message, whatever else the record holds."""
 
     def known(version: int) -> int:
-        if version > own:
+        if version > newest:
             raise ValueError(f"is {version}, written by a newer version of the project; update this one to read it")
         return version
 
@@ -267,6 +267,7 @@ class PipelineRate(Part):
     first_seconds: float  # of the first batch, which is not in the rate
     written: bool = True  # whether the file has so many, as far as there are cores
     asked: Integer | None = None  # how many it asks for; None: as many as there are cores, or none
+    batch_seconds: float = 0.0  # at this rate, of a batch or of the part of one that is timed
 
 
 class Pipeline(Part):

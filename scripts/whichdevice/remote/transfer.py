@@ -36,7 +36,7 @@ ANSWERS = {  # of Google's servers
     403: f"no permission for this account (HTTP 403); {ROLE}",
     404: f"{ABSENT} (HTTP 404)",
 }
-KEPT = "nothing is lost; run again to continue"
+NOTHING_LOST = "nothing is lost; run again to continue"
 NETWORK = {"aiohttp", "requests", "urllib3"}  # libraries whose errors are broken connections
 
 
@@ -158,7 +158,9 @@ def explanation(error: Exception) -> str | None:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return ABSENT
     if name == "HttpError":
-        return ANSWERS.get(int(code) if code.isdigit() else 0, f"the server answered HTTP {code or 'error'}; {KEPT}")
+        return ANSWERS.get(
+            int(code) if code.isdigit() else 0, f"the server answered HTTP {code or 'error'}; {NOTHING_LOST}"
+        )
     if isinstance(error, PermissionError) or (isinstance(error, OSError) and str(error).startswith("Forbidden")):
         return f"no permission for this account; {ROLE}"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -166,7 +168,7 @@ def explanation(error: Exception) -> str | None:
     if name in ("ChecksumError", "BadZipFile"):
         return "arrived damaged and was not kept; run again" if name == "ChecksumError" else "is no readable zip file"
     if module.partition(".")[0] in NETWORK or isinstance(error, ConnectionError | TimeoutError):
-        return f"cannot be reached or the connection broke ({name}); check the network; {KEPT}"
+        return f"cannot be reached or the connection broke ({name}); check the network; {NOTHING_LOST}"
     return (error.strerror or name) if isinstance(error, OSError) and error.errno is not None else None
 
 

@@ -39,7 +39,7 @@ class Frame:
 
 
 USUAL = Frame()
-SIZES = {  # for report/chart.js, which draws the same picture anew
+CHART_SIZES = {  # for report/chart.js, which draws the same picture anew
     "wide": WIDE,
     "high": HIGH,
     "left": LEFT,

@@ -1,7 +1,7 @@
 // The decision of answer/decide.py in a browser: the same functions under the same names, for what a reader types.
 // tests/report/test_decision.py holds both equal on random work. A page gives the facts: `data` has rows, the order of
-// their normal numbers and the limits; `wants` has units, by, deadline, budget, only_free, spot, hour_usd, and exact
-// prices and devices left out by their names. Nothing here knows a sentence or a page.
+// their normal numbers and the limits; `wants` has units, epochs, by, deadline, budget, only_free, spot, hour_usd, and
+// exact prices and devices left out by their names. Nothing here knows a sentence or a page.
 "use strict";
 const decision = (() => {
   const HOUR = 3600, DAY = 24 * HOUR, WEEK = 7 * DAY;
@@ -51,16 +51,29 @@ const decision = (() => {
     return (n) => least * Math.exp(sd * (slow[n] ?? 0));
   }
 
+  // How many of each period in which evaluations come there are in a step; `epochs` is null where none are asked for.
+  function periods({ units_per_step, written_epochs }, { units, epochs }) {
+    const steps = units / units_per_step || 1;
+    return { step: 1, epoch: epochs === null ? written_epochs : epochs / steps, training: 1 / steps };
+  }
+
+  // A script's evaluation for each step: its time over the step's, and its examples over the step's.
+  function evaluated(parts, counts) {
+    return [0, 1].map((place) => Object.entries(parts).reduce((sum, [per, part]) => sum + counts[per] * part[place], 0));
+  }
+
   // Steps of a script as people run them, each with its part of the evaluation; a measured device's are as measured.
-  function livedDraws({ rows, normals, limits, lived, between }, steps) {
+  function livedDraws(data, steps, wants) {
+    const { rows, normals, limits, lived, between } = data;
     if (!lived) return steps.map((own) => own && own.map((step) => step + between));
     const clean = draws(rows, normals, limits, false), luck = normal(normals, "lived");
     const floors = rows.map((row) => floorOf(row, normals));
     const times = luck.map((z) => Math.exp(Math.round(lived * z * limits.digits) / limits.digits));
+    const counts = periods(data, wants), parts = rows.map((row) => evaluated(row.evaluated ?? {}, counts));
     return steps.map((own, place) => own && own.map((step, n) => {
-      const { is_here, lived: more, evaluated = 0, fed = 0 } = rows[place], floor = floors[place](n);
+      const { is_here, lived: more } = rows[place], [share, fed] = parts[place], floor = floors[place](n);
       const one = is_here ? step : clean[place][n] * more * times[n];
-      return (is_here ? step : Math.max(one, floor)) + Math.max(one * evaluated, fed * floor) + between;
+      return (is_here ? step : Math.max(one, floor)) + Math.max(one * share, fed * floor) + between;
     }));
   }
 
@@ -337,7 +350,7 @@ const decision = (() => {
   function decide(data, wants) {
     const limits = data.limits, count = wants.units / data.units_per_step;
     const steps = draws(data.rows, data.normals, limits, true);
-    const lived = livedDraws(data, steps), prices = priceDraws(data.rows, data.normals, limits, wants);
+    const lived = livedDraws(data, steps, wants), prices = priceDraws(data.rows, data.normals, limits, wants);
     const options = data.rows.map((row, place) => optionOf(row, lived[place], prices[place], count, wants, data));
     judge(options, wants);
     const chosen = options.filter((result) => result.ruled_out === null), here = options[data.here] ?? null;

@@ -16,8 +16,9 @@ const live = (() => {
     const isTyped = (field) => field && field.value !== field.defaultValue; // what stands there is a market's, with its spread
     const priced = data.rows.map(({ priced: [, name] }) => name).filter(
       (name) => isTyped(form.elements[`price ${name}`]) && number(`price ${name}`, null) !== null);
+    const isAsked = data.by_epochs || ["units", "epochs"].some((name) => isTyped(form.elements[name]));
     return {
-      units: (amount * epochs) / tokens, words: `${amount.toLocaleString("en-US")} ${unit}s${times}`,
+      units: (amount * epochs) / tokens, epochs: isAsked ? epochs : null, words: `${amount.toLocaleString("en-US")} ${unit}s${times}`,
       by: value("by") || "cost", deadline: number("deadline", data.wants.deadline) * decision.HOUR,
       budget: number("budget", null), hour_usd: number("hour", 0), only_free: isChecked("free"), spot: isChecked("spot"),
       port: data.port,

@@ -29,9 +29,10 @@ from whichdevice.answer.decide import (
     SLACK,
     SURE,
     TOSS_UP,
-    evaluated,
+    evaluated_by_period,
     lived_times,
     taken_away,
+    written_epochs,
 )
 from whichdevice.answer.interruptions import BACK_TIME, HOPELESS, MAX_POWER, SAVE_TIME, state_time
 from whichdevice.answer.rows import DOES_NOT_FIT, Z80, Row
@@ -84,6 +85,8 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "between": work.between,
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
+        "by_epochs": answer.amount.given and answer.amount.counted == "units",
+        "written_epochs": written_epochs(work),
         "title": words.title(answer, "{amount}"),
         "head": table.head(answer, energy=True),
         "here": here,
@@ -97,7 +100,7 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
         "limits": LIMITS,
         "sentences": _sentences(answer),
-        "chart": chart.SIZES | {"axis": "time for the whole work, with its start"},
+        "chart": chart.CHART_SIZES | {"axis": "time for the whole work, with its start"},
         "normals": normals((option.row for option in options), work.lived is not None),
         "rows": [_row(option, answer) for option in options],
     }
@@ -148,7 +151,7 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
     row = option.row
     facts, taken = {name: getattr(row, name) for name in ROW_FACTS}, taken_away(row, answer.wants)
     if answer.work.evaluations:
-        facts |= dict(zip(("evaluated", "fed"), evaluated(answer.work, row, answer.amount), strict=True))
+        facts["evaluated"] = evaluated_by_period(answer.work, row)
     if answer.work.pipeline_rate:
         facts["floor"] = answer.work.floor(row), answer.work.floor_log_sd(row)
     return facts | {

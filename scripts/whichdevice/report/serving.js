@@ -251,7 +251,9 @@ const serving = (() => {
     if (data.without.length) shown.push(say(words.without, { weights: data.weights, names: names(data.without) }));
     const engines = joined(rows.map(({ server }) => data.engines[server.engine]), words, 99);
     const when = answer.load.rps === null ? words.when_full : words.when;
-    const share = rows.length ? say(words.taken, { engines, share: takenWords(rows) }) : "";
+    const bySeveral = new Set(rows.map(({ server }) => server.engine)).size > 1;
+    const taken = bySeveral ? words.taken_by_several : words.taken;
+    const share = rows.length ? say(taken, { engines, share: takenWords(rows) }) : "";
     shown.push(say(words.columns, { taken: share, when }), say(words.source, { engines: engines ?? data.engine }));
     const untested = rows.filter(({ server }) => !server.tested && !server.here).map(({ server }) => server.device);
     if (untested.length) shown.push(say(words.untested, { names: names(untested) }));

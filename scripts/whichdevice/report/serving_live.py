@@ -62,7 +62,7 @@ def live_data(answer: Serving, tables: Tables, everything: bool = False) -> dict
         "full": FULL,
         "shares": SHARES,
         "steps_of_slowness": STEPS_OF_SLOWNESS,
-        "chart": chart.SIZES | serving_pictures.PICTURE_SIZES,
+        "chart": chart.CHART_SIZES | serving_pictures.PICTURE_SIZES,
         "frames": {name: vars(frame) for name, frame in serving_pictures.FRAMES.items()},
         "servers": _servers(answer, tables, [(prompt, tokens) for prompt in prompts for tokens in answers]),
     }

@@ -94,29 +94,29 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
     return [*_single(here_common, other), *_listed(here_common, other), *_code(here_common, other)] if common else []
 
 
-def _single(own: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
+def _single(here: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
     for column, name in SINGLE.items():
-        yield from _difference(name, *(_values(side[column], column) for side in (own, other)))
+        yield from _difference(name, *(_values(side[column], column) for side in (here, other)))
 
 
-def _listed(own: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
+def _listed(here: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
     for column, (before, between) in LISTED.items():
-        sides = [_entries(side[column], between) for side in (own, other)]
+        sides = [_entries(side[column], between) for side in (here, other)]
         for name in sorted({*sides[0], *sides[1]}):
             yield from _difference(f"{before}{name}", *(side.get(name, []) for side in sides))
 
 
-def _code(own: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
+def _code(here: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
     """One hash belongs to one workload and backend, so it is counted rather than shown."""
-    hashes = [dict(list(side.groupby("cell")["code_hash"].agg(set).items())) for side in (own, other)]
+    hashes = [dict(list(side.groupby("cell")["code_hash"].agg(set).items())) for side in (here, other)]
     changed = sum(here_hash != hashes[1][cell] for cell, here_hash in hashes[0].items())
     if changed:
         yield f"measuring code: another hash in {changed} of {len(hashes[0])} cells"
 
 
-def _difference(name: str, own: list[str], other: list[str]) -> Iterator[str]:
-    if own != other:
-        yield f"{name}: {', '.join(own) or NONE} here, {', '.join(other) or NONE} there"
+def _difference(name: str, here: list[str], other: list[str]) -> Iterator[str]:
+    if here != other:
+        yield f"{name}: {', '.join(here) or NONE} here, {', '.join(other) or NONE} there"
 
 
 def _values(column: pd.Series, name: str) -> list[str]:

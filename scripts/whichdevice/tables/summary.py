@@ -210,7 +210,7 @@ def _learned(good: pd.DataFrame, of: pd.Series) -> pd.DataFrame:
 
 def _joined(values: pd.Series, groups: pd.Series) -> pd.Series:
     present = values.dropna().astype("object")
-    return present.groupby(groups.loc[present.index]).agg(lambda found: " + ".join(dict.fromkeys(found)))
+    return present.groupby(groups.loc[present.index]).agg(lambda texts: " + ".join(dict.fromkeys(texts)))
 
 
 def _status(runs: pd.DataFrame, cell: pd.Series) -> pd.Series:

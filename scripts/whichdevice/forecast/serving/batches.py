@@ -14,7 +14,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 REQUESTS = 800  # simulated at each rate
 LOADS = np.array([0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98])  # of the rate at full batches
-HELD = 90  # per cent of the requests that must be in time
+PERCENT_IN_TIME = 90  # per cent of the requests that must be in time
 WARM = 0.1  # share of the requests at the beginning that are not counted
 
 
@@ -44,4 +44,4 @@ def latency(steps: Mapping[int, float], rate: float) -> float:
         free += float(times[last - first])
         ends[first:last] = free
         first = last
-    return float(np.percentile((ends - arrivals)[int(WARM * REQUESTS) :], HELD))
+    return float(np.percentile((ends - arrivals)[int(WARM * REQUESTS) :], PERCENT_IN_TIME))

@@ -118,8 +118,8 @@ class ServingForecast:
 
 def engine_for(row: HardwareRow, weights: WeightFormat) -> str:
     """Return the engine that a person takes there: llama.cpp for its own formats, CPUs and Macs, else vLLM."""
-    own = weights.gguf or row.kind == "cpu" or row.device.startswith("Apple")
-    return GGUF_ENGINE if own else ENGINE
+    takes_gguf = weights.gguf or row.kind == "cpu" or row.device.startswith("Apple")
+    return GGUF_ENGINE if takes_gguf else ENGINE
 
 
 def serve(
@@ -158,11 +158,11 @@ def serve_all(servers: Sequence[Server], load: Load, log: Log | None = None, see
 
 def _curve(times: Times, row: int) -> dict[str, Any]:
     """The curves of one server over LOADS."""
-    own = slice(row * len(LOADS), (row + 1) * len(LOADS))
+    places = slice(row * len(LOADS), (row + 1) * len(LOADS))
     return {
-        "ttft": {name: np.log(values[own]) for name, values in times.ttft.items()},
-        "tpot": {name: np.log(values[own]) for name, values in times.tpot.items()},
-        "utilisation": times.utilisation[own],
+        "ttft": {name: np.log(values[places]) for name, values in times.ttft.items()},
+        "tpot": {name: np.log(values[places]) for name, values in times.tpot.items()},
+        "utilisation": times.utilisation[places],
     }
 
 

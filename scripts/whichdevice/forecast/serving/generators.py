@@ -25,7 +25,7 @@ from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_cl
 from whichdevice.forecast.work import Item, Work
 from whichdevice.models.generators import Generator, Kernels
 
-CONSTANTS = Path(__file__).with_name("generators.json")
+GENERATOR_CONSTANTS = Path(__file__).with_name("generators.json")
 USABLE = 0.95  # of the memory
 MIN_CAPABILITY = 7.0  # of which products of 16 bits are fast
 MULTIPLIED = 2048  # operations of a multiprocessor in a clock by the instructions of Ampere: its white paper
@@ -125,4 +125,4 @@ def whole(parts: Mapping[str, float], factors: Mapping[str, float]) -> float:
 @cache
 def read_generators() -> Mapping[str, Any]:
     """Return the constants that fit/generators.py writes."""
-    return dict(json.loads(CONSTANTS.read_text(encoding="utf-8")))
+    return dict(json.loads(GENERATOR_CONSTANTS.read_text(encoding="utf-8")))

@@ -58,9 +58,9 @@ class Requests:
         lengths = [np.tile(np.asarray(given, dtype=float), again) for given in (prompts, answers)]
         number = min(number, len(times))
         start = int(np.argmin(times[number - 1 :] - times[: len(times) - number + 1]))
-        own = slice(start, start + number)
-        read, written = (np.maximum(1.0, given[own]) for given in lengths)
-        return cls(read, written, times[own] - times[start])
+        part = slice(start, start + number)
+        read, written = (np.maximum(1.0, given[part]) for given in lengths)
+        return cls(read, written, times[part] - times[start])
 
     @property
     def rate(self) -> float:
@@ -221,10 +221,10 @@ def simulate(engines: Engines, rates: Array, requests: Requests, together: Array
         row = np.flatnonzero(active & (np.where(reads, 0.0, soonest) <= done))
         ended, which = np.nonzero(ends[row] <= done[row, None])
         ended = row[ended]
-        own = which < number
+        one = which < number
         ends[ended, which] = np.inf
-        last[ended[own], which[own]], written[ended[own], which[own]] = now[ended[own]], done[ended[own]]
-        gone = np.where(own, 1.0, batch[ended] / BUNDLES)
+        last[ended[one], which[one]], written[ended[one], which[one]] = now[ended[one]], done[ended[one]]
+        gone = np.where(one, 1.0, batch[ended] / BUNDLES)
         flying = np.maximum(0.0, flying - np.bincount(ended, gone, rows))
         held = np.maximum(0.0, held - np.bincount(ended, gone * held_by[which], rows))
         if together is not None:
@@ -242,8 +242,8 @@ def simulate(engines: Engines, rates: Array, requests: Requests, together: Array
     iteration = (busy / np.maximum(done, 1.0))[:, None]
     tpot = np.where(np.isfinite(tpot).any(axis=1, keepdims=True), tpot, iteration)  # answers of few tokens
     ahead, reading, after = engines.first.T
-    more = ahead + after * np.nanmean(tpot, axis=1, where=np.isfinite(tpot))
-    ttft = (reading[:, None] * (first - arrival) + more[:, None])[:, counted]
+    waited = ahead + after * np.nanmean(tpot, axis=1, where=np.isfinite(tpot))
+    ttft = (reading[:, None] * (first - arrival) + waited[:, None])[:, counted]
     return Times(
         _percentiles(ttft),
         _percentiles(tpot),

@@ -77,7 +77,7 @@ FASTER = {
     "int8": dict.fromkeys(("Turing", "Ampere", "Ampere RTX", "Ada", "Hopper", "Blackwell", "Blackwell RTX", "CDNA"), 2),
     "fp4": {"Blackwell": 4, "Blackwell RTX": 4},
 }  # fmt: skip
-FORMATS = {"8-bit floats": "fp8", "8-bit integers": "int8", "4-bit floats": "fp4"}
+PEAKS_OF_PRODUCTS = {"8-bit floats": "fp8", "8-bit integers": "int8", "4-bit floats": "fp4"}
 FP4_TOO = ("MI355X",)
 NO_FP8 = ("MI100", "MI210", "MI250")
 
@@ -98,7 +98,7 @@ def memory_of(row: HardwareRow) -> float:
 
 def speed_up(weights: WeightFormat, row: HardwareRow) -> tuple[str, float]:
     """Return the number format that products are made in, and how much faster they are than those of 16 bits."""
-    name = FORMATS.get(weights.operations, "half")
+    name = PEAKS_OF_PRODUCTS.get(weights.operations, "half")
     if weights.name == "mxfp4" and generation_of(row) == "Blackwell":  # whose kernels take activations of 8 bits
         name = "fp8"
     if row.device.startswith(NO_FP8):
@@ -238,8 +238,8 @@ class Server:
     @cached_property
     def fitted(self) -> Mapping[str, Any]:
         """The constants of its engine."""
-        own = "llama.cpp" if self.engine == "llama.cpp" else "tpu" if self.row.kind == "tpu" else "servers"
-        return (self.constants or read_constants())[own]
+        group = "llama.cpp" if self.engine == "llama.cpp" else "tpu" if self.row.kind == "tpu" else "servers"
+        return (self.constants or read_constants())[group]
 
     @cached_property
     def first_token(self) -> Mapping[str, float]:
@@ -299,28 +299,28 @@ class Server:
 
     def _on_the_busiest(self, touched: Any) -> Any:
         """Return how many whole experts of a layer the device reads that has most of those touched."""
-        own = self.model.experts / self.parts
+        held = self.model.experts / self.parts
         share = touched / max(self.model.experts, 1)
-        spread = np.sqrt(2 * math.log(self.parts) * own * share * (1 - share)) if self.parts > 1 else 0.0
-        return np.minimum(own, own * share + UNEVEN * spread)
+        spread = np.sqrt(2 * math.log(self.parts) * held * share * (1 - share)) if self.parts > 1 else 0.0
+        return np.minimum(held, held * share + UNEVEN * spread)
 
 
 def paces(name: str, server: Server) -> tuple[str, ...]:
     """Return the names of the factors that a class of work has beside its own: of the chip, the engine, the format."""
     chip, engine, kept = server.generation, server.engine, SAME_FORMAT.get(server.weights.name, server.weights.name)
     kernels = f"{FEW_BITS.get(kept, kept)} on {chip}"
-    found: list[str] = []
+    names: list[str] = []
     if name in MEMORY:
-        found += [f"bandwidth of {chip}", f"bandwidth of {engine}"]
-        found += [f"{name} in {kept}"] if name in ("weights", "experts") else []
+        names += [f"bandwidth of {chip}", f"bandwidth of {engine}"]
+        names += [f"{name} in {kept}"] if name in ("weights", "experts") else []
     elif name in ("products", "expert products"):
-        found += [f"{speed_up(server.weights, server.row)[0]} products of {chip}", f"products of {engine}"]
+        names += [f"{speed_up(server.weights, server.row)[0]} products of {chip}", f"products of {engine}"]
     elif name.endswith("layers") or name in ("layer widths", "step"):
-        found += [f"{'step' if name == 'step' else 'layers'} of {engine}", f"layers of {chip}"]
+        names += [f"{'step' if name == 'step' else 'layers'} of {engine}", f"layers of {chip}"]
     if server.model.experts and engine != "llama.cpp":
-        found += [f"experts in {kernels}"] if name in ("experts", "slices") else []
-        found += [f"layers with experts in {kernels}"] if name in EACH_LAYER else []
-    return tuple(found)
+        names += [f"experts in {kernels}"] if name in ("experts", "slices") else []
+        names += [f"layers with experts in {kernels}"] if name in EACH_LAYER else []
+    return tuple(names)
 
 
 def factors_of(fitted: Mapping[str, float], server: Server) -> dict[str, float]:

@@ -116,12 +116,12 @@ def _is_tight(needed: float, target: Target, work: Work, by_library: float) -> b
 
 def frozen_note(target: Target, trace: Trace) -> str | None:
     """Return what FSDP needs besides where frozen weights share a parameter with trained ones, if that may not fit."""
-    more, available = trace.memory.get(FROZEN, 0.0), target.available(RESERVE)
-    tight = [is_tight(need(trace), available, target.devices, by_library=nbytes) for nbytes in (0.0, more)]
+    frozen, available = trace.memory.get(FROZEN, 0.0), target.available(RESERVE)
+    tight = [is_tight(need(trace), available, target.devices, by_library=nbytes) for nbytes in (0.0, frozen)]
     if tight != [False, True]:
         return None
     return (
-        f"FSDP that makes one parameter of a layer and its adapters needs {more / 1e9:.0f} GB more on each GPU, for "
+        f"FSDP that makes one parameter of a layer and its adapters needs {frozen / 1e9:.0f} GB more on each GPU, for "
         "gradients of frozen weights; fully_shard (FSDP2) does not, nor does peft's fsdp_auto_wrap_policy"
     )
 

@@ -24,8 +24,8 @@ def recurrent(put: Put, *args: Any) -> tuple[Any, ...]:
     first = not packed and data.dim() == 3 and args[8]
     steps = len(args[1]) if packed else data.shape[1 if first else 0]
     groups, width = layers * (2 if both else 1), states[0].shape[-1] * (2 if both else 1)
-    found = _Layers.apply(put, groups, steps, (*data.shape[:-1], width), len(states), data, *states, *weights)
-    return tuple(found)
+    results = _Layers.apply(put, groups, steps, (*data.shape[:-1], width), len(states), data, *states, *weights)
+    return tuple(results)
 
 
 class _Layers(torch.autograd.Function):
@@ -34,7 +34,7 @@ class _Layers(torch.autograd.Function):
         half = torch.is_autocast_enabled("cpu")
         dtype = torch.get_autocast_dtype("cpu") if half else data.dtype
         output = data.new_empty(shape, dtype=dtype)
-        ends = [torch.empty_like(each, dtype=dtype) for each in others[:states]]
+        ends = [torch.empty_like(state, dtype=dtype) for state in others[:states]]
         weights = others[states:]
         rows = data[..., 0].numel()
         gates = [data.new_empty((rows, group[0].shape[0]), dtype=dtype) for group in _groups(weights, groups)]
@@ -50,12 +50,12 @@ class _Layers(torch.autograd.Function):
         put, rows, groups, steps, states = ctx.work
         data, output, *others = ctx.saved_tensors
         given, gates = others[:-groups], others[-groups:]
-        found = [torch.empty_like(each) for each in (data, *given)]
-        sums = _groups(found[1 + states :], groups)
+        gradients = [torch.empty_like(tensor) for tensor in (data, *given)]
+        sums = _groups(gradients[1 + states :], groups)
         for group, made, kept in zip(_groups(given[states:], groups), sums, gates, strict=True):
             put(output.dtype, _operations(group[1:], rows), group[1:], [gradient, kept], steps)
             put(output.dtype, _operations(group, rows) + _operations(group[:1], rows), [kept, data, output], made)
-        return None, None, None, None, None, *found
+        return None, None, None, None, None, *gradients
 
 
 def _groups(weights: Sequence[Any], count: int) -> list[Sequence[Any]]:
@@ -66,4 +66,4 @@ def _groups(weights: Sequence[Any], count: int) -> list[Sequence[Any]]:
 
 def _operations(group: Sequence[Any], rows: int) -> float:
     """Count the operations of products with a layer's weights, over all examples and time steps."""
-    return sum(2.0 * rows * each.numel() for each in group if each.dim() == 2)
+    return sum(2.0 * rows * weight.numel() for weight in group if weight.dim() == 2)

@@ -86,7 +86,7 @@ def _passes(size: int, tunable: bool, accumulation: int | None) -> list[int]:
     """Batches of one pass that are tried: as many passes as were asked for, else what is quick."""
     if accumulation is not None:
         return [max(1, size // accumulation)]
-    smaller = [each for each in BATCHES if each < size and size % each == 0] if tunable else []
+    smaller = [part for part in BATCHES if part < size and size % part == 0] if tunable else []
     return smaller or [size]
 
 
@@ -111,7 +111,7 @@ def with_masters(trace: Trace) -> Trace:
         memory[part] *= MASTER
     memory["update"] *= MASTER
     memory["peak"] = peak(memory)
-    return _with(trace, memory, lambda each: _updating(each, MASTER))
+    return _with(trace, memory, lambda item: _updating(item, MASTER))
 
 
 def accumulated(trace: Trace, batches: int) -> Trace:
@@ -121,7 +121,7 @@ def accumulated(trace: Trace, batches: int) -> Trace:
     held = sum(trace.memory[part] for part in (*LASTING, "working"))
     memory = _memory(trace) | {"passes": max(_memory(trace)["passes"], held)}
     memory["peak"] = peak(memory)
-    return _with(trace, memory, lambda each: each if _updates(each) else replace(each, count=each.count * batches))
+    return _with(trace, memory, lambda item: item if _updates(item) else replace(item, count=item.count * batches))
 
 
 def _memory(trace: Trace) -> dict[str, float]:
@@ -137,9 +137,9 @@ def peak(memory: Mapping[str, float]) -> float:
 def _replicated(trace: Trace, devices: int) -> Trace:
     """Gradients are added up in buckets, which hold them a second time."""
     gradients = trace.memory["gradients"]
-    more = ("working", "passes", "update", "peak")
-    memory = _memory(trace) | {part: nbytes + gradients for part, nbytes in _memory(trace).items() if part in more}
-    return _with(trace, memory, lambda each: each, [_sum_of(gradients, devices, 1)])
+    parts = ("working", "passes", "update", "peak")
+    memory = _memory(trace) | {part: nbytes + gradients for part, nbytes in _memory(trace).items() if part in parts}
+    return _with(trace, memory, lambda item: item, [_sum_of(gradients, devices, 1)])
 
 
 def _sharded(trace: Trace, devices: int, sharing: Sharing, master: bool, accumulation: int) -> Trace:
@@ -158,7 +158,7 @@ def _sharded(trace: Trace, devices: int, sharing: Sharing, master: bool, accumul
     memory["peak"] = peak(memory)
     gathers = 2 * accumulation if sharing == "fsdp" else 1
     sent = [_half_of(whole, devices, gathers), _half_of(sums, devices, accumulation)]
-    return _with(trace, memory, lambda each: _updating(each, 1 / devices), sent)
+    return _with(trace, memory, lambda item: _updating(item, 1 / devices), sent)
 
 
 def _updates(item: Item) -> bool:
@@ -180,10 +180,10 @@ def _half_of(nbytes: float, devices: int, count: float) -> Item:
 
 
 def _with(
-    trace: Trace, memory: Mapping[str, float], change: Callable[[Item], Item], more: Sequence[Item] = ()
+    trace: Trace, memory: Mapping[str, float], change: Callable[[Item], Item], added: Sequence[Item] = ()
 ) -> Trace:
     """The trace with each item changed and some added, eager and compiled."""
-    sent = tuple(each for each in more if each.bytes)
-    work, fused = (replace(each, items=(*map(change, each.items), *sent)) for each in (trace.work, trace.fused))
+    sent = tuple(item for item in added if item.bytes)
+    work, fused = (replace(side, items=(*map(change, side.items), *sent)) for side in (trace.work, trace.fused))
     forward = trace.forward and replace(trace.forward, items=tuple(map(change, trace.forward.items)))
     return replace(trace, work=work, fused=fused, forward=forward, memory=memory)

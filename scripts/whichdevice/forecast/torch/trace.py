@@ -12,6 +12,7 @@ With models/torch_fakes.py this is the file that uses PyTorch's own parts below 
 tests/forecast/test_trace.py names what a new PyTorch broke.
 """
 
+import math
 import re
 import weakref
 from collections import Counter, defaultdict
@@ -62,7 +63,8 @@ BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
 WITHOUT_VALUES = "its shapes depend on values: traced as if all that it chooses from were chosen"
 LARGE = 4e9  # bytes of a module that is not built for real
-MAX_WITH_VALUES = 1e9  # bytes of a step, as far as they show without values, that runs for real
+MAX_WITH_VALUES = 1e9  # bytes of a step, as they show without values, that runs for real
+MAX_REAL = 3e9  # bytes of one that runs for real as nothing shows without values
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
 MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched for longer than they run, on average
 LIST = 48  # tensors that one kernel of an optimiser takes
@@ -136,8 +138,8 @@ class Trace:
 def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     """Trace a step of `accumulation` batches of `size` examples: of many equal layers a few, the rest by difference.
 
-    Where shapes depend on values, the step of a small model runs for real. Raises what the module, the loss or PyTorch
-    raises.
+    Where shapes depend on values, or the code fails without them, the step of a small model runs for real. Raises what
+    the module, the loss or PyTorch raises.
     """
     few, several = FEW_LAYERS
     if step.layers is None or step.layers <= several:
@@ -166,21 +168,36 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     module = built(step, fakes, *layers)
     try:
         return _traced(step, module, size, accumulation, fakes.mode, kernels)
-    except READS_VALUE:
-        if sum(map(rounded, module.parameters())) > LARGE:
+    except Exception as error:
+        reads, large = isinstance(error, READS_VALUE), sum(map(rounded, module.parameters())) > LARGE
+        if isinstance(error, StudyError) or (large and not reads):
             raise
-    note, peak = WITHOUT_VALUES, float(kernels.peak)  # as far as it got, which may be its first line
-    try:
-        module, kernels = built(step, fakes, *layers), Kernels(step.precision)
-        trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes)
-        peak = trace.memory["peak"]
-    except Exception:  # what a model makes of such values is the model's
-        if peak > MAX_WITH_VALUES:
-            raise
-    if peak <= MAX_WITH_VALUES:
-        module, kernels, note = built(step, None, *layers), Kernels(step.precision), WITH_VALUES
-        trace = _traced(step, module, size, accumulation, nullcontext(), kernels)
-    return untested(replace(trace, notes=(*trace.notes, note)), "values read by the host")
+        try:
+            trace = _guessed(step, size, accumulation, fakes, *layers) if reads else None
+        except Exception:  # what a model makes of such values is the model's
+            if large:
+                raise error from None
+            trace = None
+        if trace is None or (not large and trace.memory["peak"] <= MAX_WITH_VALUES):
+            try:
+                trace = _with_values(step, size, accumulation, *layers)
+            except TooLargeError:
+                raise error from None
+    return untested(trace, "values read by the host")
+
+
+def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: int) -> Trace:
+    """The step as if each value that it reads were a one."""
+    module, kernels = built(step, fakes, *layers), Kernels(step.precision)
+    trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes)
+    return replace(trace, notes=(*trace.notes, WITHOUT_VALUES))
+
+
+def _with_values(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
+    """The step as it runs here, for real; raises TooLargeError where it takes more than MAX_REAL bytes."""
+    module, kernels = built(step, None, *layers), Kernels(step.precision, most=MAX_REAL)
+    trace = _traced(step, module, size, accumulation, nullcontext(), kernels)
+    return replace(trace, notes=(*trace.notes, WITH_VALUES))
 
 
 def untested(trace: Trace, *kinds: Untested) -> Trace:
@@ -424,11 +441,16 @@ def _whole(tensor: Any) -> Any:
     return tensor.float() if tensor.dtype in HALF else tensor
 
 
+class TooLargeError(Exception):
+    """A step that runs for real takes too much memory."""
+
+
 class Kernels(TorchDispatchMode):
     """The kernels that run under it, with their operations and bytes, and the bytes of live storages."""
 
-    def __init__(self, precision: str, kind: Kind | None = None) -> None:
+    def __init__(self, precision: str, kind: Kind | None = None, most: float = math.inf) -> None:
         super().__init__()
+        self._most = most  # bytes that may live
         self.live = self.peak = self.early = self.late = self.peak_besides = self.gradients = 0
         self.trained, self.whole = 1, 0  # parameters, and those whose gradient is whole
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
@@ -566,6 +588,8 @@ class Kernels(TorchDispatchMode):
                 self._known.add(key)
                 self.live += rounded(tensor)
                 self.peak = max(self.peak, self.live)
+                if self.live > self._most:
+                    raise TooLargeError(f"the step takes more than {self._most:.0e} bytes")
                 if 2 * self.whole < self.trained:
                     self.early = max(self.early, self.live)
                 else:

@@ -112,7 +112,7 @@ class _Reader:
             elif instruction.opcode == "conditional":
                 names = [name for role, name in instruction.called.items() if role.startswith("branch")]
                 runs = [self.run(self._program.computation(name), {}, above) for name in names]
-                total.add(max(runs, key=lambda each: each.weight, default=Total()))
+                total.add(max(runs, key=lambda run: run.weight, default=Total()))
             elif instruction.opcode in ("call", "async-start"):
                 name = instruction.called.get("to_apply") or instruction.called.get("calls", "")
                 total.add(self.run(self._program.computation(name), {}, above))

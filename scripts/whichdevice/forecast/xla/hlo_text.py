@@ -60,7 +60,7 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "EQ": lambda a, b: a == b,
     "NE": lambda a, b: a != b,
 }
-VIEWS = {"copy", "bitcast", "convert", "reshape", "broadcast"}
+MOVED = {"copy", "bitcast", "convert", "reshape", "broadcast"}
 
 
 @dataclass(frozen=True)
@@ -347,7 +347,7 @@ def _value(what: Instruction, inside: Computation, search: _Search, known: Known
 
     if what.opcode == "constant":
         return _constant(what)
-    if what.opcode in VIEWS and what.shapes[0].dims in ((), (1,)):
+    if what.opcode in MOVED and what.shapes[0].dims in ((), (1,)):
         return operand(0)
     if what.opcode in BINARY:
         value = BINARY[what.opcode](operand(0), operand(1))
