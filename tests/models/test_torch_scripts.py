@@ -1000,6 +1000,28 @@ def test_gradients_taken_in_a_module_by_parts_of_sequences_are_a_batchs(tmp_path
 
 
 @pytest.mark.slow
+def test_a_module_that_holds_its_optimiser_is_around_steps(tmp_path):
+    text = """
+import torch
+class Engine(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(8, 4)
+        self.adam = torch.optim.Adam(self.net.parameters())
+    def forward(self, x):
+        self.net(x).sum().backward()
+        self.adam.step()
+engine = Engine()
+for epoch in range(3):
+    for x in torch.utils.data.DataLoader(list(torch.ones(320, 8)), batch_size=32):
+        engine(x)
+"""
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    found = run_watched(tmp_path / "train.py", []).found
+    assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
+
+
+@pytest.mark.slow
 def test_a_teacher_inside_of_the_module_has_no_state_of_the_optimiser(tmp_path):
     text = """
 import torch

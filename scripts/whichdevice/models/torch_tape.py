@@ -202,7 +202,16 @@ class Tape(TorchFunctionMode):
         """Whether a module took gradients: from now on what is inside of it belongs to the step, which comes again."""
         new = self._closed - self._opened
         self._opened |= new
+        if self._depth and id(self._outermost) in new:  # it steps by itself, and is left unseen
+            self._depth -= 1
+            self._compute()
         return bool(new)
+
+    def _compute(self) -> None:
+        """Let tensors have values again."""
+        if self._faking and self.fakes is not None:
+            self._faking = False
+            self.fakes.mode.__exit__(None, None, None)
 
     def _record(self, function: Any, args: Any, kwargs: Any, output: Any) -> None:
         """Keep a call outside of modules; of those without gradients no more than FREE_BYTES, as of a validation."""
@@ -249,9 +258,7 @@ class Tape(TorchFunctionMode):
         self._depth -= 1
         if self._depth == 0 and self.fakes is not None:
             seconds = math.inf if self._faking else time.monotonic() - self._entered
-            if self._faking:
-                self._faking = False
-                self.fakes.mode.__exit__(None, None, None)
+            self._compute()
             if not (self._training or module.training):
                 self.evaluations.add(module, (args, kwargs), output, seconds)
         self._record(module, args, kwargs, output)
