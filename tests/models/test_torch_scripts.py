@@ -766,6 +766,29 @@ def test_a_resized_weight_has_values_as_before_or_none(valued):
     assert (len(weight), is_fake(weight)) == (len(larger), not valued)
 
 
+@pytest.mark.parametrize(("lengths", "size"), [((32, 128), 32), ((12, 10), 64)])
+def test_several_texts_for_each_example_are_of_its_batch(lengths, size):
+    """The batch is the second axis of sequences alone: their lengths are no multiples of one another."""
+    net = torch.nn.EmbeddingBag(50, 8)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    both = Pair(net)
+    with Watch(optimizer, lambda: None) as seen:
+        both(*(torch.zeros(length, 64).long() for length in lengths)).backward()
+        optimizer.step()
+    assert {len(tensor) for tensor in seen.batch.values()} == {size}
+
+
+class Pair(torch.nn.Module):
+    """How alike two groups of texts are."""
+
+    def __init__(self, layer: torch.nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, first, second):
+        return (self.layer(first) @ self.layer(second).T).sum()
+
+
 class OfEdges(torch.nn.Module):
     """Sums of what a layer makes of the edges' values at the nodes, and of these in their graphs."""
 

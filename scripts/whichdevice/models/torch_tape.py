@@ -627,10 +627,14 @@ def is_ids(leaf: Any) -> bool:
 
 
 def is_second(given: Sequence[torch.Tensor]) -> bool:
-    """Whether the batch is the second axis of a module's inputs: ids of sequences of several lengths agree in it."""
+    """Whether the batch is the second axis of a module's inputs: ids of sequences of several lengths agree in it.
+
+    Several texts for each example are as many times as long, in the first axis.
+    """
     wide = [tensor for tensor in given if tensor.ndim > 1]
-    ids = [tensor for tensor in wide if tensor.ndim == 2 and tensor.dtype == torch.int64]
-    return len(ids) > 1 and len({tensor.shape[1] for tensor in wide}) == 1 and len({len(tensor) for tensor in ids}) > 1
+    lengths = [len(tensor) for tensor in wide if tensor.ndim == 2 and tensor.dtype == torch.int64]
+    least = max(1, min(lengths, default=1))
+    return len({tensor.shape[1] for tensor in wide}) == 1 and any(length % least for length in lengths)
 
 
 def is_edges(leaf: Any) -> bool:
