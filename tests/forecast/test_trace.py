@@ -20,6 +20,7 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import layout_note
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
+from whichdevice.models.torch_fakes import is_fake
 
 PRIVATE = {  # what the tracer uses below PyTorch's public interface
     "torch._subclasses.fake_tensor": (
@@ -209,9 +210,17 @@ class WithKernel(nn.Linear):
 
 @pytest.mark.parametrize(("size", "traced"), [(4, True), (2**27, False)])
 def test_what_fails_without_values_runs_for_real_where_it_is_small(size, traced):
+    without_values = []
+
+    def batch(n):
+        made = torch.zeros(n, 8)
+        without_values.append(is_fake(made))
+        return made
+
     with nullcontext() if traced else pytest.raises(RuntimeError, match="no data"):
-        trace = trace_step(step_of(lambda: WithKernel(8, 4), (8,)), size)
+        trace = trace_step(replace(step_of(lambda: WithKernel(8, 4), (8,)), batch=batch), size)
         assert trace.trained == 36 and "values" in trace.notes[0]
+    assert without_values == ([True, False] if traced else [True])
 
 
 @pytest.mark.parametrize("size", [4, 2**25])

@@ -179,6 +179,8 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
                 raise error from None
             trace = None
         if trace is None or (not large and trace.memory["peak"] <= MAX_WITH_VALUES):
+            if kernels.peak > MAX_REAL:  # as far as it got
+                raise error
             try:
                 trace = _with_values(step, size, accumulation, *layers)
             except TooLargeError:
