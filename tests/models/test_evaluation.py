@@ -307,6 +307,14 @@ def test_a_trainers_validation_has_as_many_passes_as_its_step_makes(tmp_path: Pa
     assert found and {one.work for one in found} == {2}
 
 
+def test_what_a_name_alone_says_is_an_evaluation_in_the_loops_of_a_training_only(tmp_path: Path) -> None:
+    """Of a framework whose gradients are taken by name; what prepares data or saves the latest weights is none."""
+    text = "def load_test_data(): pass\ndef save_latest(): pass\ndef evaluate(): pass\nload_test_data()\n"
+    text += EPOCHS + "    save_latest()\n    evaluate()\n"
+    found = evaluations_in(stack_of(text, tmp_path / "train.py"), 32, work_of, free=True)
+    assert [(one.line, one.batches) for one in found] == [(len(text.splitlines()), None)]
+
+
 def test_what_an_own_object_hides_by_raising_is_said_not_to_be_known() -> None:
     trainer = transformers("epoch")
     trainer.args.per_device_eval_batch_size = "eight"

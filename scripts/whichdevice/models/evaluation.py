@@ -46,7 +46,7 @@ EXPRESSIONS = (
     ast.cmpop, ast.expr_context,
 )  # fmt: skip
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
-EVALUATES = re.compile("eval|valid|test|sampl|render|generat|infer|predict")  # names of functions
+EVALUATES = re.compile("eval|valid|(?<!la)test|sampl|render|generat|infer|predict")  # names of functions
 MAX_DEPTH, MAX_TURNS = 6, 10_000  # functions in one another that are read; turns of a loop whose tests are tried
 UNKNOWN = object()
 HELD = (list, tuple, set, dict, range, KeysView, ValuesView, ItemsView)
@@ -323,7 +323,8 @@ class _Search:
         before = len(self.found)
         self._all(tree.body, inner)
         each_step = at.level == len(self.loops) - 1 and at.often == 1
-        if free and not (at.deep or each_step) and len(self.found) == before and EVALUATES.search(_last(node.func)):
+        prepares = self.free and at.level < 0  # as `load_test_data` does: by its name alone it is no evaluation
+        if free and not (at.deep or each_step or prepares) and len(self.found) == before and EVALUATES.search(_last(node.func)):
             self.found.append(((), Evaluation(at.line, None, self.size, None)))
 
     def _note(self, node: ast.Call, at: At, work: float, called: Any) -> None:
