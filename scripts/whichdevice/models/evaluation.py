@@ -324,7 +324,8 @@ class _Search:
         self._all(tree.body, inner)
         each_step = at.level == len(self.loops) - 1 and at.often == 1
         prepares = self.free and at.level < 0  # as `load_test_data` does: by its name alone it is no evaluation
-        if free and not (at.deep or each_step or prepares) and len(self.found) == before and EVALUATES.search(_last(node.func)):
+        by_name = EVALUATES.search(_last(node.func)) and not (at.deep or each_step or prepares)
+        if free and by_name and len(self.found) == before:
             self.found.append(((), Evaluation(at.line, None, self.size, None)))
 
     def _note(self, node: ast.Call, at: At, work: float, called: Any) -> None:

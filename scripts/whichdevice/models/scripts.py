@@ -45,7 +45,7 @@ START_SECONDS = 600.0  # that a script may take before its training
 GPUS, MAX_GPUS = "WHICHDEVICE_SCRIPT_GPUS", 8  # that a script sees
 VALUES = "--with-values"  # the first step is computed
 NEEDS_VALUES = 3  # exit code of a script whose code fails in a step that is not computed
-MAX_BYTES = 6e9  # of a process that computes a step, which its memory here may make less
+MIN_BYTES, MAX_BYTES = 2**31, 6e9  # of a process that computes a step: what a framework takes; what a user may miss
 KILLED = "killed (signal 9) before its training started: where memory ran out, read less of its data first"
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
@@ -237,11 +237,16 @@ def main() -> NoReturn:
     os._exit(status)
 
 
+def most_bytes(available: float, limit: int) -> int:
+    """Return the bytes that a process that computes a step may take: half of what is available, within its limit."""
+    most = max(MIN_BYTES, int(min(MAX_BYTES, available / 2)))
+    return most if limit == resource.RLIM_INFINITY else min(most, limit)
+
+
 def _look(address: Address, run: Run) -> None:
     if run.values:
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        most = int(min(MAX_BYTES, psutil.virtual_memory().available / 2))
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes(psutil.virtual_memory().available, soft), hard))
     sys.addaudithook(run.audit)
     try:
         script = run.result(address.arguments)
