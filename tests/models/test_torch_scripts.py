@@ -549,6 +549,28 @@ class Trainer:
 Trainer().train()
 """
 
+SHARES_OUT = """
+import torch
+class Net(torch.nn.Linear):
+    def forward(self, x, labels):
+        return {"loss": torch.nn.functional.cross_entropy(super().forward(x), labels)}
+class Shared(torch.nn.DataParallel):
+    def scatter(self, inputs, kwargs, device_ids):
+        examples = inputs[0]
+        parts = [(torch.stack([x.to(f"cuda:{device}") for x, _ in examples]), torch.tensor([y for _, y in examples]))
+                 for device in device_ids]
+        return parts, [kwargs] * len(parts)
+    def gather(self, outputs, output_device):
+        return {name: torch.stack([output[name] for output in outputs]) for name in outputs[0]}
+net = Shared(Net(8, 4)).cuda()
+sgd = torch.optim.SGD(net.parameters(), 0.1)
+data = [(torch.ones(8), place % 4) for place in range(320)]
+for epoch in range(3):
+    for examples in torch.utils.data.DataLoader(data, batch_size=16, collate_fn=list):
+        sum(loss.mean() for loss in net(examples).values()).backward()
+        sgd.step()
+"""
+
 OWN_SETTINGS = """
 import torch
 class Settings(dict):
@@ -962,6 +984,13 @@ def test_objects_of_a_script_that_raise_whatever_is_asked_of_them_hide_what_they
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
     assert [(one.line, one.batches, one.every) for one in found.evaluations] == [(27, 10, 1), (28, None, 1)]
+
+
+@pytest.mark.slow
+def test_a_data_parallel_class_of_the_scripts_own_shares_out_as_it_does(tmp_path):
+    (tmp_path / "train.py").write_text(SHARES_OUT, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)
 
 
 @pytest.mark.slow

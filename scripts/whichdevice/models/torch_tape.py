@@ -35,7 +35,7 @@ from whichdevice.models.torch_fakes import (
     ones,
     replace_tensors,
 )
-from whichdevice.models.torch_names import HALVES, alone, on_cpu
+from whichdevice.models.torch_names import HALVES, Whole, alone, on_cpu
 from whichdevice.models.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
@@ -218,7 +218,7 @@ class Tape(TorchFunctionMode):
 
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
         """A module is called; return its inputs in the format of its weights."""
-        if id(module) in self._opened:
+        if self._is_open(module):
             return args
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
@@ -234,6 +234,10 @@ class Tape(TorchFunctionMode):
         self._depth += 1
         return in_format_of(next(weights_in(module, recurse=False), None), args)
 
+    def _is_open(self, module: torch.nn.Module) -> bool:
+        """Whether what is inside of a module is called in its place."""
+        return id(module) in self._opened or isinstance(module, Whole)
+
     def _is_trained(self, weight: torch.nn.Parameter) -> bool:
         """Whether an optimiser has this weight."""
         return id(weight) in self._trained
@@ -244,7 +248,7 @@ class Tape(TorchFunctionMode):
 
     def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output, or raised."""
-        if id(module) in self._opened:
+        if self._is_open(module):
             return
         self._depth -= 1
         if self._depth == 0 and self.fakes is not None:
