@@ -12,7 +12,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models import scripts
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
-from whichdevice.models.script_run import Evaluation, Found, others_like, run_watched
+from whichdevice.models.script_run import EACH, SHARED, Evaluation, Found, others_like, run_watched
 from whichdevice.models.scripts import is_script, known, probe
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
@@ -431,6 +431,29 @@ step(jax.block_until_ready(jax.jit(init)(jax.random.key(0))), jnp.ones((64, 8)))
     script = started(text, tmp_path)
     assert (tmp_path / "computed").exists() is not large
     assert script.found.batch_size == 64 and (8, 8) in [leaf.shape for leaf in script.functions.model().trained]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("each", [False, True])
+@pytest.mark.parametrize("half", [False, True])
+def test_a_script_of_jax_shows_its_number_format_and_how_its_devices_share_a_batch(half, each, tmp_path):
+    text = f"""
+import jax, numpy as np
+from jax.sharding import Mesh
+mesh = Mesh(np.array(jax.devices()), ("data",))
+kind = "{"bfloat16" if half else "float32"}"
+batch = {"16 * jax.device_count()" if each else "16"}
+@jax.jit
+def step(w, x):
+    loss = lambda w: (x.astype(kind) @ w.astype(kind)).astype("float32").mean()
+    return w - jax.grad(loss)(w)
+w = np.zeros((8, 4), "float32")
+for _ in range(20):
+    w = step(w, np.zeros((batch, 8), "float32"))
+"""
+    found = started(text, tmp_path).found
+    assert (found.batch_size, found.precision) == (16, "mixed" if half else "single")
+    assert found.notes == ((EACH.format(batch=16, total=64) if each else SHARED.format(gpus=4, batch=16)),)
 
 
 @pytest.mark.slow

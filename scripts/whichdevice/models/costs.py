@@ -13,6 +13,7 @@ from typing import Any
 from whichdevice.models.shapes import Tree, in_mode, mapped
 from whichdevice.records.schema import WHOLE_COUNT
 
+PRODUCTS = ("dot_general", "conv_general_dilated")
 OPAQUE = ("custom_call", "ffi_call", "pallas_call", "pure_callback", "io_callback")  # a jaxpr does not show their work
 
 
@@ -82,6 +83,14 @@ def step_costs(step: Any, *arguments: Any) -> Costs:
     return Costs(None, _flops(whole), 0.0, 0, 0, counted, _started(whole))
 
 
+def is_mixed(step: Any, *arguments: Any) -> bool:
+    """Whether most operations of a step's products and convolutions are of 16-bit numbers; its arrays are float32."""
+    import jax
+
+    whole = jax.make_jaxpr(step)(*arguments).jaxpr
+    return 2 * _flops(whole, half=True) > _flops(whole)
+
+
 def _started(jaxpr: Any) -> float:
     """Operations that a framework starts one by one where it compiles nothing: a scan's body as often as it runs."""
     total = 0.0
@@ -92,11 +101,16 @@ def _started(jaxpr: Any) -> float:
     return total
 
 
-def _flops(jaxpr: Any) -> float:
-    """Two for each term of its products and convolutions; a scan's body as often as it runs, a loop's once."""
+def _flops(jaxpr: Any, half: bool = False) -> float:
+    """Two for each term of its products and convolutions; a scan's body as often as it runs, a loop's once.
+
+    With `half` those of 16-bit numbers alone.
+    """
     total = 0.0
     for equation in jaxpr.eqns:
         name = equation.primitive.name
+        if half and name in PRODUCTS and any(given.aval.dtype.itemsize != 2 for given in equation.invars[:2]):
+            continue
         if name == "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
             left = equation.invars[0].aval.shape
@@ -104,10 +118,10 @@ def _flops(jaxpr: Any) -> float:
         elif name == "conv_general_dilated":
             total += _convolution(equation)
         elif name == "cond":
-            total += max(_flops(branch.jaxpr) for branch in equation.params["branches"])
+            total += max(_flops(branch.jaxpr, half) for branch in equation.params["branches"])
         else:
             times = equation.params["length"] if name == "scan" else 1
-            total += times * sum(map(_flops, _inner(equation)))
+            total += times * sum(_flops(inner, half) for inner in _inner(equation))
     return total
 
 

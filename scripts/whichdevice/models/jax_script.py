@@ -9,12 +9,14 @@ keep what is no array.
 
 import inspect
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, wraps
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,10 +25,12 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from whichdevice.errors import StudyError
+from whichdevice.models.address import file_address
+from whichdevice.models.costs import is_mixed
 from whichdevice.models.data import repeated
 from whichdevice.models.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import Found, JaxStep, Run, Script, Watcher
+from whichdevice.models.script_run import EACH, SHARED, Found, JaxStep, Run, Script, Watcher
 from whichdevice.models.script_size import Stack, attribute, is_whole, sizes
 
 COPIES = 4  # of the script's first batch, as data
@@ -36,6 +40,8 @@ MAX_REAL = 2**30  # bytes of a jitted function's results that have values here
 MAX_CONSTANT = 1000  # numbers of an array that is no constant of the step's program
 GRADIENTS = ("grad", "value_and_grad", "vjp")
 LIBRARIES = ("jax", "jaxlib", "optax")  # whose jitted functions are no models
+SEVERAL = re.compile(r"\bjax\.pmap\b|\b(Mesh|make_mesh|create_device_mesh|NamedSharding|PositionalSharding|pmap)\(")
+PER_DEVICE = re.compile(r"\*\s*(jax\.)?(local_)?device_count\(\)")  # its batch is so many times one GPU's
 LOOPS = ("scan", "fori_loop", "while_loop")
 WRITE = "or write a model file (docs/start/your-model.md)"
 
@@ -257,10 +263,24 @@ def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
     size = len(next(iter(batch.values())))
     besides = evaluations_in(stack, size, _evaluates, free=True)
     counts = _sizes(stack, loops, list(batch.values()))
-    training = Found(JAX, size, line=stack.line, evaluations=tuple(besides), **counts)
+    mixed = is_mixed(step.run, *jax.tree.map(_shape, (step.trained, step.held, batch)))
+    precision, notes = "mixed" if mixed else "single", _of_gpus(stack.path, size)
+    training = Found(JAX, size, precision=precision, line=stack.line, notes=notes, evaluations=tuple(besides), **counts)
     data = repeated({name: np.asarray(value) for name, value in batch.items()}, COPIES)
     both = (data,), (data,)  # for validation, too
     return Script(training, SimpleNamespace(model=lambda: step, data=lambda: both, optimizer=lambda: OF_THE_STEP))
+
+
+def _of_gpus(path: Path, size: int) -> tuple[str, ...]:
+    """How to ask for more GPUs, where the script's text is for several: each has a batch, or they share one."""
+    text = "".join(file.read_text(encoding="utf-8") for file in file_address(str(path)).files())
+    if PER_DEVICE.search(text):
+        return (EACH.format(batch=size, total=4 * size),)
+    return (SHARED.format(gpus=4, batch=size),) if SEVERAL.search(text) else ()
+
+
+def _shape(leaf: Any) -> Any:
+    return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
 
 
 def _evaluates(called: Any) -> float | None:

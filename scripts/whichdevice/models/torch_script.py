@@ -30,7 +30,18 @@ from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
 from whichdevice.models.evaluation import evaluations_in, of_trainer, passes_in
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import SEED, Evaluation, Found, Run, Script, Watcher, is_own, others_like
+from whichdevice.models.script_run import (
+    EACH,
+    SEED,
+    SHARED,
+    Evaluation,
+    Found,
+    Run,
+    Script,
+    Watcher,
+    is_own,
+    others_like,
+)
 from whichdevice.models.script_size import HOLDERS, Loops, Stack, attribute, is_whole, named_count, sizes, steps_in
 from whichdevice.models.torch_batches import of_few
 from whichdevice.models.torch_fakes import Fakes, is_fake, ones
@@ -71,8 +82,6 @@ COLLECTS = "Between two steps it collects {frames} frames; its environment gives
 PREPARES = (
     "Its first epoch began with {seconds} of the CPU's work before line {line}: {whole} if each does, not counted."
 )
-EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
-SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
 LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
