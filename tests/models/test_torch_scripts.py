@@ -1,6 +1,7 @@
 """PyTorch scripts written for GPUs: run here to their first step, of any size, and traced; nothing trains."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -233,9 +234,14 @@ def fit(net, batches, optimizer):
 BUCKETS = """
 import torch
 from torch.utils.data import DataLoader
-net, sampler = torch.nn.Linear(4, 2), [range(start, start + 64) for start in range(0, 6400, 64)]
+class Sampler:
+    def __iter__(self):
+        return iter([range(start, start + 64) for start in range(0, 6400, 64)])
+    def __len__(self):
+        raise NotImplementedError
+net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
-train_loader = DataLoader(torch.zeros(6400, 4), batch_sampler=sampler)
+train_loader = DataLoader(torch.zeros(6400, 4), batch_sampler=Sampler())
 val_loader = DataLoader(torch.zeros(640, 4), batch_size=64)
 for epoch in range(3):
     for x in train_loader:
@@ -243,11 +249,22 @@ for epoch in range(3):
         optimizer.step()
     print(sum(net(x).mean().item() for x in val_loader))
 """
-UNSIZED = BUCKETS.replace("batch_sampler=sampler", "batch_sampler=Sampler()").replace(
-    "optimizer =",
-    "class Sampler:\n    def __iter__(self):\n        return iter(sampler)\n"
-    "    def __len__(self):\n        raise NotImplementedError\noptimizer =",
-)
+PREPARES = """
+import time, torch
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+def sampled():
+    begin = time.thread_time()
+    while time.thread_time() - begin < 2:
+        pass
+    return torch.zeros(64, 4)
+sampled()
+for epoch in range(1800):
+    samples = sampled()
+    for x in samples.split(16):
+        net(x).mean().backward()
+        optimizer.step()
+"""
 STEPPED = """
 'torchrun --nproc_per_node=8 train.py'
 import torch
@@ -842,8 +859,7 @@ def test_the_batch_is_that_of_the_training(text, batch, tmp_path):
     ("text", "examples", "piped"),
     [
         pytest.param(IN_LOOP, 640, True, id="a loader that only a loop has"),
-        pytest.param(BUCKETS, 6400, True, id="a sampler of batches"),
-        pytest.param(UNSIZED, 6400, True, id="one that does not know how many it gives"),
+        pytest.param(BUCKETS, 6400, True, id="a sampler of batches that does not know how many it gives"),
         pytest.param(WORKERS, 640, True, id="dozens of workers are no more than there are cores"),
         pytest.param(OPENS, 640, False, id="what workers open when they start is opened once"),
     ],
@@ -851,6 +867,14 @@ def test_the_batch_is_that_of_the_training(text, batch, tmp_path):
 def test_a_loader_shows_the_examples(text, examples, piped, tmp_path):
     found = probed(text, tmp_path)
     assert (found.batch_size, found.examples, found.epochs, bool(found.pipeline)) == (64, examples, 3, piped)
+
+
+@pytest.mark.slow
+def test_what_an_epoch_prepares_by_itself_is_said(tmp_path):
+    """Once before the epochs is in none of them."""
+    (note,) = probed(PREPARES, tmp_path).notes
+    form = r"Its first epoch began with 2\S* s of the CPU's work before line 9: \S+ \w+ if each does, not counted\."
+    assert re.fullmatch(form, note), note
 
 
 @pytest.mark.slow

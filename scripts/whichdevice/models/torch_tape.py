@@ -42,6 +42,7 @@ ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.ge
 OWN = (dict, OrderedDict, list, MethodType)  # of a module: a copy has its own; settings may be no copy of themselves
 FORMATS = (torch.float32, *HALVES)
 PLAIN = frozenset({int, float, bool, str, type(None)})
+PAUSE_SECONDS = 1.0  # that a script works without PyTorch
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 WANTING = ("requires_grad_", "retain_grad")  # methods of a tensor whose gradient a script takes by itself
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
@@ -102,6 +103,8 @@ class Tape(TorchFunctionMode):
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
         self._entered = 0.0  # when it was called
+        self.pauses: list[tuple[float, Stack]] = []  # of a script: seconds of its own work, and where they ended
+        self._left = math.inf  # seconds of its thread when a function of PyTorch ended
         self.works = set[CodeType]()  # the script's functions that use weights outside of modules
         self.evaluations = Evaluations()
         self._trained: dict[int, torch.Tensor] = {}  # weights of all optimisers, by their place
@@ -113,7 +116,16 @@ class Tape(TorchFunctionMode):
         self._opened, self._closed = set[int](), set[int]()  # modules that take gradients; those not open yet
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call the function and record it."""
+        """Call the function and record it, and how long the script worked without PyTorch before it."""
+        seconds = time.thread_time() - self._left
+        if seconds > PAUSE_SECONDS and self.path is not None and not self._depth:
+            self.pauses.append((seconds, Stack(self.path)))
+        try:
+            return self._called(function, args, kwargs)
+        finally:
+            self._left = time.thread_time()
+
+    def _called(self, function: Any, args: Any, kwargs: Any) -> Any:
         kwargs, name, starts = kwargs or {}, getattr(function, "__name__", ""), False
         tensor = bool(args) and torch.is_tensor(args[0])
         if name == "backward" and tensor and self.recording and self._depth == 0 and self.calls:
