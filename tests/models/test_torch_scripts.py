@@ -18,6 +18,7 @@ from whichdevice.files import package_first
 from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
 from whichdevice.forecast.torch.trace import Step, trace_step
+from whichdevice.models import torch_tape
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found, run_watched
@@ -1074,6 +1075,30 @@ for _ in range(30):
     functions = run_watched(tmp_path / "train.py", []).functions
     groups = functions.optimizer(functions.model()).param_groups
     assert sum(weight.numel() for group in groups for weight in group["params"]) == 10
+
+
+@pytest.mark.slow
+def test_a_large_encoder_beside_what_is_trained_runs_without_values(tmp_path, monkeypatch):
+    """The step of a diffusion model begins with one: its images took minutes."""
+    text = """
+import torch
+class Encoder(torch.nn.Linear):
+    def forward(self, x):
+        made = super().forward(x)
+        assert type(made) is not torch.Tensor, "it is computed"
+        return made
+encoder, net = Encoder(4, 8).requires_grad_(False), torch.nn.Linear(8, 2)
+adam = torch.optim.Adam(net.parameters())
+for _ in range(30):
+    with torch.no_grad():
+        hidden = encoder(torch.zeros(16, 4))
+    net(hidden + torch.randn_like(hidden)).mean().backward()
+    adam.step()
+"""
+    monkeypatch.setattr(torch_tape, "HEAVY", 40)
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    step = run_watched(tmp_path / "train.py", []).functions.model()
+    assert step.size == 16 and sum(weight.numel() for weight in step.parameters()) == 58
 
 
 @pytest.mark.slow

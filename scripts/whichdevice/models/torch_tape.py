@@ -50,6 +50,7 @@ SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
 NUMBERS_GRAPHS = re.compile("batch|graph|segment|cluster|index|idx")  # a name of what tells a node's graph
 MANY_READS = 4  # values that the host reads before a loss, as where it matches boxes
 ABSENT = object()  # stands for an image that a smaller batch lacks, and for what follows from it alone
+HEAVY = 3e7  # weights of an encoder or a teacher
 FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
 
 
@@ -238,7 +239,8 @@ class Tape(TorchFunctionMode):
         if self._depth == 0 and self.fakes is not None and (weight := next(weights_in(module), None)) is not None:
             if module.training and torch.is_grad_enabled() and not self._training:
                 self._start(type(module).__name__)
-            if not self._computes and (self._training or (not module.training and self._is_trained(weight))):
+            without = self._training or self._is_heavy(module) or (not module.training and self._is_trained(weight))
+            if without and not self._computes:
                 self._faking = True
                 self.fakes.mode.__enter__()
         if self._depth == 0:
@@ -249,6 +251,12 @@ class Tape(TorchFunctionMode):
     def _is_open(self, module: torch.nn.Module) -> bool:
         """Whether what is inside of a module is called in its place."""
         return id(module) in self._opened or isinstance(module, Whole)
+
+    def _is_heavy(self, module: torch.nn.Module) -> bool:
+        """Whether a module, called without gradients beside what is trained, is so large that values take long here."""
+        if torch.is_grad_enabled() or not self._trained:
+            return False
+        return sum(weight.numel() for weight in weights_in(module)) >= HEAVY
 
     def _is_trained(self, weight: torch.nn.Parameter) -> bool:
         """Whether an optimiser has this weight."""
