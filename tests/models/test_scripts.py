@@ -125,6 +125,18 @@ for epoch_number in range(3):
     params, _ = epoch(params, x, y, jax.random.key(0))
 """
 )
+JAX_PMAP_SCAN = (
+    JAX_LINEAR
+    + """
+from functools import partial
+def batch(p, both):
+    return down(p, jax.lax.pmean(jax.grad(loss)(p, *both), axis_name="batch")), 0.0
+steps = jax.pmap(partial(jax.lax.scan, batch), axis_name="batch")
+params = jax.tree.map(lambda leaf: leaf[None], params)
+for step in range(0, 50, 5):
+    params, _ = steps(params, (x.reshape(1, 10, 64, 8)[:, :5], y.reshape(1, 10, 64, 2)[:, :5]))
+"""
+)
 EQUINOX = """
 import equinox as eqx
 params = eqx.nn.MLP(8, 2, 16, 1, key=jax.random.key(0))  # with functions and numbers beside its arrays
@@ -340,6 +352,12 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     several = ["Each of its processes takes 32 exam"] * ("init_process_group" in text)
     trials = ["Training starts in line 15; what tr"] * ("trial" in text)
     assert [note[:35] for note in found.notes] == summed + several + trials
+
+
+@pytest.mark.slow
+def test_steps_that_each_device_scans_name_the_axis_of_devices(tmp_path):
+    found = started(JAX_PMAP_SCAN, tmp_path).found
+    assert (found.batch_size, found.examples, found.epochs) == (64, 50 * 64, 1)
 
 
 @pytest.mark.slow

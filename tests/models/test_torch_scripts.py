@@ -1,6 +1,7 @@
 """PyTorch scripts written for GPUs: run here to their first step, of any size, and traced; nothing trains."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,6 +18,7 @@ from whichdevice.files import package_first
 from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
 from whichdevice.forecast.torch.trace import Step, trace_step
+from whichdevice.models import torch_tape
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found, run_watched
@@ -233,9 +235,14 @@ def fit(net, batches, optimizer):
 BUCKETS = """
 import torch
 from torch.utils.data import DataLoader
-net, sampler = torch.nn.Linear(4, 2), [range(start, start + 64) for start in range(0, 6400, 64)]
+class Sampler:
+    def __iter__(self):
+        return iter([range(start, start + 64) for start in range(0, 6400, 64)])
+    def __len__(self):
+        raise NotImplementedError
+net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
-train_loader = DataLoader(torch.zeros(6400, 4), batch_sampler=sampler)
+train_loader = DataLoader(torch.zeros(6400, 4), batch_sampler=Sampler())
 val_loader = DataLoader(torch.zeros(640, 4), batch_size=64)
 for epoch in range(3):
     for x in train_loader:
@@ -243,11 +250,22 @@ for epoch in range(3):
         optimizer.step()
     print(sum(net(x).mean().item() for x in val_loader))
 """
-UNSIZED = BUCKETS.replace("batch_sampler=sampler", "batch_sampler=Sampler()").replace(
-    "optimizer =",
-    "class Sampler:\n    def __iter__(self):\n        return iter(sampler)\n"
-    "    def __len__(self):\n        raise NotImplementedError\noptimizer =",
-)
+PREPARES = """
+import time, torch
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+def sampled():
+    begin = time.thread_time()
+    while time.thread_time() - begin < 2:
+        pass
+    return torch.zeros(64, 4)
+sampled()
+for epoch in range(1800):
+    samples = sampled()
+    for x in samples.split(16):
+        net(x).mean().backward()
+        optimizer.step()
+"""
 STEPPED = """
 'torchrun --nproc_per_node=8 train.py'
 import torch
@@ -549,6 +567,28 @@ class Trainer:
 Trainer().train()
 """
 
+SHARES_OUT = """
+import torch
+class Net(torch.nn.Linear):
+    def forward(self, x, labels):
+        return {"loss": torch.nn.functional.cross_entropy(super().forward(x), labels)}
+class Shared(torch.nn.DataParallel):
+    def scatter(self, inputs, kwargs, device_ids):
+        examples = inputs[0]
+        parts = [(torch.stack([x.to(f"cuda:{device}") for x, _ in examples]), torch.tensor([y for _, y in examples]))
+                 for device in device_ids]
+        return parts, [kwargs] * len(parts)
+    def gather(self, outputs, output_device):
+        return {name: torch.stack([output[name] for output in outputs]) for name in outputs[0]}
+net = Shared(Net(8, 4)).cuda()
+sgd = torch.optim.SGD(net.parameters(), 0.1)
+data = [(torch.ones(8), place % 4) for place in range(320)]
+for epoch in range(3):
+    for examples in torch.utils.data.DataLoader(data, batch_size=16, collate_fn=list):
+        sum(loss.mean() for loss in net(examples).values()).backward()
+        sgd.step()
+"""
+
 OWN_SETTINGS = """
 import torch
 class Settings(dict):
@@ -843,8 +883,7 @@ def test_the_batch_is_that_of_the_training(text, batch, tmp_path):
     ("text", "examples", "piped"),
     [
         pytest.param(IN_LOOP, 640, True, id="a loader that only a loop has"),
-        pytest.param(BUCKETS, 6400, True, id="a sampler of batches"),
-        pytest.param(UNSIZED, 6400, True, id="one that does not know how many it gives"),
+        pytest.param(BUCKETS, 6400, True, id="a sampler of batches that does not know how many it gives"),
         pytest.param(WORKERS, 640, True, id="dozens of workers are no more than there are cores"),
         pytest.param(OPENS, 640, False, id="what workers open when they start is opened once"),
     ],
@@ -852,6 +891,14 @@ def test_the_batch_is_that_of_the_training(text, batch, tmp_path):
 def test_a_loader_shows_the_examples(text, examples, piped, tmp_path):
     found = probed(text, tmp_path)
     assert (found.batch_size, found.examples, found.epochs, bool(found.pipeline)) == (64, examples, 3, piped)
+
+
+@pytest.mark.slow
+def test_what_an_epoch_prepares_by_itself_is_said(tmp_path):
+    """Once before the epochs is in none of them."""
+    (note,) = probed(PREPARES, tmp_path).notes
+    form = r"Its first epoch began with 2\S* s of the CPU's work before line 9: \S+ \w+ if each does, not counted\."
+    assert re.fullmatch(form, note), note
 
 
 @pytest.mark.slow
@@ -988,6 +1035,13 @@ def test_objects_of_a_script_that_raise_whatever_is_asked_of_them_hide_what_they
 
 
 @pytest.mark.slow
+def test_a_data_parallel_class_of_the_scripts_own_shares_out_as_it_does(tmp_path):
+    (tmp_path / "train.py").write_text(SHARES_OUT, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)
+
+
+@pytest.mark.slow
 def test_a_step_whose_code_fails_without_values_is_computed(tmp_path):
     """As many sums as the largest number says: with ones in place of numbers there are two, and seven are compared."""
     (tmp_path / "train.py").write_text(SEGMENTS, encoding="utf-8")
@@ -1066,6 +1120,30 @@ for _ in range(30):
     functions = run_watched(tmp_path / "train.py", []).functions
     groups = functions.optimizer(functions.model()).param_groups
     assert sum(weight.numel() for group in groups for weight in group["params"]) == 10
+
+
+@pytest.mark.slow
+def test_a_large_encoder_beside_what_is_trained_runs_without_values(tmp_path, monkeypatch):
+    """The step of a diffusion model begins with one: its images took minutes."""
+    text = """
+import torch
+class Encoder(torch.nn.Linear):
+    def forward(self, x):
+        made = super().forward(x)
+        assert type(made) is not torch.Tensor, "it is computed"
+        return made
+encoder, net = Encoder(4, 8).requires_grad_(False), torch.nn.Linear(8, 2)
+adam = torch.optim.Adam(net.parameters())
+for _ in range(30):
+    with torch.no_grad():
+        hidden = encoder(torch.zeros(16, 4))
+    net(hidden + torch.randn_like(hidden)).mean().backward()
+    adam.step()
+"""
+    monkeypatch.setattr(torch_tape, "HEAVY", 40)
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    step = run_watched(tmp_path / "train.py", []).functions.model()
+    assert step.size == 16 and sum(weight.numel() for weight in step.parameters()) == 58
 
 
 @pytest.mark.slow

@@ -42,6 +42,7 @@ GRADIENTS = ("grad", "value_and_grad", "vjp")
 LIBRARIES = ("jax", "jaxlib", "optax")  # whose jitted functions are no models
 SEVERAL = re.compile(r"\bjax\.pmap\b|\b(Mesh|make_mesh|create_device_mesh|NamedSharding|PositionalSharding|pmap)\(")
 PER_DEVICE = re.compile(r"\*\s*(jax\.)?(local_)?device_count\(\)")  # its batch is so many times one GPU's
+AXES: list[Any] = []  # names of axes of devices, in a function of them that is traced
 LOOPS = ("scan", "fori_loop", "while_loop")
 WRITE = "or write a model file (docs/start/your-model.md)"
 
@@ -227,11 +228,7 @@ def _on_one_device(
     static = static_broadcasted_argnums
     static = (static,) if isinstance(static, int) else tuple(static)
 
-    @partial(jax.jit, static_argnums=static)
-    @wraps(function)
-    def alone(*args: Any, **kwargs: Any) -> Any:
-        results = jax.vmap(lambda _: function(*args, **kwargs), axis_name=axis_name)(np.zeros(1))
-        return jax.tree.map(lambda leaf: leaf[0], results)
+    alone = jax.jit(_with_axis(function, axis_name), static_argnums=static)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -239,6 +236,20 @@ def _on_one_device(
         kept = [place in static or axes[place] is None for place in range(len(args))]
         given = [arg if keeps else _of_first(arg) for arg, keeps in zip(args, kept, strict=True)]
         return jax.tree.map(lambda leaf: leaf[None], alone(*given, **_of_first(kwargs)))
+
+    return call
+
+
+def _with_axis(function: Callable[..., Any], axis_name: Any) -> Callable[..., Any]:
+    """A function that may name an axis of devices, of which there is one."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        AXES.append(axis_name)
+        try:
+            return _of_first(jax.vmap(lambda _: function(*args, **kwargs), axis_name=axis_name)(np.zeros(1)))
+        finally:
+            AXES.pop()
 
     return call
 
@@ -318,6 +329,8 @@ def _scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None =
     if turns is None:
         return Turns("scan", turns=length)
     carry, first = jax.tree.map(_example, (init, jax.tree.map(lambda leaf: leaf[0], xs)))
+    for axis_name in [*AXES]:
+        f = _with_axis(f, axis_name)
     body, shapes = jax.make_jaxpr(f, return_shape=True)(carry, first)
     captured = [place for place, const in enumerate(body.consts) if isinstance(const, jax.core.Tracer)]
     given = [_example(body.consts[place]) for place in captured]

@@ -162,6 +162,17 @@ class Stack:
         """
         return [loop for part in self.own[self._outside :] for loop in _loops_in(part)]
 
+    def begins_with(self, other: "Stack") -> bool:
+        """Whether an earlier place is in an epoch of this step, before the loop over its batches and in no loader."""
+        around = [(part.code, loop.node) for part in self.own[self._outside :] for loop in _loops_in(part)]
+        lines = [(part.code, part.line) for part in other.own]
+        inside = [
+            any(known is code and node.lineno <= line <= (node.end_lineno or 0) for known, line in lines)
+            for code, node in around
+        ]
+        loads = any("/torch/utils/data/" in part.code.co_filename for part in other.functions)
+        return len(around) > 1 and inside[-2:] == [True, False] and not loads
+
     @cached_property
     def repeats(self) -> int | None:
         """How often a library's trainer is started by the loops outside of it; None: their variables do not show it."""

@@ -94,10 +94,20 @@ class Whole(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, *_: Any, **__: Any) -> None:
         super().__init__()
         self.module = module
+        self.device_ids, self.output_device, self.dim = [0], 0, 0
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module."""
-        return self.module(*args, **kwargs)
+        """Call the module on what its device gets, as a class of the script's own may choose."""
+        given, named = self.scatter(args, kwargs, self.device_ids)
+        return self.gather([self.module(*given[0], **named[0])], self.output_device)
+
+    def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
+        """Return what each device gets: one gets all."""
+        return (inputs,), (kwargs,)
+
+    def gather(self, outputs: Any, output_device: Any) -> Any:
+        """Return what the devices gave."""
+        return outputs[0]
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -61,7 +61,7 @@ from whichdevice.models.torch_tape import (
     weights_in,
     weights_of,
 )
-from whichdevice.numbers import number, two
+from whichdevice.numbers import number, time_words, two
 
 MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES = 4  # of the script's first batch, as data
@@ -79,6 +79,9 @@ COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
+PREPARES = (
+    "Its first epoch began with {seconds} of the CPU's work before line {line}: {whole} if each does, not counted."
+)
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
 LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
@@ -312,6 +315,7 @@ class Watching(Watcher):
             if frames and rate:
                 asked.append(COLLECTS.format(frames=number(frames), rate=two(rate)))
         asked += self._of_gpus(size, counts if stack.loops.steps else None)
+        asked += self._prepares(stack, counts["epochs"])
         training = Found(
             framework=TORCH,
             batch_size=size,
@@ -327,6 +331,15 @@ class Watching(Watcher):
             **counts,
         )
         return Script(training, _functions(step, batch, stopped.optimizers), loader)
+
+    def _prepares(self, stack: Stack, epochs: int | None) -> list[str]:
+        """Return how long the script worked by itself in its first epoch before its first step, where that shows."""
+        pauses = [(seconds, at.line) for seconds, at in self._tape.pauses if stack.begins_with(at)]
+        if not pauses or (epochs or 1) < 2:
+            return []
+        taken = sum(seconds for seconds, _ in pauses)
+        whole = time_words(taken * (epochs or 1))
+        return [PREPARES.format(seconds=time_words(taken), line=pauses[-1][1], whole=whole)]
 
     def _evaluations(self, stopped: Stopped, step: Step, size: int, passes: int) -> Iterator[Evaluation]:
         """Yield what the script does besides its steps: what a trainer says, else what its text shows."""

@@ -35,13 +35,14 @@ from whichdevice.models.torch_fakes import (
     ones,
     replace_tensors,
 )
-from whichdevice.models.torch_names import HALVES, alone, on_cpu
+from whichdevice.models.torch_names import HALVES, Whole, alone, on_cpu
 from whichdevice.models.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 OWN = (dict, OrderedDict, list, MethodType)  # of a module: a copy has its own; settings may be no copy of themselves
 FORMATS = (torch.float32, *HALVES)
 PLAIN = frozenset({int, float, bool, str, type(None)})
+PAUSE_SECONDS = 1.0  # that a script works without PyTorch
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 WANTING = ("requires_grad_", "retain_grad")  # methods of a tensor whose gradient a script takes by itself
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
@@ -49,6 +50,7 @@ SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
 NUMBERS_GRAPHS = re.compile("batch|graph|segment|cluster|index|idx")  # a name of what tells a node's graph
 MANY_READS = 4  # values that the host reads before a loss, as where it matches boxes
 ABSENT = object()  # stands for an image that a smaller batch lacks, and for what follows from it alone
+HEAVY = 3e7  # weights of an encoder or a teacher
 FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
 
 
@@ -102,6 +104,8 @@ class Tape(TorchFunctionMode):
         self._training = False  # whether a module was called in training
         self._faking = False  # whether the outermost module that runs now runs without values
         self._entered = 0.0  # when it was called
+        self.pauses: list[tuple[float, Stack]] = []  # of a script: seconds of its own work, and where they ended
+        self._left = math.inf  # seconds of its thread when a function of PyTorch ended
         self.works = set[CodeType]()  # the script's functions that use weights outside of modules
         self.evaluations = Evaluations()
         self._trained: dict[int, torch.Tensor] = {}  # weights of all optimisers, by their place
@@ -113,7 +117,16 @@ class Tape(TorchFunctionMode):
         self._opened, self._closed = set[int](), set[int]()  # modules that take gradients; those not open yet
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call the function and record it."""
+        """Call the function and record it, and how long the script worked without PyTorch before it."""
+        seconds = time.thread_time() - self._left
+        if seconds > PAUSE_SECONDS and self.path is not None and not self._depth:
+            self.pauses.append((seconds, Stack(self.path)))
+        try:
+            return self._called(function, args, kwargs)
+        finally:
+            self._left = time.thread_time()
+
+    def _called(self, function: Any, args: Any, kwargs: Any) -> Any:
         kwargs, name, starts = kwargs or {}, getattr(function, "__name__", ""), False
         tensor = bool(args) and torch.is_tensor(args[0])
         if name == "backward" and tensor and self.recording and self._depth == 0 and self.calls:
@@ -227,7 +240,7 @@ class Tape(TorchFunctionMode):
 
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
         """A module is called; return its inputs in the format of its weights."""
-        if id(module) in self._opened:
+        if self._is_open(module):
             return args
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
@@ -235,13 +248,24 @@ class Tape(TorchFunctionMode):
         if self._depth == 0 and self.fakes is not None and (weight := next(weights_in(module), None)) is not None:
             if module.training and torch.is_grad_enabled() and not self._training:
                 self._start(type(module).__name__)
-            if not self._computes and (self._training or (not module.training and self._is_trained(weight))):
+            without = self._training or self._is_heavy(module) or (not module.training and self._is_trained(weight))
+            if without and not self._computes:
                 self._faking = True
                 self.fakes.mode.__enter__()
         if self._depth == 0:
             self._entered, self._outermost = time.monotonic(), module
         self._depth += 1
         return in_format_of(next(weights_in(module, recurse=False), None), args)
+
+    def _is_open(self, module: torch.nn.Module) -> bool:
+        """Whether what is inside of a module is called in its place."""
+        return id(module) in self._opened or isinstance(module, Whole)
+
+    def _is_heavy(self, module: torch.nn.Module) -> bool:
+        """Whether a module, called without gradients beside what is trained, is so large that values take long here."""
+        if torch.is_grad_enabled() or not self._trained:
+            return False
+        return sum(weight.numel() for weight in weights_in(module)) >= HEAVY
 
     def _is_trained(self, weight: torch.nn.Parameter) -> bool:
         """Whether an optimiser has this weight."""
@@ -253,7 +277,7 @@ class Tape(TorchFunctionMode):
 
     def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """A module has given its output, or raised."""
-        if id(module) in self._opened:
+        if self._is_open(module):
             return
         self._depth -= 1
         if self._depth == 0 and self.fakes is not None:
