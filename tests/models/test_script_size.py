@@ -54,6 +54,13 @@ CASES = {
     "for epoch in range(3):\n    for x in DataLoader(data, batch_size=3):\n        step()": Loops(3, batches=2),
     "class Process:\n    def start(self):\n        for epoch in range(3):\n            for x in data:\n"
     "                step()\nfor rank in range(8):\n    Process().start()": Loops(3, batches=4),
+    "for fold in range(2, 7):\n    if fold != 4:\n        continue\n    for epoch in range(3):\n"
+    "        for x in data:\n            step()": Loops(3, batches=4),
+    "for fold in ['a', 'b', 'c']:\n    if fold not in ('a', 'c'):\n        continue\n    for epoch in range(3):\n"
+    "        for x in data:\n            step()": Loops(6, batches=4),
+    # The end of an epoch is none of the training.
+    "for epoch in range(3):\n    for x in cycle(data):\n        if done == (epoch + 1) * 50:\n            break\n"
+    "        step()\n        done += 1": Loops(3, 50),
     "for epoch in range(3):\n    x = next(iter(data))\n    while x is not None:\n        step()": Loops(3),
     "class Own:\n    def __getattr__(self, name):\n        raise RuntimeError(name)\nown = Own()\n"
     "for epoch in range(3):\n    for x in data:\n        step()\n        done += 1\n"

@@ -249,9 +249,9 @@ class Run:
         raise StudyError(f"{self.path.name}: ended, and {seen.missing} ({seen.package}): {NAME_IT}{add}")
 
     def _run(self, imported: Sequence[str]) -> None:
-        for name in imported:
-            self.attach(name)
         try:
+            for name in imported:
+                self.attach(name)
             self._variables = self._start()
         except StudyError as error:
             self._error = error

@@ -36,6 +36,7 @@ WORKED_OUT: Mapping[str, Callable[..., Any]] = {
 COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.Eq: operator.eq, ast.NotEq: operator.ne,
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.In: lambda part, whole: part in whole, ast.NotIn: lambda part, whole: part not in whole,
 }  # fmt: skip
 
 
@@ -44,6 +45,7 @@ BELOW: tuple[type[ast.cmpop], ...]  # how its test does
 REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)
 ENDLESS = ("cycle", "count", "repeat")
 SAME_LENGTH = {"enumerate", "shuffle", "prefetch", "cache", "map", "with_options", "as_numpy_iterator"}  # of tf.data
+MAX_COUNTED = 10_000  # turns of a loop that are tried one by one
 MAX_TURNS = 10**12  # of a slice without an end
 
 
@@ -372,7 +374,33 @@ def turns_of(loop: Loop) -> int | None:
     """Turns of a loop over a range or over what has a length, by the values of the variables."""
     if isinstance(loop.node, ast.While):
         return None
-    return _turns_over(loop.node.iter, loop.variables)
+    turns = _turns_over(loop.node.iter, loop.variables)
+    before = (node for node in loop.node.body if isinstance(node, ast.If) and node.lineno < loop.line)
+    skips = [node.test for node in before if isinstance(node.body[-1], ast.Continue)]
+    if not turns or turns > MAX_COUNTED or not skips:
+        return turns
+    scopes = ({**loop.variables, **value} for value in _values_in(loop, turns))
+    return sum(not any(_holds(test, scope) for test in skips) for scope in scopes)
+
+
+def _values_in(loop: Loop, turns: int) -> Iterator[Mapping[str, Any]]:
+    """What a loop sets in each turn: its counter, or a variable to each part of a list."""
+    assert isinstance(loop.node, ast.For)
+    counter, values = counter_of(loop.node), list(range(turns))
+    with suppress(Exception):  # of the script's own object, too
+        calls = [call for name, call in _calls_around(loop.node.iter) if name.endswith("range")]
+        if calls:
+            values = [*range(*(int(_value(part, loop.variables)) for part in calls[-1].args))]
+        elif isinstance(known := _value(loop.node.iter, loop.variables), list | tuple):
+            counter, values = ast.unparse(loop.node.target), list(known)
+    return ({} if counter is None else {counter: value} for value in values)
+
+
+def _holds(test: ast.expr, variables: Mapping[str, Any]) -> bool:
+    """Whether a test is true, as far as the variables show it."""
+    with suppress(Exception):  # of the script's own object, too
+        return bool(_value(test, variables))
+    return False
 
 
 def _turns_over(inner: ast.expr, variables: Mapping[str, Any]) -> int | None:
@@ -456,9 +484,16 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
         if raised == inner > 1:  # by the turns of the loops in it, as blocks of steps do
             level, raised = len(loops) - 1, 1
         turns = math.ceil(left / raised)
-        anew = name == counter_of(loops[level].node)
-        return Limit(level if anew else _set_again(loops[:level], name), level + 1, turns) if turns > 0 else None
+        first = level if name == counter_of(loops[level].node) else _set_again(loops[:level], name)
+        first = max([first, *(number + 1 for number in range(level) if _is_named(loops[number].node, end))])
+        return Limit(first, level + 1, turns) if turns > 0 else None
     return None
+
+
+def _is_named(loop: ast.For | ast.While, end: ast.expr) -> bool:
+    """Whether an expression has a variable that a loop sets: it is another number in each of its turns."""
+    names = {node.id for node in ast.walk(end) if isinstance(node, ast.Name)}
+    return isinstance(loop, ast.For) and not names.isdisjoint(map(ast.unparse, ast.walk(loop.target)))
 
 
 def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tuple[int, float]:
@@ -523,6 +558,8 @@ def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
         return node.value
     if isinstance(node, ast.Name):
         return variables[node.id]
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value(part, variables) for part in node.elts]
     if isinstance(node, ast.Attribute):
         return getattr(_value(node.value, variables), node.attr)
     if isinstance(node, ast.Subscript):
