@@ -11,6 +11,7 @@ import inspect
 import linecache
 import math
 import time
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +47,7 @@ EACH = "Each of its GPUs takes {batch} examples: for {gpus} of them add --gpus {
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 UNCOUNTED = "Training starts in line {line}; what trains in {places} is not counted."
 TURNS = 2  # of a loop in which several functions train, until it is known which ones do in each
+TRIAL_SECONDS = 30.0  # until the turns of a loop with several functions that train are over
 LENGTHS = "Lengths vary from {least} to {most}; steps are of the mean, {mean}."
 
 
@@ -99,6 +101,7 @@ class Watching(Watcher):
         super().__init__(run)
         self.calls: list[Call] = []  # that are being traced, the outermost first
         self.gpus = 0  # that a strategy of the script asks for
+        self._began = 0.0  # when the first function trained
         self._trainers = dict[Any, Trainer]()  # of a loop with several, by their lines and functions
 
     @property
@@ -197,7 +200,9 @@ class Watching(Watcher):
         if trainer is None:
             return made(*args, **kwargs)
         is_first = trainer is next(iter(self._trainers.values()))
-        if is_first and (trainer.turns > TURNS or not trainers_beside(trainer.stack, function)):
+        self._began = self._began or time.monotonic()
+        ends = is_first and (trainer.turns > TURNS or not trainers_beside(trainer.stack, function))
+        if ends or time.monotonic() - self._began > TRIAL_SECONDS:  # one may train only once an epoch
             self.run.stop(partial(_script, self, list(self._trainers.values())))
         return made(*args, **kwargs) if trainer.zeros is None else trainer.zeros
 
