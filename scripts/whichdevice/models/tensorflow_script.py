@@ -11,7 +11,6 @@ import inspect
 import linecache
 import math
 import time
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
