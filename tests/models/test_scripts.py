@@ -354,6 +354,34 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     assert [note[:35] for note in found.notes] == summed + several + trials
 
 
+OF_TENSORFLOW = """
+import keras, numpy as np, tensorflow as tf
+inputs = keras.Input((8, 12))
+outputs = keras.layers.Lambda({shaped})(keras.layers.Dense(12)(inputs))
+model = keras.Model(inputs, outputs)
+def loss(target, output):
+    return {loss}
+model.compile("sgd", loss)
+model.fit(np.zeros((320, 8, 12)), np.zeros((320, 8, 3, 4)), batch_size=16, epochs=3)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shaped", "loss"),
+    [
+        ("lambda x: tf.reshape(x, (-1, tf.shape(x)[1], 3, 4))", "keras.ops.mean((target - output) ** 2)"),
+        ("lambda x: keras.ops.reshape(x, (-1, 8, 3, 4))", "tf.reduce_mean(tf.square(target - output), (1, 2, 3))"),
+    ],
+    ids=["a layer", "a loss"],
+)
+def test_a_model_of_keras_that_calls_tensorflow_trains_on_it(shaped, loss, tmp_path):
+    (tmp_path / "train.py").write_text(OF_TENSORFLOW.format(shaped=shaped, loss=loss), encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.framework, found.batch_size, found.examples, found.epochs) == ("jax", 16, 320, 3)
+    assert found.notes[0].startswith("Its step is forecast as XLA compiles it")
+
+
 @pytest.mark.slow
 def test_steps_that_each_device_scans_name_the_axis_of_devices(tmp_path):
     found = started(JAX_PMAP_SCAN, tmp_path).found

@@ -103,6 +103,7 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
     """Return the script as `fit` was called there, or `train_on_batch`, which the script's own loops give batches."""
     path, line, loops = stack.path, stack.line, stack.loops
     replaces_step = "train_step" in overridden(given["self"]) and _on_tensorflow()
+    is_of_tensorflow = replaces_step or (_on_tensorflow() and _calls_tensorflow(given["self"]))
     if not replaces_step:
         _check_trainable(given["self"], f"{path.name}, line {line}")
     if not one_batch:
@@ -124,7 +125,7 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
             "examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps,
             "evaluations": tuple(_validations(given, line, batch, epochs) + evaluated),
         }  # fmt: skip
-        if replaces_step:
+        if is_of_tensorflow:
             parts = [part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None]
             data = next(_items(x if _streams(x) else tuple(parts), batch))
             step = joined_step([(given["self"].train_step, mapped(_single, data))], f"{path.name}, line {line}")
@@ -157,6 +158,27 @@ def _evaluates(called: Any) -> float | None:
 
     owner = getattr(called, "__self__", None)
     return 1.0 if isinstance(owner, keras.Model) and getattr(called, "__name__", "") in LOOPED else None
+
+
+def _calls_tensorflow(model: Any) -> bool:
+    """Whether a function of a model's own, in a layer or as its loss, calls TensorFlow: no other backend runs it."""
+    import keras
+
+    layers, functions = [*model.layers], leaves(model.loss)
+    for layer in layers:
+        layers += getattr(layer, "layers", ())
+        is_own_class = not type(layer).__module__.startswith("keras.")
+        functions += [layer.function] if isinstance(layer, keras.layers.Lambda) else [layer.call] * is_own_class
+    return any(map(_names_tensorflow, functions))
+
+
+def _names_tensorflow(function: Any) -> bool:
+    function = inspect.unwrap(function) if callable(function) else None
+    codes = [code] if (code := getattr(function, "__code__", None)) else []
+    for code in codes:
+        codes += [part for part in code.co_consts if inspect.iscode(part)]
+    variables = getattr(function, "__globals__", {})
+    return any(getattr(variables.get(name), "__name__", "") == "tensorflow" for code in codes for name in code.co_names)
 
 
 def _is_model(value: Any) -> bool:
