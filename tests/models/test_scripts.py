@@ -356,12 +356,13 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
 
 OF_TENSORFLOW = """
 import keras, numpy as np, tensorflow as tf
-inputs = keras.Input((8, 12))
-outputs = keras.layers.Lambda({shaped})(keras.layers.Dense(12)(inputs))
-model = keras.Model(inputs, outputs)
 def loss(target, output):
     return {loss}
-model.compile("sgd", loss)
+with tf.distribute.MirroredStrategy().scope():
+    inputs = keras.Input((8, 12))
+    outputs = keras.layers.Lambda({shaped})(keras.layers.Dense(12)(inputs))
+    model = keras.Model(inputs, outputs)
+    model.compile("sgd", loss)
 model.fit(np.zeros((320, 8, 12)), np.zeros((320, 8, 3, 4)), batch_size=16, epochs=3)
 """
 

@@ -32,7 +32,7 @@ from whichdevice.models.framework import KERAS
 from whichdevice.models.further import further
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
 from whichdevice.models.script_run import SAMPLE, Evaluation, Found, Run, Script, Watcher, calls_of, others_like
-from whichdevice.models.script_size import Stack, is_whole, sizes
+from whichdevice.models.script_size import Stack, attribute, is_whole, sizes
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.models.tensorflow_step import joined_step, script_of
 from whichdevice.workloads.base import Options
@@ -128,7 +128,8 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
         if is_of_tensorflow:
             parts = [part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None]
             data = next(_items(x if _streams(x) else tuple(parts), batch))
-            step = joined_step([(given["self"].train_step, mapped(_single, data))], f"{path.name}, line {line}")
+            train = _on_its_device(given["self"])
+            step = joined_step([(train, mapped(_single, data))], f"{path.name}, line {line}")
             return script_of(step, line, size_of_all, x if _streams(x) else None)
         return _made(path, line, dict(given) | {"x": x}, batch, size_of_all, in_import=stack.in_import, again=again)
     if len(lines := _others(path, line)) > 1:
@@ -158,6 +159,12 @@ def _evaluates(called: Any) -> float | None:
 
     owner = getattr(called, "__self__", None)
     return 1.0 if isinstance(owner, keras.Model) and getattr(called, "__name__", "") in LOOPED else None
+
+
+def _on_its_device(model: Any) -> Callable[..., Any]:
+    """A model's `train_step` as `fit` runs it: by the strategy in whose scope the model was made."""
+    strategy = attribute(model, "distribute_strategy")
+    return model.train_step if strategy is None else lambda data: strategy.run(model.train_step, args=(data,))
 
 
 def _calls_tensorflow(model: Any) -> bool:
