@@ -139,6 +139,10 @@ def test_what_each_core_gives_is_known_where_more_workers_give_more(
     assert found["pipeline_core_rate"] == core_rate and found["pipeline_rate"] == max(rates_of_workers.values())
 
 
+def test_of_a_record_without_the_seconds_of_a_batch_those_of_the_first_count() -> None:
+    assert best_and_written([Rate(0, 60.0, 0.2), Rate(1, 5.0, 2.0), Rate(2, 8.0, 2.0)])["pipeline_core_rate"] == 36.0
+
+
 SIZES = {
     "a mapping of arrays, as of a tokenizer": (UserDict(ids=np.zeros((8, 5)), mask=np.zeros((8, 5)), types=None), 8),
     "images and boxes as tuples": ((tuple([np.zeros((3, 9, 9))] * 8), tuple([{"boxes": np.zeros((2, 4))}] * 8)), 8),

@@ -87,7 +87,8 @@ def core_rate(found: Sequence[Any]) -> float:
     least = CARRIED * own_process.examples_per_second
     if one > least:
         return float(all_of_them / most)
-    return least if own_process.batch_seconds > HANDED_SECONDS else 0.0
+    seconds = own_process.batch_seconds or own_process.first_seconds  # an older record has only these
+    return least if seconds > HANDED_SECONDS else 0.0
 
 
 def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
