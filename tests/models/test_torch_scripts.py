@@ -589,6 +589,22 @@ for epoch in range(3):
         sgd.step()
 """
 
+KEPT_LOSS = """
+import torch
+class Net(torch.nn.Linear):
+    def forward(self, x, y):
+        logits = super().forward(x)
+        self.last_loss = torch.nn.functional.cross_entropy(logits, y)
+        return logits
+net = Net(8, 4)
+model = torch.nn.parallel.DistributedDataParallel(net)
+sgd = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(100):
+    logits = model(torch.zeros(16, 8), torch.zeros(16, dtype=torch.long))
+    (net.last_loss / 4).backward()
+    sgd.step()
+"""
+
 OWN_SETTINGS = """
 import torch
 class Settings(dict):
@@ -1039,6 +1055,15 @@ def test_a_data_parallel_class_of_the_scripts_own_shares_out_as_it_does(tmp_path
     (tmp_path / "train.py").write_text(SHARES_OUT, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)
+
+
+@pytest.mark.slow
+def test_a_loss_that_a_module_keeps_is_the_steps(tmp_path):
+    (tmp_path / "train.py").write_text(KEPT_LOSS, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    assert probe(address).batch_size == 16
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    assert trace_step(step, 16).trained == 36
 
 
 @pytest.mark.slow

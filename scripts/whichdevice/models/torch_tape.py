@@ -73,6 +73,7 @@ class Call(NamedTuple):
     kwargs: Any
     output: Any = None  # as the script got it
     free: bool = False  # of gradients, as a teacher's
+    held: tuple[str, ...] = ()  # attributes of the module that are outcomes, too: the output is a pair with them
 
 
 class Loss(NamedTuple):
@@ -236,7 +237,9 @@ class Tape(TorchFunctionMode):
             self._free_bytes += sum(leaf.nbytes for leaf in made)
             if self._free_bytes > FREE_BYTES:
                 self._free_bytes, self.calls = 0, [call for call in self.calls if not call.free]
-        self.calls.append(Call(function, args, kwargs, output, free))
+        held = [] if free or not is_module(function) else [*kept_by(function)]
+        given = (output, {name: vars(function)[name] for name in held}) if held else output
+        self.calls.append(Call(function, args, kwargs, given, free, tuple(held)))
 
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
         """A module is called; return its inputs in the format of its weights."""
@@ -422,7 +425,9 @@ class Step(torch.nn.Module):
                 args = (args[0].clone(), *args[1:])
             with torch.no_grad() if call.free else nullcontext():
                 try:
-                    outputs.append(function(*args, **kwargs))
+                    output = function(*args, **kwargs)
+                    held = {name: getattr(function, name) for name in call.held}
+                    outputs.append((output, held) if held else output)
                 except IndexError:  # output[5] of four images
                     if size >= self.size:
                         raise
@@ -597,7 +602,7 @@ class Inputs:
             name: mapped(lambda leaf, name=name: self._reference(leaf, place, name), value)  # type: ignore[misc]
             for name, value in call.kwargs.items()
         }
-        return Call(call.function, args, kwargs, free=call.free)
+        return Call(call.function, args, kwargs, free=call.free, held=call.held)
 
     def _reference(self, leaf: Any, before: int, name: str = "") -> Any:
         """A leaf as the step has it: an earlier outcome, an input, or what it was."""
@@ -703,6 +708,13 @@ def joined_graphs(batch: torch.Tensor, kind: OfGraphs) -> torch.Tensor:
 def is_module(function: Any) -> bool:
     """Whether a call is of a module."""
     return isinstance(function, torch.nn.Module)
+
+
+def kept_by(module: torch.nn.Module) -> Iterator[str]:
+    """The names of what a module keeps of its call as an attribute, such as its last loss."""
+    for name, value in vars(module).items():
+        if torch.is_tensor(value) and value.requires_grad and not value.is_leaf:
+            yield name
 
 
 def weights_in(module: torch.nn.Module, recurse: bool = True) -> Iterator[torch.nn.Parameter]:
