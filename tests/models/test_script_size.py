@@ -58,6 +58,8 @@ CASES = {
     "        for x in data:\n            step()": Loops(3, batches=4),
     "for fold in ['a', 'b', 'c']:\n    if fold not in ('a', 'c'):\n        continue\n    for epoch in range(3):\n"
     "        for x in data:\n            step()": Loops(6, batches=4),
+    # A generator of the script's own may give fewer than its first argument has; a batch may have that one's name.
+    "def batches(data):\n    yield from data\nfor it, data in zip(range(70), batches(data)):\n    step()": Loops(1, 70),
     # The end of an epoch is none of the training.
     "for epoch in range(3):\n    for x in cycle(data):\n        if done == (epoch + 1) * 50:\n            break\n"
     "        step()\n        done += 1": Loops(3, 50),

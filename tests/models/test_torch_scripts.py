@@ -605,6 +605,26 @@ for step in range(100):
     sgd.step()
 """
 
+LAUNCHED = """
+import os, deepspeed, torch
+from deepspeed import get_accelerator
+from torch.utils.tensorboard import SummaryWriter
+device = torch.device(get_accelerator().device_name())
+if os.environ.get("RANK", "0") == "0":
+    print(os.environ["LOCAL_RANK"], torch.distributed.get_rank(), torch.distributed.get_world_size())
+if False:
+    torch.distributed.init_process_group("nccl")  # accelerate launch --num_processes 4 train.py
+class Accelerator:
+    split_batches = True
+accelerator, net = Accelerator(), torch.nn.Linear(8, 4)
+SummaryWriter("logs").add_graph(net, torch.ones(16, 8))
+adam = torch.optim.Adam(net.parameters())
+net, adam, _, _ = deepspeed.initialize(model=net, optimizer=adam, config={"train_micro_batch_size_per_gpu": 16})
+for step in range(100):
+    net.backward(net(torch.ones(16, 8)).sum())
+    net.step()
+"""
+
 OWN_SETTINGS = """
 import torch
 class Settings(dict):
@@ -1064,6 +1084,14 @@ def test_a_loss_that_a_module_keeps_is_the_steps(tmp_path):
     assert probe(address).batch_size == 16
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     assert trace_step(step, 16).trained == 36
+
+
+@pytest.mark.slow
+def test_what_a_launcher_gives_a_script_is_there(tmp_path):
+    (tmp_path / "train.py").write_text(LAUNCHED, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples) == (16, 1600)
+    assert "Its GPUs share 16 examples: for 4 of them add --gpus 4." in found.notes
 
 
 @pytest.mark.slow

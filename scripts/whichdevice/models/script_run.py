@@ -60,6 +60,7 @@ WATCHERS = {  # by package, the module with its `Watcher`
     JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
     "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
     "deepspeed": "torch_script", "transformers.training_args": "torch_script",
+    "torch.utils.tensorboard": "torch_script", "tensorboardX": "torch_script",
 }  # fmt: skip
 
 

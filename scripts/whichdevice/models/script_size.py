@@ -415,7 +415,7 @@ def _turns_over(inner: ast.expr, variables: Mapping[str, Any]) -> int | None:
                 return min(count for count in turns if count is not None)
             if not call.args or (isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}):
                 return _length(call, variables)
-            if name in ENDLESS:
+            if name in ENDLESS or inspect.isgeneratorfunction(variables.get(name)):  # the script's own says no length
                 return None
             if name == "DataLoader":
                 size = next((part.value for part in call.keywords if part.arg == "batch_size"), None)

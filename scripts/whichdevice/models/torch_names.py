@@ -268,6 +268,8 @@ class Names:
             for name in ALONE:
                 self._put(torch.distributed, name, partial(_answer, None))
             self._put(torch.distributed, "all_gather", _gathered)
+            for name, answer in (("get_rank", 0), ("get_world_size", 1)):  # what its launcher says
+                self._put(torch.distributed, name, _in_a_group(getattr(torch.distributed, name), answer))
 
     def replace_fsdp(self) -> None:
         """Replace what shares a module out; its import takes a while."""
@@ -319,6 +321,7 @@ class Names:
         packages: dict[str, dict[str, Any]] = {
             "deepspeed": {
                 "initialize": self._engine, "init_distributed": _begin, "add_config_arguments": _with_deepspeed,
+                "get_accelerator": partial(_answer, Accelerator()),
             },
             "deepspeed.ops.adam": {name: _without(torch.optim.AdamW) for name in ("FusedAdam", "DeepSpeedCPUAdam")},
             "deepspeed.accelerator": {"get_accelerator": partial(_answer, Accelerator())},
@@ -521,6 +524,11 @@ def _without(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Opt
     """An optimiser's kind that takes arguments of Apex's, too."""
     known = inspect.signature(kind.__init__).parameters
     return lambda *args, **given: kind(*args, **{name: value for name, value in given.items() if name in known})
+
+
+def _in_a_group(original: Callable[..., int], alone: int) -> Callable[..., int]:
+    """A function that asks the group of processes, or the answer of a process that is in none."""
+    return lambda *args, **kwargs: original(*args, **kwargs) if torch.distributed.is_initialized() else alone
 
 
 def _with_deepspeed(parser: Any) -> Any:

@@ -66,6 +66,7 @@ from whichdevice.numbers import number, time_words, two
 MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES = 4  # of the script's first batch, as data
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
+NEEDS_RANK = re.compile(r"environ\[\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*\](?!\s*=[^=])")  # it does not
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 GPU_COUNT = re.compile("gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices")
 BATCH = re.compile(r"batch_?size|(^|(?<!num)_)(batch|bsz?)$")  # names of how many examples there are in one
@@ -144,6 +145,9 @@ class Watching(Watcher):
         if package.__name__ == "transformers.training_args":
             self._names.replace_arguments(package.TrainingArguments)
             return
+        if package.__name__ in ("torch.utils.tensorboard", "tensorboardX"):  # to draw a model it runs it in its own way
+            self.replace(package.SummaryWriter, "add_graph", lambda *_, **__: None)
+            return
         if package.__name__ != TORCH:
             self._names.replace_trainers(package)
             return
@@ -155,7 +159,7 @@ class Watching(Watcher):
         self._sums_less = any(divides_by_gpus(text, ACCUMULATION) for text in texts)
         joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
         self._joins = joins and torch.distributed.is_available()
-        self._by_torchrun = joins and not ASKS_RANK.search(source)
+        self._by_torchrun = joins and (NEEDS_RANK.search(source) is not None or not ASKS_RANK.search(source))
         if self._by_torchrun:
             os.environ.update({**TORCHRUN, **os.environ})
         self._names.replace_torch()
@@ -289,6 +293,7 @@ class Watching(Watcher):
         name, stack = self.run.path.name, stopped.stack
         if not stopped.calls:
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
+        self._shares = self._shares or _splits_batches(stack)
         trained = weights_of([*stopped.optimizers, *optimizers_in(stack.scopes)])
         _freeze(stopped.calls, trained, stack.where)
         step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
@@ -473,6 +478,11 @@ class Watch:
     def means(self, optimizer: torch.optim.Optimizer) -> bool:
         """Whether this optimiser's training is meant."""
         return optimizer is self._optimizer
+
+
+def _splits_batches(stack: Stack) -> bool:
+    """Whether an object of Accelerate shares each batch out over its processes."""
+    return any(attribute(value, "split_batches") is True for scope in stack.scopes for value in scope.values())
 
 
 def divides_by_gpus(text: str, what: re.Pattern[str] = BATCH) -> bool:
