@@ -63,8 +63,8 @@ BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
 WITHOUT_VALUES = "its shapes depend on values: traced as if all that it chooses from were chosen"
 LARGE = 4e9  # bytes of a module that is not built for real
-MAX_WITH_VALUES = 1e9  # bytes of a step, as they show without values, that runs for real
-MAX_REAL = 3e9  # bytes of one that runs for real as nothing shows without values
+MAX_WITH_VALUES = 1e9  # bytes of a step that reads values and runs for real, as it shows without them
+MAX_COMPUTED = 3e9  # bytes of a step that runs for real because its code fails without values
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
 MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched for longer than they run, on average
 LIST = 48  # tensors that one kernel of an optimiser takes
@@ -179,7 +179,7 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
                 raise error from None
             trace = None
         if trace is None or (not large and trace.memory["peak"] <= MAX_WITH_VALUES):
-            if kernels.peak > MAX_REAL:  # as far as it got
+            if kernels.peak > MAX_COMPUTED:  # as far as it got
                 raise error
             try:
                 trace = _with_values(step, size, accumulation, *layers)
@@ -196,8 +196,8 @@ def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: in
 
 
 def _with_values(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
-    """The step as it runs here, for real; raises TooLargeError where it takes more than MAX_REAL bytes."""
-    module, kernels = built(step, None, *layers), Kernels(step.precision, most=MAX_REAL)
+    """The step as it runs here, for real; raises TooLargeError where it takes more than MAX_COMPUTED bytes."""
+    module, kernels = built(step, None, *layers), Kernels(step.precision, most=MAX_COMPUTED)
     trace = _traced(step, module, size, accumulation, nullcontext(), kernels)
     return replace(trace, notes=(*trace.notes, WITH_VALUES))
 
