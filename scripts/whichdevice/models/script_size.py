@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -166,14 +167,34 @@ class Stack:
 
     def begins_with(self, other: "Stack") -> bool:
         """Whether an earlier place is in an epoch of this step, before the loop over its batches and in no loader."""
+        inside = self._shared_with(other)
+        loads = any("/torch/utils/data/" in part.code.co_filename for part in other.functions)
+        return inside[-2:] == [True, False] and not loads
+
+    def _shared_with(self, other: "Stack") -> list[bool]:
+        """Whether each of the loops around this place is around an earlier one, too."""
         around = [(part.code, loop.node) for part in self.own[self._outside :] for loop in _loops_in(part)]
         lines = [(part.code, part.line) for part in other.own]
-        inside = [
+        return [
             any(known is code and node.lineno <= line <= (node.end_lineno or 0) for known, line in lines)
             for code, node in around
         ]
-        loads = any("/torch/utils/data/" in part.code.co_filename for part in other.functions)
-        return len(around) > 1 and inside[-2:] == [True, False] and not loads
+
+    def turns_with(self, other: "Stack") -> int | None:
+        """Return the turns of the loops that are around an earlier place, too; None: there are none, or not known."""
+        shared = sum(takewhile(bool, self._shared_with(other)))
+        return self._least[shared] if shared else None
+
+    @cached_property
+    def _turns(self) -> list[int | None]:
+        """The turns of each of the loops."""
+        return [turns_of(loop) for loop in self.around]
+
+    @cached_property
+    def _least(self) -> list[int | None]:
+        """The turns of the first 0, 1, 2, ... loops together."""
+        loops = self.around
+        return _least(self._turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
 
     @cached_property
     def repeats(self) -> int | None:
@@ -198,13 +219,11 @@ class Stack:
         loops = self.around
         if not loops:
             return Loops()
-        turns = [turns_of(loop) for loop in loops]
-        least = _least(turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
-        last, steps, epochs, total = loops[-1], turns[-1], least[-2], least[-1]
+        last, steps, epochs, total = loops[-1], self._turns[-1], self._least[-2], self._least[-1]
         if total is not None and (epochs is None or steps is None or total < epochs * steps):
             return Loops(1, total) if not epochs or total % epochs else Loops(epochs, total // epochs)
         if epochs is None:
-            endless = next(loop for loop, count in zip(loops, turns, strict=True) if count is None)
+            endless = next(loop for loop, count in zip(loops, self._turns, strict=True) if count is None)
             named = named_count(self.scopes) if "epoch" in _header(endless.node) else None
             return Loops(named, batches=steps, unknown=None if named else _no_end(endless))
         if epochs and isinstance(last.node.body[-1], ast.Break):  # it takes one batch
