@@ -772,7 +772,9 @@ def test_an_outer_loop_is_counted_where_a_generator_gives_the_minibatches(tmp_pa
     """Each of 50 collections of 64 frames on the GPU serves four steps; the policy gives 64 actions for them."""
     text = (SCRIPTS / "torch_environment.py").read_text(encoding="utf-8")
     text = text.replace("    for epoch in range(2):\n        for start in range(0, 64, 32):", MINIBATCHES)
-    text = text.replace("total_timesteps, seen = 6400, 0", "seen = 0").replace("while seen < total_timesteps", COLLECTIONS)
+    text = text.replace("total_timesteps, seen = 6400, 0", "seen = 0").replace(
+        "while seen < total_timesteps", COLLECTIONS
+    )
     found = probed(text.replace("SimpleNamespace(sample=lambda: 0)", "None\n    device = 'cuda'", 1), tmp_path)
     assert (found.batch_size, found.examples, found.epochs) == (32, 4 * 32, 50)
     assert not found.between and found.notes[0].startswith("Between two steps it collects 16 frames on the GPU:")

@@ -282,15 +282,39 @@ class _Search:
         at = at._replace(loops=(*at.loops, (self._numbered(), turns)), size=size, loads=False)
         self._note(node, at, sampler.work, sampler)
 
+    def _generates(self, node: ast.Call, at: At) -> None:
+        """Note what a language model of a library writes: a pass over each batch, and one for each token."""
+        model = self._value(node.func.value, at.scope)  # type: ignore[attr-defined]
+        if (work := self.forward(model)) is None:
+            return
+        given: dict[str, Any] = {}
+        for part in node.keywords:
+            value = value_in(part.value, at.scope)
+            given |= {part.arg: value} if part.arg else value if isinstance(value, dict) else {}
+        self._note(node, at, work, model)
+        loops, one = self.found.pop()
+        config = given.get("generation_config", attribute(model, "generation_config"))
+        limits = [given.get(name, attribute(config, name)) for name in ("max_new_tokens", "max_length")]
+        tokens = next((limit for limit in limits if type(limit) is int), None)
+        known = replace(one, tokens=tokens or 0, decoder=decoder_share(model))
+        self.found.append((loops, known if tokens else replace(one, batches=None)))
+
     def _called(self, node: ast.Call, at: At) -> None:
         """Note a forward pass, or read the script's function that is called."""
         function = value_in(node.func, at.scope)
+        if function is UNKNOWN and isinstance(node.func, ast.Attribute):  # a method of what is no longer wrapped
+            owner = self._value(node.func.value, at.scope)
+            function = UNKNOWN if owner is UNKNOWN else attribute(owner, node.func.attr) or UNKNOWN
         if function is UNKNOWN:
             return
         if isinstance(function, Sampler):
             self._samples(node, at, function)
             return
         name = getattr(node.func, "attr", "")
+        code = attribute(inspect.unwrap(function), "__code__") if callable(function) else None
+        if name == "generate" and not (code and is_own(code.co_filename, self.stack.path)):
+            self._generates(node, at)
+            return
         if name in ("eval", "train") and self.forward(value_in(node.func.value, at.scope)) is not None:  # type: ignore[attr-defined]
             off = name == "eval" or any(value_in(part, at.scope) is False for part in node.args)
             at.scope[EVALUATING] = off
@@ -675,6 +699,14 @@ def batch_size_of(loader: Any) -> int | None:
     return None
 
 
+def decoder_share(model: Any) -> float:
+    """Return the share of a language model's weights that each token of its takes: all but its encoder's."""
+    if not attribute(attribute(model, "config"), "is_encoder_decoder"):
+        return 1.0
+    encoder, whole = (sum(weight.numel() for weight in part.parameters()) for part in (model.get_encoder(), model))
+    return float(1 - encoder / whole)
+
+
 def takes_gradients(function: Any) -> bool:
     """Whether a function names what takes gradients or applies them."""
     waiting, names = [getattr(function, "__code__", None)], set[str]()
@@ -734,7 +766,7 @@ def of_trainer(
     try:
         for held in holders:
             if attribute(attribute(held, "args"), "eval_strategy") is not None:
-                return _of_transformers(held)
+                return [_with_tokens(one, held, scopes) for one in _of_transformers(held)]
             if attribute(held, "limit_val_batches") is not None:
                 method = attribute(attribute(held, "lightning_module"), "validation_step")
                 work = 1.0 if method is None else passes(method)
@@ -760,6 +792,21 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
     every = every * steps if every < 1 and steps > 0 else every  # a share of all
     passes = int(settings.gradient_accumulation_steps)
     return [Evaluation(None, batches, size, float(every), "step", split=True, passes=passes)]
+
+
+def _with_tokens(one: Evaluation, trainer: Any, scopes: Sequence[Mapping[str, Any]]) -> Evaluation:
+    """An evaluation with the tokens that its model writes: as many as a step's labels have, and not above its limit."""
+    if not attribute(trainer.args, "predict_with_generate"):
+        return one
+    held = (scope["inputs"] for scope in scopes if isinstance(scope.get("inputs"), Mapping))
+    labels = next((attribute(inputs.get("labels"), "shape") for inputs in held), None)
+    config = attribute(trainer.model, "generation_config")
+    limits = [attribute(config, name) for name in ("max_new_tokens", "max_length")]
+    limit = next((limit for limit in [trainer.args.generation_max_length, *limits] if limit), None)
+    tokens = min([*(labels or ())[1:2], *([limit] if limit else [])], default=None)
+    if tokens is None:
+        return replace(one, batches=None)
+    return replace(one, tokens=int(tokens), decoder=decoder_share(trainer.model))
 
 
 def _of_lightning(trainer: Any) -> list[Evaluation]:
