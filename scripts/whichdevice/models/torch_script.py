@@ -42,7 +42,8 @@ from whichdevice.models.script_run import (
     is_own,
     others_like,
 )
-from whichdevice.models.script_size import HOLDERS, Loops, Stack, attribute, is_whole, named_count, sizes, steps_in
+from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
+from whichdevice.models.script_text import attribute
 from whichdevice.models.torch_batches import of_few
 from whichdevice.models.torch_fakes import Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
