@@ -42,6 +42,8 @@ GRADIENTS = {
     "grad", "value_and_grad", "vjp", "filter_grad", "filter_value_and_grad", "apply_gradients", "apply_updates",
     "update", "train_step",
 }  # fmt: skip
+RUNS = {"apply", "apply_fn", "generate", "sample", "evaluate", "predict", "forward", "scan"}  # a model, as methods
+TESTING = {"evaluate", "validate", "test", "predict"}  # methods of a trainer
 LOOPED = {"evaluate", "predict"}  # methods of a model that take data
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
 EVALUATES = re.compile("eval|valid|(?<!la)test|sampl|render|generat|infer|predict")  # names of functions
@@ -68,26 +70,39 @@ class At(NamedTuple):
     split: bool = False
     loads: bool = False
     deep: tuple[Any, ...] = ()  # functions it is in
+    suspect: bool = False  # whether the name of one of them says that it evaluates
 
 
 Forward = Callable[[Any], float | None]  # from what is called to its work, of that of a step's forward pass
 
 
 def evaluations_in(
-    stack: Stack, size: int, forward: Forward, inside: Callable[[Any], bool] = lambda called: False, free: bool = False
+    stack: Stack,
+    size: int,
+    forward: Forward,
+    inside: Callable[[Any], bool] = lambda called: False,
+    free: bool = False,
+    epochs: int | None = None,
 ) -> list[Evaluation]:
     """Return what a script does without gradients besides its step, where it was stopped in the first one.
 
     `size` is a step's batch. What is `inside` of each step is a part of it. With `free` nothing takes gradients there.
+    `epochs` are those that a function trains which was called in place of a step.
     """
-    search = _Search(stack, size, forward, inside, free)
+    search = _Search(stack, size, forward, inside, free, epochs)
     search.read()
     return _summed(search.found)
 
 
+def after_trainer(stack: Stack, size: int) -> list[Evaluation]:
+    """Return what a trainer of Hugging Face or Lightning evaluates beside its training, by calls in the text."""
+    found = evaluations_in(stack, size, lambda called: 1.0 if _is_trainers(called) else None, free=True)
+    return [one for one in found if one.per == "training"]
+
+
 def passes_in(stack: Stack, size: int, forward: Forward, method: Any) -> float:
     """Return the forward passes of one of the script's methods; one where its text shows none."""
-    search = _Search(stack, size, forward, lambda _: False, False)
+    search = _Search(stack, size, forward, lambda _: False, False, None)
     search.follow(method, ast.Call(ast.Name("method"), [], []), At(-1, 0, {}, True))
     return sum(one.work * (one.batches or 1.0) for _, one in search.found) or 1.0
 
@@ -103,12 +118,21 @@ def _summed(found: Sequence[tuple[Any, Evaluation]]) -> list[Evaluation]:
 
 
 class _Search:
-    def __init__(self, stack: Stack, size: int, forward: Forward, inside: Callable[[Any], bool], free: bool) -> None:
+    def __init__(
+        self,
+        stack: Stack,
+        size: int,
+        forward: Forward,
+        inside: Callable[[Any], bool],
+        free: bool,
+        epochs: int | None,
+    ) -> None:
         self.stack, self.size, self.forward, self.inside, self.free = stack, size, forward, inside, free
-        self.loops = stack.around
+        self.loops, self.epochs = [*stack.starting, *stack.around], epochs
         self.found: list[tuple[Any, Evaluation]] = []  # with the loops around it
+        self.unread = 0  # calls without gradients of what is not known, so far
         self._function: ast.AST = ast.Module([], [])  # that is read
-        self._loops = 0  # beside it, so far
+        self._loops = 0  # beside the step, so far
 
     def read(self) -> None:
         """Read the functions that are running, the outermost first."""
@@ -144,7 +168,12 @@ class _Search:
 
     def _read_part(self, node: ast.AST, at: At) -> At:
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                at.scope.setdefault(name, None)  # no model
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                for alias in names:
+                    at.scope.setdefault(alias.asname or alias.name.partition(".")[0], None)
+            case ast.Lambda():
                 pass
             case ast.If():
                 return self._either(node, at)
@@ -277,23 +306,36 @@ class _Search:
 
     def _called(self, node: ast.Call, at: At) -> None:
         """Note a forward pass, or read the script's function that is called."""
-        function = value_in(node.func, at.scope)
+        function, name = value_in(node.func, at.scope), last_name(node.func)
+        free = at.free or bool(at.scope.get(EVALUATING))
+        self.unread += free and self._may_run_a_model(node, function, at)
         if function is UNKNOWN:
+            if isinstance(node.func, ast.Attribute) and name in ("eval", "train"):
+                at.scope[EVALUATING] = name == "eval"
             return
         if isinstance(function, Sampler):
             self._samples(node, at, function)
             return
-        name = getattr(node.func, "attr", "")
-        if name in ("eval", "train") and self.forward(value_in(node.func.value, at.scope)) is not None:  # type: ignore[attr-defined]
+        if (
+            isinstance(node.func, ast.Attribute)
+            and name in ("eval", "train")
+            and self.forward(value_in(node.func.value, at.scope)) is not None
+        ):
             off = name == "eval" or any(value_in(part, at.scope) is False for part in node.args)
             at.scope[EVALUATING] = off
             return
-        free = at.free or bool(at.scope.get(EVALUATING))
         if (work := self.forward(function)) is not None:
             if free:
                 self._note(node, at, work, function)
             return
         self.follow(function, node, at._replace(free=free))
+
+    def _may_run_a_model(self, node: ast.Call, function: Any, at: At) -> bool:
+        """Whether a call is of a model that is not known, or in what is named so of a library's with such a method."""
+        if function is UNKNOWN and isinstance(node.func, ast.Name | ast.Call) and not self.free:
+            return True
+        named = last_name(node.func) in RUNS or (function is UNKNOWN and isinstance(node.func, ast.Name | ast.Call))
+        return at.suspect and named
 
     def follow(self, function: Any, node: ast.Call, at: At) -> None:
         """Read one of the script's functions where it is called so."""
@@ -311,25 +353,28 @@ class _Search:
         sizes = [_rows_of(node, at.scope), *(value for value in sizes if type(value) is int and value > 0)]
         free = at.free or any(map(_is_free, tree.decorator_list))
         size = at.size or next(filter(None, sizes), None)
-        inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size)
-        before = len(self.found)
+        suspect = at.suspect or EVALUATES.search(last_name(node.func)) is not None
+        inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size, suspect=suspect)
+        before, unread = len(self.found), self.unread
         self._all(tree.body, inner)
-        each_step = at.level == len(self.loops) - 1 and at.often == 1
-        prepares = self.free and at.level < 0  # as `load_test_data` does: by its name alone it is no evaluation
-        by_name = EVALUATES.search(last_name(node.func)) and not (at.deep or each_step or prepares)
-        if free and by_name and len(self.found) == before:
+        prepares = self.free and at.level < 0  # as `load_test_data` does
+        may_evaluate = not (at.deep or prepares or self._is_in_each_step(at))
+        if may_evaluate and len(self.found) == before and self.unread > unread:
             self.found.append(((), Evaluation(at.line, None, self.size, None)))
 
     def _note(self, node: ast.Call, at: At, work: float, called: Any) -> None:
-        last = len(self.loops) - 1
-        if at.level == last >= 0 and at.often == 1 and self.inside(called):
+        if self._is_in_each_step(at) and self.inside(called):
             return
         batches: float | None = 1.0
-        if getattr(called, "__name__", "") in LOOPED:
+        if getattr(called, "__name__", "") in LOOPED and not _is_trainers(called):
             data = value_in(node.args[0], at.scope) if node.args else UNKNOWN
             sizes = (value_in(part.value, at.scope) for part in node.keywords if part.arg == "batch_size")
             batches, size = batches_of(data, next(sizes, None))
             at = at._replace(loads=True, size=size)
+        elif _is_trainers(called):
+            given = [value_in(part, at.scope) for part in (*node.args, *(part.value for part in node.keywords))]
+            batches, size = _batches_of_trainer(called, given)
+            at = at._replace(loads=True, size=size, split=True)
         elif self.free and not at.loops:
             return
         for _, turns in at.loops:
@@ -339,18 +384,24 @@ class _Search:
         one = Evaluation(at.line, batches, size, every, per, work, at.split, at.loads)
         self.found.append((at.loops, one))
 
+    def _is_in_each_step(self, at: At) -> bool:
+        return at.level == len(self.loops) - 1 >= len(self.stack.starting) and at.often == 1 and not self.epochs
+
     def _every(self, at: At) -> tuple[Per, float | None]:
-        """How often a place runs: each so many epochs or steps, or once in the training."""
+        """How often a place runs: each so many epochs or steps, or so many times in the training."""
+        if at.level < len(self.stack.starting):
+            times = at.often
+            for loop in self.loops[: at.level + 1]:
+                times = _product(times, turns_of(loop))
+            return "training", 1 / times if times else None
         often = None if not at.often else 1 / at.often
-        if at.level < 0:
-            return "training", often
-        if at.level == len(self.loops) - 1:
+        if at.level == len(self.loops) - 1 and not self.epochs:
             loops = self.stack.loops
             alone = len(self.loops) == 1 and not loops.steps and not loops.batches
             return "epoch" if alone else "step", often
-        for loop in self.loops[at.level + 1 : -1]:
+        for loop in self.loops[at.level + 1 : None if self.epochs else -1]:
             often = _product(often, turns_of(loop))
-        return "epoch", often
+        return "epoch", _product(often, self.epochs or 1)
 
 
 def _rows_of(node: ast.Call, scope: Mapping[str, Any]) -> int | None:
@@ -520,6 +571,27 @@ def takes_gradients(function: Any) -> bool:
             names |= {*code.co_names}
             waiting += [part for part in code.co_consts if inspect.iscode(part)]
     return bool(names & GRADIENTS)
+
+
+def _is_trainers(called: Any) -> bool:
+    """Whether it is a method of a trainer of Hugging Face or Lightning that evaluates."""
+    owner = attribute(called, "__self__")
+    kinds = attribute(attribute(owner, "args"), "eval_strategy"), attribute(owner, "limit_val_batches")
+    return getattr(called, "__name__", "") in TESTING and kinds != (None, None)
+
+
+def _batches_of_trainer(called: Any, given: Sequence[Any]) -> tuple[int | None, int | None]:
+    """Batches of a trainer's evaluation and their size, by what its method is given or else the trainer has."""
+    owner, is_validation = called.__self__, called.__name__ in ("evaluate", "validate")
+    if attribute(owner, "limit_val_batches") is not None:
+        loaders = [value for value in given if batch_size_of(value)]
+        loaders = loaders or (list(_in_tree(attribute(owner, "val_dataloaders"))) if is_validation else [])
+        batches = [batches_of(loader, None) for loader in loaders]
+        known = batches and all(count is not None for count, _ in batches)
+        return (sum(count or 0 for count, _ in batches), batches[0][1]) if known else (None, None)
+    data = next(iter(given), owner.eval_dataset if is_validation else None)
+    size = int(owner.args.per_device_eval_batch_size)
+    return -(-len(data) // size) if hasattr(data, "__len__") else None, size
 
 
 def is_split(loader: Any) -> bool:
