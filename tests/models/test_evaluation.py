@@ -78,8 +78,8 @@ CASES = {  # script: batches, their size, epochs or steps between two times
     EVALUATE + LONG + "    if i > 0 and i % 20000 == 0:\n    " + AFTER: [(79, 128, 20000, "step")],
     EVALUATE + LONG + "    if not (i + 1) % 20000:\n    " + AFTER: [(79, 128, 20000, "step")],
     EVALUATE + LONG + "    if i % 20000:\n        continue\n" + AFTER: [(79, 128, 20000, "step")],
-    EVALUATE + LONG + "    if i % 20000 < 5:\n    " + AFTER: [(79, 128, None, "step")],
-    EVALUATE + LONG + "    if i >= 50000:\n    " + AFTER: [(79, 128, None, "step")],
+    EVALUATE + LONG + "    if i % 20000 < 5:\n    " + AFTER: [(79, 128, 4000, "step")],
+    EVALUATE + LONG + "    if i >= 50000:\n    " + AFTER: [(79, 128, 2, "step")],
     # Nothing is without gradients, or it is no model.
     EVALUATE.replace("    net.eval()\n", "").replace("with no_grad()", "if loader") + EPOCHS + AFTER: [],
     EPOCHS + "    with no_grad():\n        for x in val:\n            print(x)\n": [],

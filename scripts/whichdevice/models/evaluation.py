@@ -15,12 +15,15 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from whichdevice.models.script_run import Evaluation, Per, is_own
 from whichdevice.models.script_size import HOLDERS, Loop, Stack, counter_of, most_turns, turns_of
 from whichdevice.models.script_text import (
     UNKNOWN,
     WRAPPING,
     Place,
+    Turns,
     attribute,
     bound,
     calls_around,
@@ -47,7 +50,8 @@ TESTING = {"evaluate", "validate", "test", "predict"}  # methods of a trainer
 LOOPED = {"evaluate", "predict"}  # methods of a model that take data
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
 EVALUATES = re.compile("eval|valid|(?<!la)test|sampl|render|generat|infer|predict")  # names of functions
-MAX_DEPTH, MAX_TURNS = 6, 10_000  # functions in one another that are read; turns of a loop whose tests are tried
+MAX_DEPTH = 6  # functions in one another that are read
+MAX_TURNS, MAX_PERIOD = 10_000, 10**6  # turns that are tried one by one; of a loop or a period whose numbers are tried
 
 
 class Sampler(NamedTuple):
@@ -65,7 +69,7 @@ class At(NamedTuple):
     scope: dict[str, Any]
     free: bool
     often: float | None = 1.0  # share of the turns of that loop
-    loops: tuple[tuple[int, float | None], ...] = ()  # numbers of loops around it beside the step, and their turns
+    loops: tuple[tuple[ast.AST, float | None], ...] = ()  # around it beside the step, with their turns
     size: int | None = None
     split: bool = False
     loads: bool = False
@@ -73,6 +77,7 @@ class At(NamedTuple):
     suspect: bool = False  # whether the name of one of them says that it evaluates
 
 
+Is = Callable[[Any], bool]
 Forward = Callable[[Any], float | None]  # from what is called to its work, of that of a step's forward pass
 
 
@@ -80,7 +85,7 @@ def evaluations_in(
     stack: Stack,
     size: int,
     forward: Forward,
-    inside: Callable[[Any], bool] = lambda called: False,
+    inside: Is = lambda called: False,
     free: bool = False,
     epochs: int | None = None,
 ) -> list[Evaluation]:
@@ -118,21 +123,12 @@ def _summed(found: Sequence[tuple[Any, Evaluation]]) -> list[Evaluation]:
 
 
 class _Search:
-    def __init__(
-        self,
-        stack: Stack,
-        size: int,
-        forward: Forward,
-        inside: Callable[[Any], bool],
-        free: bool,
-        epochs: int | None,
-    ) -> None:
+    def __init__(self, stack: Stack, size: int, forward: Forward, inside: Is, free: bool, epochs: int | None) -> None:
         self.stack, self.size, self.forward, self.inside, self.free = stack, size, forward, inside, free
         self.loops, self.epochs = [*stack.starting, *stack.around], epochs
         self.found: list[tuple[Any, Evaluation]] = []  # with the loops around it
         self.unread = 0  # calls without gradients of what is not known, so far
         self._function: ast.AST = ast.Module([], [])  # that is read
-        self._loops = 0  # beside the step, so far
 
     def read(self) -> None:
         """Read the functions that are running, the outermost first."""
@@ -216,29 +212,40 @@ class _Search:
         return at
 
     def _share(self, test: ast.expr, at: At) -> float | None:
-        """The share of the turns in which a test holds, by trying it in each of them or in a period."""
-        tests = _remainders(test)
+        """The share of the turns in which a test holds: of all of a loop, or of a period.
+
+        That is the second one: the first turn of all is often another.
+        """
+        divisors = [
+            part.right for part in ast.walk(test) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)
+        ]
         if at.level < 0 or at.deep or at.loops:
-            return None if tests else _as_share(holds(test, at.scope))
+            return None if divisors else _mean(holds(test, at.scope))
         loop = self.loops[at.level]
-        changed = stored_in(loop.node)
+        changed, turns = stored_in(loop.node), turns_of(loop)
         scope = {name: value for name, value in at.scope.items() if name not in changed}
         named = {ast.unparse(part) for part in ast.walk(test) if isinstance(part, ast.Name | ast.Attribute)}
         counters = {name: count for name, count in _counters(loop).items() if name in named}
-        periods = [value_in(part.right, scope) for part in tests]
-        periods = [period for period in periods if type(period) is int and period > 0]
-        turns = turns_of(loop)
+        periods = [value for part in divisors if type(value := value_in(part, scope)) is int and value > 0]
         if not counters or not (turns or periods):
-            return _as_share(holds(test, scope))
+            return _mean(holds(test, scope))
         going = {name: count for name, count in counters.items() if self._goes_on(name, at.level)}
         anew = {name: count for name, count in counters.items() if name not in going}
         if going and anew:
             periods = [*periods, turns] if turns and periods else []
+        first, count = 0, 0 if going else turns or 0
+        if periods and (going or count == 0 or math.lcm(*periods) <= count > MAX_TURNS):
+            first = count = math.lcm(*periods)
+        if not 0 < count <= MAX_PERIOD:
+            return None
 
-        def held(turn: int, part: ast.expr = test) -> bool | None:
-            return holds(part, _Turn(_Turn(scope, anew, turn % turns if turns and going else turn), going, turn))
+        def held(turn: Any) -> Any:
+            return holds(test, _Turn(_Turn(scope, anew, turn % turns if turns and going else turn), going, turn))
 
-        return _share_of(test, held, periods, turns, bool(going))
+        shares = held((first + np.arange(count)).view(Turns))
+        if shares is None and count <= MAX_TURNS:  # it takes one turn at a time
+            shares = [held(turn) for turn in range(first, first + count)]
+        return None if shares is None or None in list(shares) else _mean(shares)
 
     def _goes_on(self, name: str, level: int) -> bool:
         """Whether a counter that a loop raises keeps its value where the loop around it comes to its next turn."""
@@ -267,13 +274,9 @@ class _Search:
         scope = {name: value for name, value in at.scope.items() if name not in changed}
         known = batch_size_of(loader)
         return at._replace(
-            scope=scope, loops=(*at.loops, (self._numbered(), turns)), size=known or at.size,
+            scope=scope, loops=(*at.loops, (node, turns)), size=known or at.size,
             split=at.split or is_split(loader), loads=at.loads or known is not None,
         )  # fmt: skip
-
-    def _numbered(self) -> int:
-        self._loops += 1
-        return self._loops
 
     def _value(self, node: ast.expr, scope: Mapping[str, Any]) -> Any:
         """The value of an expression; a model without what several GPUs put around it, and a pipeline around one."""
@@ -301,7 +304,7 @@ class _Search:
         turns, *sizes = (count if type(count) is int else None for count in counts)
         guided = settings.get("guidance_scale")
         size = (next(filter(None, sizes), 1)) * (2 if isinstance(guided, int | float) and guided > 1 else 1)
-        at = at._replace(loops=(*at.loops, (self._numbered(), turns)), size=size, loads=False)
+        at = at._replace(loops=(*at.loops, (node, turns)), size=size, loads=False)
         self._note(node, at, sampler.work, sampler)
 
     def _called(self, node: ast.Call, at: At) -> None:
@@ -375,7 +378,7 @@ class _Search:
             given = [value_in(part, at.scope) for part in (*node.args, *(part.value for part in node.keywords))]
             batches, size = _batches_of_trainer(called, given)
             at = at._replace(loads=True, size=size, split=True)
-        elif self.free and not at.loops:
+        elif self.free and not at.loops and (at.level < 0 or not at.suspect or self._is_in_each_step(at)):
             return
         for _, turns in at.loops:
             batches = _product(batches, turns)
@@ -416,7 +419,7 @@ EVALUATING = "evaluating()"  # in a scope: its model was set to evaluation
 class _Turn(dict[str, Any]):
     """A scope in one turn of a loop."""
 
-    def __init__(self, scope: Mapping[str, Any], counters: Mapping[str, tuple[Any, Any]], turn: int) -> None:
+    def __init__(self, scope: Mapping[str, Any], counters: Mapping[str, tuple[Any, Any]], turn: Any) -> None:
         super().__init__(scope)
         for name, (first, step) in counters.items():
             head, _, attribute = name.partition(".")
@@ -448,59 +451,12 @@ def _counters(loop: Loop) -> dict[str, tuple[Any, Any]]:
     return counters
 
 
-def _remainders(test: ast.expr) -> list[ast.BinOp]:
-    return [part for part in ast.walk(test) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)]
-
-
-Held = Callable[..., bool | None]  # from a turn, and a part of a test, to whether that holds
-
-
-def _share_of(test: ast.expr, held: Held, periods: Sequence[int], turns: int | None, goes_on: bool) -> float | None:
-    """The share of turns in which a test holds: of all of a loop, or of the second period.
-
-    The first turn of all is often another. None: they are too many to try.
-    """
-    tried = range(0 if goes_on else turns or 0)
-    if periods and (goes_on or not turns or turns > MAX_TURNS):
-        period = math.lcm(*periods)
-        tried = range(period, 2 * period)
-        if len(tried) > MAX_TURNS:
-            return None if turns and not goes_on and turns < period else _share_of_long(test, held, tried)
-    if not tried or len(tried) > MAX_TURNS:
-        return None
-    found = [held(turn) for turn in tried]
-    return None if None in found else sum(map(bool, found)) / len(found)
-
-
-def _share_of_long(test: ast.expr, held: Held, tried: range) -> float | None:
-    """The share of a long period for `(step + 1) % 20000 == 0`, by itself, or with what holds in all of it."""
-    match test:
-        case ast.BoolOp(op=ast.And(), values=parts):
-            shares = [_share_of_long(part, held, tried) for part in parts]
-            rare = [share for share in shares if share != 1]
-            return 0.0 if 0 in rare else 1.0 if not rare else rare[0] if len(rare) == 1 else None
-        case ast.UnaryOp(op=ast.Not(), operand=inner):
-            share = _share_of_long(inner, held, tried)
-            return None if share is None else 1 - share
-        case ast.Compare(
-            left=ast.BinOp(op=ast.Mod()), ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=0)]
-        ):
-            share = _share_of_long(test.left, held, tried)
-            return None if share is None else share if isinstance(test.ops[0], ast.NotEq) else 1 - share
-        case ast.BinOp(op=ast.Mod(), left=ast.Name() | ast.Attribute() | ast.BinOp(op=ast.Add(), right=ast.Constant())):
-            zeros = [turn for turn in (tried[0], tried[-1]) if held(turn, test) is False]
-            return None if len(zeros) > 1 else 1 - 1 / len(tried)
-        case _ if not _remainders(test):
-            return _as_share(held(tried[0], test)) if held(tried[0], test) == held(tried[-1], test) else None
-    return None
-
-
 def _product(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one * other
 
 
-def _as_share(holds: bool | None) -> float | None:
-    return None if holds is None else float(holds)
+def _mean(held: Any) -> float | None:
+    return None if held is None else float(np.mean(held))
 
 
 def _last_called(node: ast.expr) -> str:

@@ -13,11 +13,13 @@ import inspect
 import math
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from contextlib import suppress
-from functools import cache
+from functools import cache, reduce
 from itertools import chain, takewhile
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from whichdevice.code_hash import parsed
 
@@ -251,26 +253,32 @@ def bound(function: Any, owner: Any, call: ast.Call, variables: Mapping[str, Any
     return given | {part.arg: value_in(part.value, variables) for part in call.keywords if part.arg}
 
 
-def holds(test: ast.expr, variables: Mapping[str, Any]) -> bool | None:
-    """Return whether a test is true; None: the variables do not show it."""
+class Turns(np.ndarray[Any, Any]):
+    """The numbers of a loop's turns, of which expressions are worked out together."""
+
+
+def holds(test: ast.expr, variables: Mapping[str, Any]) -> Any:
+    """Return whether a test is true, of `Turns` for each of them; None: the variables do not show it."""
     if isinstance(test, ast.BoolOp):
         decides = isinstance(test.op, ast.Or)
         parts = [holds(part, variables) for part in test.values]
-        return decides if decides in parts else None if None in parts else not decides
+        known = [part for part in parts if part is not None]
+        held = reduce(np.logical_or if decides else np.logical_and, known, not decides)
+        return held if len(known) == len(parts) or np.all(held == decides) else None
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = holds(test.operand, variables)
-        return None if inner is None else not inner
+        return None if inner is None else np.logical_not(inner)
     value = value_in(test, variables)
     try:
-        return None if value is UNKNOWN else bool(value)
+        return None if value is UNKNOWN else value.astype(bool) if isinstance(value, Turns) else bool(value)
     except Exception:  # of the script's own object
         return None
 
 
 def value_in(node: ast.expr, variables: Mapping[str, Any]) -> Any:
     """Return the value of an expression that calls nothing of the script's own, else UNKNOWN."""
-    if isinstance(node, ast.IfExp) and (test := holds(node.test, variables)) is not None:
-        return value_in(node.body if test else node.orelse, variables)
+    if isinstance(node, ast.IfExp) and np.ndim(test := holds(node.test, variables)) == 0:
+        return UNKNOWN if test is None else value_in(node.body if test else node.orelse, variables)
     for part in ast.walk(node):
         if not isinstance(part, EXPRESSIONS):
             return UNKNOWN
