@@ -10,7 +10,8 @@ import ast
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -27,11 +28,13 @@ from whichdevice.models.script_text import (
     attribute,
     bound,
     calls_around,
+    code_of,
     count_of,
     function_of,
     holds,
     is_expression,
     last_name,
+    names_in,
     raised_in,
     stored_in,
     targets_of,
@@ -242,10 +245,11 @@ class _Search:
         def held(turn: Any) -> Any:
             return holds(test, _Turn(_Turn(scope, anew, turn % turns if turns and going else turn), going, turn))
 
-        shares = held((first + np.arange(count)).view(Turns))
-        if shares is None and count <= MAX_TURNS:  # it takes one turn at a time
-            shares = [held(turn) for turn in range(first, first + count)]
-        return None if shares is None or None in list(shares) else _mean(shares)
+        found = held((first + np.arange(count)).view(Turns))
+        if found is None and count <= MAX_TURNS:  # it takes one turn at a time
+            turn_by_turn = [held(turn) for turn in range(first, first + count)]
+            found = None if None in turn_by_turn else turn_by_turn
+        return _mean(found)
 
     def _goes_on(self, name: str, level: int) -> bool:
         """Whether a counter that a loop raises keeps its value where the loop around it comes to its next turn."""
@@ -342,16 +346,12 @@ class _Search:
 
     def follow(self, function: Any, node: ast.Call, at: At) -> None:
         """Read one of the script's functions where it is called so."""
-        owner = None
-        if inspect.ismethod(function):
-            function, owner = function.__func__, getattr(function, "__self__", None)
-        function = inspect.unwrap(function) if callable(function) else function
-        if not inspect.isfunction(function) or not is_own(function.__code__.co_filename, self.stack.path):
+        code = code_of(function)
+        if code is None or not is_own(code.co_filename, self.stack.path) or is_expression(code):
             return
-        code = function.__code__
-        if is_expression(code) or code in at.deep or len(at.deep) >= MAX_DEPTH:
+        if code in at.deep or len(at.deep) >= MAX_DEPTH:
             return
-        tree, scope = function_of(code), bound(function, owner, node, at.scope)
+        tree, scope = function_of(code), bound(function, node, at.scope)
         sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
         sizes = [_rows_of(node, at.scope), *(value for value in sizes if type(value) is int and value > 0)]
         free = at.free or any(map(_is_free, tree.decorator_list))
@@ -521,12 +521,8 @@ def batch_size_of(loader: Any) -> int | None:
 
 def takes_gradients(function: Any) -> bool:
     """Whether a function names what takes gradients or applies them."""
-    waiting, names = [getattr(function, "__code__", None)], set[str]()
-    while waiting:
-        if (code := waiting.pop()) is not None:
-            names |= {*code.co_names}
-            waiting += [part for part in code.co_consts if inspect.iscode(part)]
-    return bool(names & GRADIENTS)
+    code = code_of(function)
+    return code is not None and not GRADIENTS.isdisjoint(names_in(code))
 
 
 def _is_trainers(called: Any) -> bool:
@@ -542,12 +538,17 @@ def _batches_of_trainer(called: Any, given: Sequence[Any]) -> tuple[int | None, 
     if attribute(owner, "limit_val_batches") is not None:
         loaders = [value for value in given if batch_size_of(value)]
         loaders = loaders or (list(_in_tree(attribute(owner, "val_dataloaders"))) if is_validation else [])
-        batches = [batches_of(loader, None) for loader in loaders]
-        known = batches and all(count is not None for count, _ in batches)
-        return (sum(count or 0 for count, _ in batches), batches[0][1]) if known else (None, None)
+        counts = [count for loader in loaders if (count := batches_of(loader, None)[0]) is not None]
+        return sum(counts) if 0 < len(counts) == len(loaders) else None, next(map(batch_size_of, loaders), None)
     data = next(iter(given), owner.eval_dataset if is_validation else None)
     size = int(owner.args.per_device_eval_batch_size)
-    return -(-len(data) // size) if hasattr(data, "__len__") else None, size
+    return _batches_of_all([data], size), size
+
+
+def _batches_of_all(sets: Iterable[Any], size: int) -> int | None:
+    with suppress(TypeError):  # of a stream
+        return sum(-(-len(part) // size) for part in sets)
+    return None
 
 
 def is_split(loader: Any) -> bool:
@@ -586,8 +587,7 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
     if strategy == "no" or data is None:
         return []
     size = int(settings.per_device_eval_batch_size)
-    sets = list(_in_tree(data)) if isinstance(data, Mapping) else [data]
-    batches = sum(-(-len(part) // size) for part in sets) if all(hasattr(part, "__len__") for part in sets) else None
+    batches = _batches_of_all(_in_tree(data) if isinstance(data, Mapping) else [data], size)
     if strategy == "epoch":
         return [Evaluation(None, batches, size, 1, "epoch", split=True)]
     every = settings.eval_steps or settings.logging_steps

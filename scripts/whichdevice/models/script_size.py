@@ -212,12 +212,8 @@ class Stack:
 
     def begins_with(self, other: "Stack") -> bool:
         """Whether an earlier place is in an epoch of this step, before the loop over its batches and in no loader."""
-        lines = [(part.code, part.line) for part in other.own]
-        inside = [
-            any(code is part.code and loop.node.lineno <= line <= (loop.node.end_lineno or 0) for code, line in lines)
-            for part in self.inside
-            for loop in part.loops
-        ]
+        theirs = {place.node for part in other.own for place in part.path}
+        inside = [loop.node in theirs for loop in self.around]
         loads = any("/torch/utils/data/" in part.code.co_filename for part in other.functions)
         return len(inside) > 1 and inside[-2:] == [True, False] and not loads
 
