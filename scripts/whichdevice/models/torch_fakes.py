@@ -66,7 +66,7 @@ class Fakes:
     def call(self, function: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""
         kwargs, name = dict(kwargs or {}), getattr(function, "__name__", "")
-        if not tree_any(is_fake, (args, kwargs)):
+        if not any(map(is_fake, args)) and not tree_any(is_fake, (args, kwargs)):
             counts = name in COUNTING and args and torch.is_tensor(args[0]) and not args[0].is_floating_point()
             with unset_fake_temporarily() if counts or name in READING else nullcontext():
                 return function(*args, **kwargs)
