@@ -14,7 +14,7 @@ from whichdevice.models import scripts
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import EACH, SHARED, Evaluation, Found, others_like, run_watched
-from whichdevice.models.scripts import is_script, is_scripts_own, known, most_bytes, probe
+from whichdevice.models.scripts import is_script, is_scripts_own, known, probe
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
 
@@ -479,15 +479,6 @@ def loss(p, x):
 step({"first": {"w": jnp.ones((8, 8))}, "last": {"w": jnp.zeros((8, 8))}}, jnp.ones((64, 8)))
 """
     assert len(started(text, tmp_path).functions.model().trained) == 2
-
-
-@pytest.mark.parametrize(
-    ("available", "limit", "most"),
-    [(64e9, -1, 6e9), (8e9, -1, 4e9), (1e9, -1, 2**31), (64e9, 3 * 10**9, 3e9)],
-    ids=["much", "half", "as much as a framework takes", "what a user has set"],
-)
-def test_a_process_that_computes_a_step_takes_a_part_of_the_memory(available, limit, most):
-    assert most_bytes(available, limit) == most
 
 
 @pytest.mark.slow

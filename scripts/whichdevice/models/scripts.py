@@ -12,7 +12,6 @@ import json
 import multiprocessing
 import os
 import platform
-import resource
 import signal
 import subprocess
 import sys
@@ -27,11 +26,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
-import psutil
-
 from whichdevice.code_hash import code_hash, parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import RETURNED, package_first, write_atomically
+from whichdevice.memory import memory_within, most_to_compute
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
@@ -257,19 +255,11 @@ def main() -> NoReturn:
     os._exit(status)
 
 
-def most_bytes(available: float, limit: int) -> int:
-    """Return the bytes that a process that computes a step may take: half of what is available, within its limit."""
-    most = max(MIN_BYTES, int(min(MAX_BYTES, available / 2)))
-    return most if limit == resource.RLIM_INFINITY else min(most, limit)
-
-
 def _look(address: Address, run: Run) -> None:
-    if run.values:
-        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes(psutil.virtual_memory().available, soft), hard))
     sys.addaudithook(run.audit)
     try:
-        script = run.result(address.arguments)
+        with memory_within(most_to_compute(MAX_BYTES, MIN_BYTES) if run.values else None):
+            script = run.result(address.arguments)
     except StudyError:
         if not run.counts_gpus or run.gpus >= MAX_GPUS:
             raise

@@ -42,6 +42,7 @@ from whichdevice.forecast.work import (
     in_layout,
     sizes_of,
 )
+from whichdevice.memory import most_to_compute
 from whichdevice.models.torch_fakes import (
     READING,
     READS_VALUE,
@@ -180,7 +181,7 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
                 raise error from None
             trace = None
         if trace is None or (not large and trace.memory["peak"] <= MAX_WITH_VALUES):
-            if kernels.peak > MAX_COMPUTED:  # as far as it got
+            if kernels.peak > most_to_compute(MAX_COMPUTED):  # as far as it got
                 raise error
             try:
                 trace = _with_values(step, size, accumulation, *layers)
@@ -197,8 +198,8 @@ def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: in
 
 
 def _with_values(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
-    """The step as it runs here, for real; raises TooLargeError where it takes more than MAX_COMPUTED bytes."""
-    module, kernels = built(step, None, *layers), Kernels(step.precision, most=MAX_COMPUTED)
+    """The step as it runs here, for real; raises TooLargeError where it takes more than it may."""
+    module, kernels = built(step, None, *layers), Kernels(step.precision, most=most_to_compute(MAX_COMPUTED))
     trace = _traced(step, module, size, accumulation, nullcontext(), kernels)
     return replace(trace, notes=(*trace.notes, WITH_VALUES))
 
