@@ -7,6 +7,7 @@ sizes(stack.scopes, stack.loops, [(64, 28, 28)], None)    # {"examples": ..., "e
 
 import ast
 import inspect
+import itertools
 import math
 import operator
 import re
@@ -224,6 +225,17 @@ class Stack:
         """Return whether there is one loop around the step."""
         return len(self.around) == 1
 
+    @property
+    def is_turn(self) -> bool:
+        """Return whether each turn of the only loop around it is a step: no library's loop is between the two."""
+        if not self.has_one_loop:
+            return False
+        inner = itertools.takewhile(
+            lambda part: not (is_own(part.code.co_filename, self.path) and _loops_in(part)), self.functions
+        )
+        others = [part for part in inner if not is_own(part.code.co_filename, self.path)]
+        return not any(_loops_in(part) for part in others if _is_librarys(part.code.co_filename))
+
     @cached_property
     def outside(self) -> list[Any]:
         """Return what the only loop around a step leaves as it is: a batch among it is all examples.
@@ -238,6 +250,11 @@ class Stack:
         if not loop.node.lineno <= inner.line <= (loop.node.end_lineno or 0):
             trees.append((function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
+
+
+def _is_librarys(file: str) -> bool:
+    """Whether a file is of a package that may train in loops of its own: PyTorch, which calls hooks in one, does not."""
+    return Path(file).is_file() and not re.search(r"[/\\](torch|whichdevice)[/\\]", file)
 
 
 def _is_trainer(part: Function, path: Path) -> bool:
