@@ -9,14 +9,14 @@ import ast
 import inspect
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import dropwhile
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from whichdevice.code_hash import parsed
-from whichdevice.models.evaluation import value_in
 from whichdevice.models.script_run import is_own
-from whichdevice.models.script_size import Stack, attribute, function_at
+from whichdevice.models.script_size import Stack
+from whichdevice.models.script_text import attribute, value_in
 
 APPLIED = {"apply_gradients", "apply", "minimize", "assign_sub"}  # methods that change weights
 TAKEN = {"gradient", "minimize"}  # methods that take gradients
@@ -30,19 +30,14 @@ def trainers_beside(stack: Stack, step: Any) -> list[Place]:
 
     In the lines that lead to the step only functions that are not on the way to it are others.
     """
-    if not stack.around:
-        return []
-    outermost = stack.around[0]
-    parts = stack.own[next(place for place, part in enumerate(stack.own) if part.line == outermost.line) :]
+    parts = list(dropwhile(lambda part: not part.loops, stack.inside))
     calls = [*(part.code for part in parts[1:]), code_of(step)]
     places = dict[Place, None]()
-    for part, called in zip(parts, calls, strict=True):
+    for part, called in zip(parts, calls[: len(parts)], strict=True):
         file = part.code.co_filename
-        tree = outermost.node if part is parts[0] else function_at(parsed(Path(file).read_bytes()), part.line)
-        variables = {**part.module, **part.variables}
-        for node in ast.walk(tree):
+        for node in ast.walk(part.loops[0].node if part is parts[0] else part.tree):
             if isinstance(node, ast.Name | ast.Attribute) and (file, node.lineno) not in places:
-                value = value_in(node, variables)
+                value = value_in(node, part.scope)
                 if not (node.lineno == part.line and code_of(value) is called) and _trains(value, stack.path):
                     places[file, node.lineno] = None
     return list(places)

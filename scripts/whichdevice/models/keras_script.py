@@ -32,7 +32,8 @@ from whichdevice.models.framework import KERAS
 from whichdevice.models.further import further
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
 from whichdevice.models.script_run import SAMPLE, Evaluation, Found, Run, Script, Watcher, calls_of, others_like
-from whichdevice.models.script_size import Stack, attribute, is_whole, sizes
+from whichdevice.models.script_size import Stack, is_whole, sizes
+from whichdevice.models.script_text import attribute
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.models.tensorflow_step import joined_step, script_of
 from whichdevice.workloads.base import Options

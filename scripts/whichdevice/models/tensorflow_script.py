@@ -28,7 +28,8 @@ from whichdevice.errors import StudyError
 from whichdevice.models.beside import APPLIED, code_of, trainers_beside
 from whichdevice.models.evaluation import evaluations_in
 from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
-from whichdevice.models.script_size import Function, Stack, attribute, is_whole, sizes
+from whichdevice.models.script_size import Function, Stack, is_whole, sizes
+from whichdevice.models.script_text import attribute
 from whichdevice.models.tensorflow_step import (
     BY_FUNCTION,
     INSTEAD,

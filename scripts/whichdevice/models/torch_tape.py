@@ -25,7 +25,8 @@ from torch.overrides import TorchFunctionMode
 
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
-from whichdevice.models.script_size import Stack, attribute, own_code
+from whichdevice.models.script_size import Stack, own_code
+from whichdevice.models.script_text import attribute
 from whichdevice.models.torch_fakes import (
     EVALUATION_SECONDS,
     READING,
