@@ -280,11 +280,9 @@ class Stack:
         """Return whether each turn of the only loop around it is a step: no library's loop is between the two."""
         if not self.has_one_loop:
             return False
-        inner = takewhile(
-            lambda part: not (is_own(part.code.co_filename, self.path) and _loops_in(part)), self.functions
-        )
-        others = [part for part in inner if not is_own(part.code.co_filename, self.path)]
-        return not any(_loops_in(part) for part in others if _is_librarys(part.code.co_filename))
+        code = next(part.code for part in self.inside if part.loops)
+        inner = takewhile(lambda part: part.code is not code, self.functions)
+        return not any(part.loops for part in inner if _is_librarys(part.code.co_filename, self.path))
 
     @cached_property
     def outside(self) -> list[Any]:
@@ -301,9 +299,9 @@ class Stack:
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
 
 
-def _is_librarys(file: str) -> bool:
+def _is_librarys(file: str, path: Path) -> bool:
     """Whether a file is of a package that may train in loops of its own: PyTorch calls hooks in one, and does not."""
-    return Path(file).is_file() and not re.search(r"[/\\](torch|whichdevice)[/\\]", file)
+    return Path(file).is_file() and not (is_own(file, path) or re.search(r"[/\\](torch|whichdevice)[/\\]", file))
 
 
 def _is_trainer(part: Function, path: Path) -> bool:
