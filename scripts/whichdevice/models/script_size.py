@@ -271,6 +271,15 @@ class Stack:
         """Return whether there is one loop around the step."""
         return len(self.around) == 1
 
+    @property
+    def is_turn(self) -> bool:
+        """Return whether each turn of the only loop around it is a step: no library's loop is between the two."""
+        if not self.has_one_loop:
+            return False
+        code = next(part.code for part in self.inside if part.loops)
+        inner = takewhile(lambda part: part.code is not code, self.functions)
+        return not any(part.loops for part in inner if _is_librarys(part.code.co_filename, self.path))
+
     @cached_property
     def outside(self) -> list[Any]:
         """Return what the only loop around a step leaves as it is: a batch among it is all examples.
@@ -284,6 +293,11 @@ class Stack:
         if loop.node not in (place.node for place in inner.path):
             trees.append((inner.tree, inner.module))
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
+
+
+def _is_librarys(file: str, path: Path) -> bool:
+    """Whether a file is of a package that may train in loops of its own: PyTorch calls hooks in one, and does not."""
+    return Path(file).is_file() and not (is_own(file, path) or re.search(r"[/\\](torch|whichdevice)[/\\]", file))
 
 
 def _is_trainer(part: Function, path: Path) -> bool:

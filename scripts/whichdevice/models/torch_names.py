@@ -150,6 +150,20 @@ class OnHost(metaclass=_OfGenerators):
         return GENERATOR()
 
 
+class _OfTensors(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return torch.is_tensor(value)
+
+
+class Variable(metaclass=_OfTensors):
+    """Stands for what older scripts make of a tensor, by functions that are seen: one that begins a graph anew."""
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        """Return the tensor without its history."""
+        made = torch.empty(0) if data is None else data.detach()
+        return made.requires_grad_() if requires_grad else made
+
+
 class Engine(Whole):
     """Stands for DeepSpeed's: the module, its loss's gradients, and a step of the optimiser after so many batches."""
 
@@ -243,6 +257,7 @@ class Names:
             self._put(torch.cuda, "get_rng_state", lambda *_: torch.get_rng_state())
             for name in ("Event", "Stream", "device", "current_stream", "default_stream"):
                 self._put(torch.cuda, name, Moment)
+            self._put(torch.Tensor, "record_stream", partial(_answer, None))
             self._put(torch.cuda, "stream", lambda stream: nullcontext(stream))
             for kind in KINDS:
                 self._put(torch.cuda, f"{kind}Tensor", getattr(torch, f"{kind}Tensor"))
@@ -262,6 +277,8 @@ class Names:
                 if hasattr(owner, name):
                     self._put(owner, name, Whole)
         self._put(torch.nn, "SyncBatchNorm", OneBatchNorm)
+        for owner in (torch.autograd, torch.autograd.variable):
+            self._put(owner, "Variable", Variable)
         if torch.distributed.is_available():
             join = torch.distributed.init_process_group
             self._put(torch.distributed, "init_process_group", partial(self._join, join))

@@ -85,6 +85,9 @@ COLLECTS = "Between two steps it collects {frames} frames; its environment gives
 PREPARES = (
     "Its first epoch began with {seconds} of the CPU's work before line {line}: {whole} if each does, not counted."
 )
+SPARSE = (
+    "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
+)
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
 LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
@@ -117,6 +120,7 @@ class Watching(Watcher):
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
         self._tape = Tape(self._fakes, run.path, run.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
+        self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
         self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
@@ -255,6 +259,10 @@ class Watching(Watcher):
         if known is not None and known != stack.lines:  # a further loss of some steps, as a penalty each 16
             self._tape.forget(*self._kept)
             return
+        weights = (weight for group in optimizer.param_groups for weight in group["params"])
+        self._learn |= {id(weight): weight for weight in weights if weight.requires_grad}
+        if known is not None:  # it steps again before another one does: its first step is enough
+            self._tape.forget(*self._kept)
         self._stepped[optimizer], self._kept = stack.lines, (len(self._tape.calls), len(self._tape.losses))
         if known is not None or weights_of(optimizers_in(stack.scopes)) <= weights_of(self._stepped):
             self._start(stack)
@@ -297,6 +305,8 @@ class Watching(Watcher):
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
         self._shares = self._shares or _splits_batches(stack)
         trained = weights_of([*stopped.optimizers, *optimizers_in(stack.scopes)])
+        for weight in self._learn.values():  # which a GAN freezes in its other part
+            weight.requires_grad_()
         _freeze(stopped.calls, trained, stack.where)
         step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
@@ -322,6 +332,7 @@ class Watching(Watcher):
             if frames and rate:
                 note = SIMULATES if environment.is_on_gpu else COLLECTS
                 asked.append(note.format(frames=number(frames), rate=two(rate)))
+        asked += [SPARSE] * _made_dense(step)
         asked += self._of_gpus(size, counts if self._loops(stack).steps else None)
         asked += self._prepares(stack, counts["epochs"])
         training = Found(
@@ -432,6 +443,7 @@ class Watching(Watcher):
         if loops == Loops() and (most := steps_in(scopes, batches and batches // passes)):
             loops = Loops(1, most * passes)
         whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
+        whole = whole or (loops == Loops(loops.epochs or 0) and self._environment is None and stopped.stack.is_turn)
         loaded = None if loader is None else len(loader.dataset)
         counts = sizes(scopes, loops, shapes, loaded, batches, whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
@@ -624,6 +636,14 @@ def _functions(
     return SimpleNamespace(model=step.copied, data=lambda: both, optimizer=lambda module: make(module))
 
 
+def _made_dense(step: Step) -> bool:
+    """Let embeddings have dense gradients, as sparse ones cannot be traced; return whether one had sparse ones."""
+    sparse = [part for part in step.modules() if getattr(part, "sparse", False) is True]
+    for part in sparse:
+        part.sparse = False  # type: ignore[assignment]
+    return bool(sparse)
+
+
 def _precision(step: Step, mixed: bool) -> str:
     """Mixed under autocast; else TF32, without convolutions only where the script asks for that."""
     if mixed:
@@ -661,6 +681,7 @@ def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
     weights = [weight for name, weight in module.named_parameters() if weight.requires_grad and name not in others]
     if kind is type(None):
         return torch.optim.AdamW(weights)
+    kind = torch.optim.Adam if kind is torch.optim.SparseAdam else kind
     known = inspect.signature(kind.__init__).parameters
     return kind(weights, **{name: value for name, value in defaults.items() if name in known})
 

@@ -141,7 +141,7 @@ class Tape(TorchFunctionMode):
             self.reads += 1
         if self.fakes is None:
             result = function(*args, **kwargs)
-        elif name in ("cuda", "pin_memory", "record_stream") and tensor:
+        elif name in ("cuda", "pin_memory") and tensor:
             return args[0]
         elif self._depth == 0 and function in ON_GPU:
             return ON_GPU[function]
@@ -255,6 +255,7 @@ class Tape(TorchFunctionMode):
             without = self._training or self._is_heavy(module) or (not module.training and self._is_trained(weight))
             if without and not self._computes:
                 self._faking = True
+                args = plain(args)
                 self.fakes.mode.__enter__()
         if self._depth == 0:
             self._entered, self._outermost = time.monotonic(), module
@@ -704,6 +705,16 @@ def joined_graphs(batch: torch.Tensor, kind: OfGraphs) -> torch.Tensor:
     if kind.part == "edges":
         return (batch + kind.nodes * graphs.reshape(-1, 1, 1)).transpose(0, 1).flatten(1)
     return graphs.repeat_interleave(kind.nodes) if kind.part == "ids" else batch.flatten(0, 1)
+
+
+def plain(tree: Any) -> Any:
+    """The same with tensors of PyTorch's own class, in place of images and boxes of a library's."""
+
+    def of(leaf: Any) -> Any:
+        own = not torch.is_tensor(leaf) or is_fake(leaf) or isinstance(leaf, torch.nn.Parameter)
+        return leaf if own or type(leaf) is torch.Tensor else leaf.as_subclass(torch.Tensor)
+
+    return mapped(of, tree) if any(of(leaf) is not leaf for leaf in leaves(tree)) else tree
 
 
 def is_module(function: Any) -> bool:
