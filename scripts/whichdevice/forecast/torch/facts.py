@@ -102,9 +102,9 @@ def _forward(target: Target, trace: Trace, tf32: bool) -> dict[str, float]:
     """Return the shares of the device's time and of the kernels that come before the backward pass."""
     if trace.forward is None or not trace.work.kernels or target.kind == "tpu":
         return {}
-    parts = [work.in_tf32() if tf32 else work for work in (trace.forward, trace.work)]
+    part, whole = (work.in_tf32() if tf32 else work for work in (trace.forward, trace.work))
     try:
-        share = time_share(*parts, target.row)
+        share = time_share(part, whole, target.row)
     except StudyError:  # the sheet lacks a number: no forecast either
         return {}
     return {"forward_share": share, "forward_kernels": trace.forward.kernels / trace.work.kernels}
