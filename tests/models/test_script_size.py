@@ -204,8 +204,8 @@ def run(step):
 
 def test_what_trains_beside_a_step_is_found_where_two_files_have_it_in_the_same_line(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text(HELPER)
-    run = runpy.run_path(str(tmp_path / "helper.py"))["run"]
-    stack, _ = stack_in("\n" * 5 + "run(step)\n", tmp_path, {"run": run})
+    helper = runpy.run_path(str(tmp_path / "helper.py"))
+    stack, _ = stack_in("\n" * 5 + "run(step)\n", tmp_path, {name: helper[name] for name in ("run", "other")})
     assert len({part.line for part in stack.own}) == 1 < len(stack.own)
     assert trainers_beside(stack, None) == [(str(tmp_path / "helper.py"), 7)]
 
