@@ -136,6 +136,31 @@ class Loader:
         return self.batches
 
 
+class Writer(Net):
+    """A library's language model, a quarter of which is its encoder."""
+
+    config = SimpleNamespace(is_encoder_decoder=True)
+    generation_config = SimpleNamespace(max_new_tokens=None, max_length=20)
+
+    def generate(self, *_: Any, **__: Any) -> None:
+        """Nothing is computed."""
+
+    def parameters(self) -> list[Any]:
+        """Eight weights."""
+        return [SimpleNamespace(numel=lambda: 8)]
+
+    def get_encoder(self) -> Any:
+        """Its encoder has two."""
+        return SimpleNamespace(parameters=lambda: [SimpleNamespace(numel=lambda: 2)])
+
+
+WRITES = {  # how a script lets it write: tokens
+    "writer.generate(x, max_new_tokens=50)": 50,
+    "launcher.unwrap_model(writer).generate(x, **limits)": 40,
+    "writer.generate(x)": 20,
+}
+
+
 def stack_of(text: str, path: Path, own: Mapping[str, Any] = MappingProxyType({})) -> Stack:
     """The stack where a script calls `step`."""
     seen = []
@@ -402,6 +427,24 @@ def test_what_a_trainer_evaluates_after_its_training_is_counted(text: str, tmp_p
     found = after_trainer(stack_of(text, tmp_path / "train.py", {"trainer": kind()}), 32)
     assert [(one.batches, one.batch_size, one.every) for one in found] == expected
     assert {one.per for one in found} == {"training"}
+
+
+@pytest.mark.parametrize("call", WRITES)
+def test_tokens_that_a_model_writes_are_counted_one_by_one(call: str, tmp_path: Path) -> None:
+    text = EPOCHS + f"    for x in val:\n        {call}\n"
+    stack = stack_of(text, tmp_path / "train.py", {"writer": Writer(), "limits": {"max_length": 40}})
+    assert evaluations_in(stack, 32, work_of) == [Evaluation(4, 79, 128, 1, tokens=WRITES[call], decoder=0.75)]
+
+
+@pytest.mark.parametrize("limit, labels, tokens", [(225, 38, 38), (20, 38, 20), (None, None, 20)])
+def test_a_trainer_that_predicts_by_writing_writes_as_much_as_the_labels_have(
+    limit: int | None, labels: int | None, tokens: int
+) -> None:
+    trainer = transformers("epoch", predict_with_generate=True, generation_max_length=limit)
+    trainer.model = Writer()
+    inputs = {"labels": SimpleNamespace(shape=(8, labels))} if labels else {}
+    found = of_trainer([{"inputs": inputs}, {"self": trainer}])
+    assert found == [Evaluation(None, 250, 8, 1, split=True, tokens=tokens, decoder=0.75)]
 
 
 def test_what_an_own_object_hides_by_raising_is_said_not_to_be_known() -> None:

@@ -677,6 +677,15 @@ def train(rank):
 torch.multiprocessing.spawn(train, nprocs=torch.cuda.device_count())
 """
 
+COLLECTIONS = "for collection in range(50)"
+MINIBATCHES = """
+    def minibatches():
+        for epoch in range(2):
+            yield from (0, 32)
+    updates = minibatches()
+    for start in updates:
+        if True:"""
+
 
 @pytest.fixture(autouse=True, scope="module")
 def in_one_folder(tmp_path_factory):
@@ -756,6 +765,20 @@ def test_an_environment_of_the_scripts_own_is_timed_as_it_is_stepped(tmp_path):
     text = text.replace("    action_space = SimpleNamespace(sample=lambda: 0)\n", "")
     found = probed(text.replace("1.0, False", "np.ones(2), False"), tmp_path)
     assert found.between > 0 and found.notes[0].startswith("Between two steps it collects 32 frames;")
+
+
+@pytest.mark.slow
+def test_an_outer_loop_is_counted_where_a_generator_gives_the_minibatches(tmp_path):
+    """Each of 50 collections of 64 frames on the GPU serves four steps; the policy gives 64 actions for them."""
+    text = (SCRIPTS / "torch_environment.py").read_text(encoding="utf-8")
+    text = text.replace("    for epoch in range(2):\n        for start in range(0, 64, 32):", MINIBATCHES)
+    text = text.replace("total_timesteps, seen = 6400, 0", "seen = 0").replace(
+        "while seen < total_timesteps", COLLECTIONS
+    )
+    found = probed(text.replace("SimpleNamespace(sample=lambda: 0)", "None\n    device = 'cuda'", 1), tmp_path)
+    assert (found.batch_size, found.examples, found.epochs) == (32, 4 * 32, 50)
+    assert not found.between and found.notes[0].startswith("Between two steps it collects 16 frames on the GPU:")
+    assert [(one.batches, one.every, one.per) for one in found.evaluations] == [(64, 4, "step")]
 
 
 @pytest.mark.slow

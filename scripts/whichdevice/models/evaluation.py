@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -311,9 +312,32 @@ class _Search:
         at = at._replace(loops=(*at.loops, (node, turns)), size=size, loads=False)
         self._note(node, at, sampler.work, sampler)
 
+    def _generates(self, node: ast.Call, at: At) -> None:
+        """Note what a language model of a library writes: a pass over each batch, and one for each token."""
+        model = self._value(node.func.value, at.scope)  # type: ignore[attr-defined]
+        if (work := self.forward(model)) is None:
+            return
+        given: dict[str, Any] = {}
+        for part in node.keywords:
+            value = value_in(part.value, at.scope)
+            given |= {part.arg: value} if part.arg else value if isinstance(value, dict) else {}
+        before = len(self.found)
+        self._note(node, at, work, model)
+        if len(self.found) == before:  # a part of each step
+            return
+        loops, one = self.found.pop()
+        config = given.get("generation_config", attribute(model, "generation_config"))
+        limits = [given.get(name, attribute(config, name)) for name in ("max_new_tokens", "max_length")]
+        tokens = next((limit for limit in limits if type(limit) is int), None)
+        known = replace(one, tokens=tokens or 0, decoder=decoder_share(model))
+        self.found.append((loops, known if tokens else replace(one, batches=None)))
+
     def _called(self, node: ast.Call, at: At) -> None:
         """Note a forward pass, or read the script's function that is called."""
         function, name = value_in(node.func, at.scope), last_name(node.func)
+        if function is UNKNOWN and isinstance(node.func, ast.Attribute):  # a method of what is no longer wrapped
+            owner = self._value(node.func.value, at.scope)
+            function = UNKNOWN if owner is UNKNOWN else attribute(owner, name) or UNKNOWN
         free = at.free or bool(at.scope.get(EVALUATING))
         self.unread += free and self._may_run_a_model(node, function, at)
         if function is UNKNOWN:
@@ -322,6 +346,10 @@ class _Search:
             return
         if isinstance(function, Sampler):
             self._samples(node, at, function)
+            return
+        code = code_of(function)
+        if name == "generate" and isinstance(node.func, ast.Attribute) and not self._is_own(code):
+            self._generates(node, at)
             return
         if (
             isinstance(node.func, ast.Attribute)
@@ -344,12 +372,13 @@ class _Search:
         named = last_name(node.func) in RUNS or (function is UNKNOWN and isinstance(node.func, ast.Name | ast.Call))
         return at.suspect and named
 
+    def _is_own(self, code: CodeType | None) -> bool:
+        return code is not None and is_own(code.co_filename, self.stack.path) and not is_expression(code)
+
     def follow(self, function: Any, node: ast.Call, at: At) -> None:
         """Read one of the script's functions where it is called so."""
         code = code_of(function)
-        if code is None or not is_own(code.co_filename, self.stack.path) or is_expression(code):
-            return
-        if code in at.deep or len(at.deep) >= MAX_DEPTH:
+        if code is None or not self._is_own(code) or code in at.deep or len(at.deep) >= MAX_DEPTH:
             return
         tree, scope = function_of(code), bound(function, node, at.scope)
         sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
@@ -519,6 +548,14 @@ def batch_size_of(loader: Any) -> int | None:
     return None
 
 
+def decoder_share(model: Any) -> float:
+    """Return the share of a language model's weights that each token of its takes: all but its encoder's."""
+    if not attribute(attribute(model, "config"), "is_encoder_decoder"):
+        return 1.0
+    encoder, whole = (sum(weight.numel() for weight in part.parameters()) for part in (model.get_encoder(), model))
+    return float(1 - encoder / whole)
+
+
 def takes_gradients(function: Any) -> bool:
     """Whether a function names what takes gradients or applies them."""
     code = code_of(function)
@@ -570,7 +607,7 @@ def of_trainer(
     try:
         for held in holders:
             if attribute(attribute(held, "args"), "eval_strategy") is not None:
-                return _of_transformers(held)
+                return [_with_tokens(one, held, scopes) for one in _of_transformers(held)]
             if attribute(held, "limit_val_batches") is not None:
                 method = attribute(attribute(held, "lightning_module"), "validation_step")
                 work = 1.0 if method is None else passes(method)
@@ -595,6 +632,21 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
     every = every * steps if every < 1 and steps > 0 else every  # a share of all
     passes = int(settings.gradient_accumulation_steps)
     return [Evaluation(None, batches, size, float(every), "step", split=True, passes=passes)]
+
+
+def _with_tokens(one: Evaluation, trainer: Any, scopes: Sequence[Mapping[str, Any]]) -> Evaluation:
+    """An evaluation with the tokens that its model writes: as many as a step's labels have, and not above its limit."""
+    if not attribute(trainer.args, "predict_with_generate"):
+        return one
+    held = (scope["inputs"] for scope in scopes if isinstance(scope.get("inputs"), Mapping))
+    labels = next((attribute(inputs.get("labels"), "shape") for inputs in held), None)
+    config = attribute(trainer.model, "generation_config")
+    limits = [attribute(config, name) for name in ("max_new_tokens", "max_length")]
+    limit = next((limit for limit in [trainer.args.generation_max_length, *limits] if limit), None)
+    tokens = min([*(labels or ())[1:2], *([limit] if limit else [])], default=None)
+    if tokens is None:
+        return replace(one, batches=None)
+    return replace(one, tokens=int(tokens), decoder=decoder_share(trainer.model))
 
 
 def _of_lightning(trainer: Any) -> list[Evaluation]:

@@ -81,6 +81,8 @@ class Evaluation:
     loads: bool = True  # whether a loader gives them
     passes: int = 1  # batches of a step of the script's loop, as it counts them
     shared: bool = False  # whether GPUs share the examples of a step
+    tokens: int = 0  # that a model writes after that pass for each batch, one after the other
+    decoder: float = 1.0  # share of a pass that each of them takes
 
     @property
     def known(self) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -212,10 +212,30 @@ class Stack:
 
     def begins_with(self, other: "Stack") -> bool:
         """Whether an earlier place is in an epoch of this step, before the loop over its batches and in no loader."""
-        theirs = {place.node for part in other.own for place in part.path}
-        inside = [loop.node in theirs for loop in self.around]
+        shared = self._shared_with(other)
         loads = any("/torch/utils/data/" in part.code.co_filename for part in other.functions)
-        return len(inside) > 1 and inside[-2:] == [True, False] and not loads
+        return shared[-2:] == [True, False] and not loads
+
+    def _shared_with(self, other: "Stack") -> list[bool]:
+        """Whether each of the loops around this place is around an earlier one, too."""
+        theirs = {place.node for part in other.own for place in part.path}
+        return [loop.node in theirs for loop in self.around]
+
+    def turns_with(self, other: "Stack") -> int | None:
+        """Return the turns of the loops that are around an earlier place, too; None: there are none, or not known."""
+        shared = sum(takewhile(bool, self._shared_with(other)))
+        return self._least[shared] if shared else None
+
+    @cached_property
+    def _turns(self) -> list[int | None]:
+        """The turns of each of the loops."""
+        return [turns_of(loop) for loop in self.around]
+
+    @cached_property
+    def _least(self) -> list[int | None]:
+        """The turns of the first 0, 1, 2, ... loops together."""
+        loops = self.around
+        return _least(self._turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
 
     @cached_property
     def loops(self) -> Loops:
@@ -227,13 +247,11 @@ class Stack:
         loops = self.around
         if not loops:
             return Loops()
-        turns = [turns_of(loop) for loop in loops]
-        least = _least(turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
-        last, steps, epochs, total = loops[-1], turns[-1], least[-2], least[-1]
+        last, steps, epochs, total = loops[-1], self._turns[-1], self._least[-2], self._least[-1]
         if total is not None and (epochs is None or steps is None or total < epochs * steps):
             return Loops(1, total) if not epochs or total % epochs else Loops(epochs, total // epochs)
         if epochs is None:
-            endless = next(loop for loop, count in zip(loops, turns, strict=True) if count is None)
+            endless = next(loop for loop, count in zip(loops, self._turns, strict=True) if count is None)
             named = named_count(self.scopes) if "epoch" in _header(endless.node) else None
             return Loops(named, batches=steps, unknown=None if named else _no_end(endless))
         if epochs and isinstance(last.node.body[-1], ast.Break):  # it takes one batch

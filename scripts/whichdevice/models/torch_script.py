@@ -80,6 +80,7 @@ MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the traini
 COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
+SIMULATES = "Between two steps it collects {frames} frames on the GPU: its environment's own time there is not counted."
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
 PREPARES = (
     "Its first epoch began with {seconds} of the CPU's work before line {line}: {whole} if each does, not counted."
@@ -269,7 +270,7 @@ class Watching(Watcher):
         if self._environment is not None:
             if self._environment.stepped() or time.monotonic() - self._began > COLLECT_SECONDS:
                 self._stop(next(iter(self._trials.values())))
-        elif (environment := environment_in(stack.scopes)) is not None:
+        elif (environment := environment_in(stack.scopes, self.run.path)) is not None:
             self._environment, self._began, self._trials = environment, time.monotonic(), {stack.line: stopped}
             if stack.loops == Loops() and named_count(stack.scopes):  # a library collects, for so many epochs
                 self._stop(stopped)
@@ -314,13 +315,14 @@ class Watching(Watcher):
             frames, rate = environment.frames_per_step, environment.frames_per_second()
             if frames is None and (epochs := named_count(stack.scopes)):  # so many over the frames in minibatches
                 frames = size / epochs
-            between = frames / rate if frames and rate else 0.0
+            between = frames / rate if frames and rate and not environment.is_on_gpu else 0.0
             total = named_count(stack.scopes, FRAMES)
             if frames and total:
                 counts = {"examples": math.ceil(total / frames) * size, "epochs": 1, "unknown": None}
             if frames and rate:
-                asked.append(COLLECTS.format(frames=number(frames), rate=two(rate)))
-        asked += self._of_gpus(size, counts if stack.loops.steps else None)
+                note = SIMULATES if environment.is_on_gpu else COLLECTS
+                asked.append(note.format(frames=number(frames), rate=two(rate)))
+        asked += self._of_gpus(size, counts if self._loops(stack).steps else None)
         asked += self._prepares(stack, counts["epochs"])
         training = Found(
             framework=TORCH,
@@ -337,6 +339,16 @@ class Watching(Watcher):
             **counts,
         )
         return Script(training, _functions(step, batch, stopped.optimizers), loader)
+
+    def _loops(self, stack: Stack) -> Loops:
+        """The loops around a step; where a generator gives its batches, they end as seen between two collections."""
+        loops, environment = stack.loops, self._environment
+        if environment is None or environment.steps is None or environment.place is None:
+            return loops
+        if loops.steps or loops.batches or not (turns := stack.turns_with(environment.place)):
+            return loops
+        epochs = loops.epochs or turns
+        return Loops(epochs, max(1, turns * environment.steps // epochs))
 
     def _prepares(self, stack: Stack, epochs: int | None) -> list[str]:
         """Return how long the script worked by itself in its first epoch before its first step, where that shows."""
@@ -357,7 +369,7 @@ class Watching(Watcher):
             known = by_trainer + after_trainer(stopped.stack, size)
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
-        loops = stopped.stack.loops
+        loops = self._loops(stopped.stack)
         for evaluation in known:
             if self._environment is not None and evaluation.per == "epoch":  # amounts are frames
                 steps = loops.steps or loops.batches
@@ -411,7 +423,7 @@ class Watching(Watcher):
         self, stopped: Stopped, step: Step, batch: Mapping[str, torch.Tensor], passes: int, loader: Any
     ) -> dict[str, Any]:
         """Examples of an epoch and epochs, as far as the script shows them."""
-        scopes, loops = stopped.stack.scopes, stopped.stack.loops
+        scopes, loops = stopped.stack.scopes, self._loops(stopped.stack)
         size = len(next(iter(batch.values())))
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
         if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
