@@ -74,6 +74,9 @@ CASES = {  # script: batches, their size, epochs or steps between two times
     EVALUATE + "done = 1\ndef train(done):\n    for x in data:\n        step()\n        done += 1\n"
     "        if done % 50 == 0:\n            evaluate(net, val)\n    return done\n"
     "for epoch in range(10):\n    done = train(done)\n": [(79, 128, 50, "step")],
+    EVALUATE + "net.done = 0\nwhile net.done < 900:\n    step()\n    net.done += 1\n    if net.done % 90 == 0:\n    "
+    + AFTER: [(79, 128, 90, "step")],
+    EVALUATE + EPOCHS + "    if epoch in (3, 7):\n    " + AFTER: [(79, 128, 5, "epoch")],
     # Periods and loops that are too long to try
     EVALUATE + LONG + "    if i > 0 and i % 20000 == 0:\n    " + AFTER: [(79, 128, 20000, "step")],
     EVALUATE + LONG + "    if not (i + 1) % 20000:\n    " + AFTER: [(79, 128, 20000, "step")],

@@ -10,7 +10,7 @@ import ast
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -220,31 +220,32 @@ class _Search:
 
         That is the second one: the first turn of all is often another.
         """
-        divisors = [
-            part.right for part in ast.walk(test) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)
-        ]
+        parts = [part for part in ast.walk(test) if isinstance(part, ast.BinOp | ast.Name | ast.Attribute)]
+        divisors = [part.right for part in parts if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)]
         if at.level < 0 or at.deep or at.loops:
             return None if divisors else _mean(holds(test, at.scope))
         loop = self.loops[at.level]
         changed, turns = stored_in(loop.node), turns_of(loop)
         scope = {name: value for name, value in at.scope.items() if name not in changed}
-        named = {ast.unparse(part) for part in ast.walk(test) if isinstance(part, ast.Name | ast.Attribute)}
-        counters = {name: count for name, count in _counters(loop).items() if name in named}
-        periods = [value for part in divisors if type(value := value_in(part, scope)) is int and value > 0]
+        counters = {name: count for name, count in _counters(loop).items() if name in map(ast.unparse, parts)}
+        periods = [value_in(part, scope) for part in divisors]
+        periods = [period for period in periods if type(period) is int and period > 0]
         if not counters or not (turns or periods):
             return _mean(holds(test, scope))
-        going = {name: count for name, count in counters.items() if self._goes_on(name, at.level)}
-        anew = {name: count for name, count in counters.items() if name not in going}
-        if going and anew:
+        going = {name for name in counters if self._goes_on(name, at.level)}
+        if going and len(going) < len(counters):
             periods = [*periods, turns] if turns and periods else []
         first, count = 0, 0 if going else turns or 0
         if periods and (going or count == 0 or math.lcm(*periods) <= count > MAX_TURNS):
             first = count = math.lcm(*periods)
         if not 0 < count <= MAX_PERIOD:
             return None
+        named_test = _Names(counters).visit(ast.parse(ast.unparse(test), mode="eval")).body
 
         def held(turn: Any) -> Any:
-            return holds(test, _Turn(_Turn(scope, anew, turn % turns if turns and going else turn), going, turn))
+            anew = turn % turns if turns and going else turn
+            values = {name: at + by * (turn if name in going else anew) for name, (at, by) in counters.items()}
+            return holds(named_test, {**scope, **values})
 
         found = held((first + np.arange(count)).view(Turns))
         if found is None and count <= MAX_TURNS:  # it takes one turn at a time
@@ -445,28 +446,15 @@ def _rows_of(node: ast.Call, scope: Mapping[str, Any]) -> int | None:
 EVALUATING = "evaluating()"  # in a scope: its model was set to evaluation
 
 
-class _Turn(dict[str, Any]):
-    """A scope in one turn of a loop."""
+class _Names(ast.NodeTransformer):
+    """Puts names in place of some attributes: `trainer.step` is a variable, too."""
 
-    def __init__(self, scope: Mapping[str, Any], counters: Mapping[str, tuple[Any, Any]], turn: Any) -> None:
-        super().__init__(scope)
-        for name, (first, step) in counters.items():
-            head, _, attribute = name.partition(".")
-            if attribute:
-                self[head] = _Counted(scope.get(head), {attribute: first + step * turn})
-            else:
-                self[name] = first + step * turn
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = names
 
-
-class _Counted:
-    """An object with other values of some attributes."""
-
-    def __init__(self, held: Any, values: Mapping[str, Any]) -> None:
-        self.__dict__["_held"], self.__dict__["_values"] = held, values
-
-    def __getattr__(self, name: str) -> Any:
-        values = self.__dict__["_values"]
-        return values[name] if name in values else getattr(self.__dict__["_held"], name)
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        name = ast.unparse(node)
+        return ast.copy_location(ast.Name(name, ast.Load()), node) if name in self.names else self.generic_visit(node)
 
 
 def _counters(loop: Loop) -> dict[str, tuple[Any, Any]]:
@@ -475,7 +463,7 @@ def _counters(loop: Loop) -> dict[str, tuple[Any, Any]]:
     counters: dict[str, tuple[Any, Any]] = {} if counted is None else {counted[0]: counted[1:]}
     for name, by in filter(None, map(raised_in, ast.walk(loop.node))):
         step, first = (value_in(part, loop.variables) for part in (by, ast.parse(name, mode="eval").body))
-        if type(step) is int and type(first) is int and name.count(".") <= 1:
+        if type(step) is int and type(first) is int:
             counters[name] = first, step
     return counters
 
@@ -575,8 +563,8 @@ def _batches_of_trainer(called: Any, given: Sequence[Any]) -> tuple[int | None, 
     if attribute(owner, "limit_val_batches") is not None:
         loaders = [value for value in given if batch_size_of(value)]
         loaders = loaders or (list(_in_tree(attribute(owner, "val_dataloaders"))) if is_validation else [])
-        counts = [count for loader in loaders if (count := batches_of(loader, None)[0]) is not None]
-        return sum(counts) if 0 < len(counts) == len(loaders) else None, next(map(batch_size_of, loaders), None)
+        counts = [batches_of(loader, None)[0] or 0 for loader in loaders]
+        return sum(counts) if counts and all(counts) else None, next(map(batch_size_of, loaders), None)
     data = next(iter(given), owner.eval_dataset if is_validation else None)
     size = int(owner.args.per_device_eval_batch_size)
     return _batches_of_all([data], size), size
