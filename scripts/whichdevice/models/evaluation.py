@@ -452,7 +452,7 @@ class _Names(ast.NodeTransformer):
     def __init__(self, names: Collection[str]) -> None:
         self.names = names
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
         name = ast.unparse(node)
         return ast.copy_location(ast.Name(name, ast.Load()), node) if name in self.names else self.generic_visit(node)
 
