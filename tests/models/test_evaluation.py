@@ -416,6 +416,7 @@ class Lightning:
 
 CALLED = {  # what comes after a trainer's training: batches, their size, once in which part of all
     "step()\ntrainer.evaluate()\n": (Transformers, [(250, 8, 1)]),
+    "step()\ntrainer.evaluate(metric_key_prefix='eval')\n": (Transformers, [(250, 8, 1)]),
     "step()\nprint(trainer.evaluate(data))\n": (Transformers, [(1, 8, 1)]),
     "step()\ntrainer.evaluate(stream())\n": (Transformers, [(None, 8, 1)]),
     "step()\ntrainer.test(net, val)\n": (Lightning, [(79, 128, 1)]),

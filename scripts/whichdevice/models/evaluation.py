@@ -51,6 +51,7 @@ GRADIENTS = {
 }  # fmt: skip
 RUNS = {"apply", "apply_fn", "generate", "sample", "evaluate", "predict", "forward", "scan"}  # a model, as methods
 TESTING = {"evaluate", "validate", "test", "predict"}  # methods of a trainer
+DATA = {"eval_dataset", "test_dataset", "dataloaders"}  # arguments of these
 LOOPED = {"evaluate", "predict"}  # methods of a model that take data
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
 EVALUATES = re.compile("eval|valid|(?<!la)test|sampl|render|generat|infer|predict")  # names of functions
@@ -405,7 +406,8 @@ class _Search:
             batches, size = batches_of(data, next(sizes, None))
             at = at._replace(loads=True, size=size)
         elif _is_trainers(called):
-            given = [value_in(part, at.scope) for part in (*node.args, *(part.value for part in node.keywords))]
+            named = (part.value for part in node.keywords if part.arg in DATA)
+            given = [value_in(part, at.scope) for part in (*node.args, *named)]
             batches, size = _batches_of_trainer(called, given)
             at = at._replace(loads=True, size=size, split=True)
         elif self.free and not at.loops and (at.level < 0 or not at.suspect or self._is_in_each_step(at)):
@@ -415,6 +417,8 @@ class _Search:
         per, every = self._every(at)
         size = at.size or _rows_of(node, at.scope) or self.size
         one = Evaluation(at.line, batches, size, every, per, work, at.split, at.loads)
+        if _is_trainers(called):
+            one = _with_tokens(one, called.__self__, self.stack.scopes)
         self.found.append((at.loops, one))
 
     def _is_in_each_step(self, at: At) -> bool:
@@ -567,7 +571,7 @@ def _batches_of_trainer(called: Any, given: Sequence[Any]) -> tuple[int | None, 
         return sum(counts) if counts and all(counts) else None, next(map(batch_size_of, loaders), None)
     data = next(iter(given), owner.eval_dataset if is_validation else None)
     size = int(owner.args.per_device_eval_batch_size)
-    return _batches_of_all([data], size), size
+    return _batches_of_all(_in_tree(data) if isinstance(data, Mapping) else [data], size), size
 
 
 def _batches_of_all(sets: Iterable[Any], size: int) -> int | None:
@@ -624,7 +628,7 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
 
 def _with_tokens(one: Evaluation, trainer: Any, scopes: Sequence[Mapping[str, Any]]) -> Evaluation:
     """An evaluation with the tokens that its model writes: as many as a step's labels have, and not above its limit."""
-    if not attribute(trainer.args, "predict_with_generate"):
+    if not attribute(attribute(trainer, "args"), "predict_with_generate"):
         return one
     held = (scope["inputs"] for scope in scopes if isinstance(scope.get("inputs"), Mapping))
     labels = next((attribute(inputs.get("labels"), "shape") for inputs in held), None)
