@@ -74,6 +74,9 @@ CASES = {  # script: batches, their size, epochs or steps between two times
     EVALUATE + "done = 1\ndef train(done):\n    for x in data:\n        step()\n        done += 1\n"
     "        if done % 50 == 0:\n            evaluate(net, val)\n    return done\n"
     "for epoch in range(10):\n    done = train(done)\n": [(79, 128, 50, "step")],
+    EVALUATE + "net.done = 0\nwhile net.done < 900:\n    step()\n    net.done += 1\n    if net.done % 90 == 0:\n    "
+    + AFTER: [(79, 128, 90, "step")],
+    EVALUATE + EPOCHS + "    if epoch in (3, 7):\n    " + AFTER: [(79, 128, 5, "epoch")],
     # Periods and loops that are too long to try
     EVALUATE + LONG + "    if i > 0 and i % 20000 == 0:\n    " + AFTER: [(79, 128, 20000, "step")],
     EVALUATE + LONG + "    if not (i + 1) % 20000:\n    " + AFTER: [(79, 128, 20000, "step")],
@@ -332,24 +335,6 @@ def test_a_trainers_validation_has_as_many_passes_as_its_step_makes(tmp_path: Pa
     assert found and {one.work for one in found} == {2}
 
 
-@pytest.mark.parametrize("call", WRITES)
-def test_tokens_that_a_model_writes_are_counted_one_by_one(call: str, tmp_path: Path) -> None:
-    text = EPOCHS + f"    for x in val:\n        {call}\n"
-    stack = stack_of(text, tmp_path / "train.py", {"writer": Writer(), "limits": {"max_length": 40}})
-    assert evaluations_in(stack, 32, work_of) == [Evaluation(4, 79, 128, 1, tokens=WRITES[call], decoder=0.75)]
-
-
-@pytest.mark.parametrize("limit, labels, tokens", [(225, 38, 38), (20, 38, 20), (None, None, 20)])
-def test_a_trainer_that_predicts_by_writing_writes_as_much_as_the_labels_have(
-    limit: int | None, labels: int | None, tokens: int
-) -> None:
-    trainer = transformers("epoch", predict_with_generate=True, generation_max_length=limit)
-    trainer.model = Writer()
-    inputs = {"labels": SimpleNamespace(shape=(8, labels))} if labels else {}
-    found = of_trainer([{"inputs": inputs}, {"self": trainer}])
-    assert found == [Evaluation(None, 250, 8, 1, split=True, tokens=tokens, decoder=0.75)]
-
-
 MADE = "def {name}():\n    model = make()\n    model{method}(1)\n"
 UNREAD = {  # a function in the loop over epochs, whether gradients are by name alone: whether it is said
     "evaluates a model that it makes": (MADE.format(name="evaluate", method=""), True, True),
@@ -431,6 +416,7 @@ class Lightning:
 
 CALLED = {  # what comes after a trainer's training: batches, their size, once in which part of all
     "step()\ntrainer.evaluate()\n": (Transformers, [(250, 8, 1)]),
+    "step()\ntrainer.evaluate(metric_key_prefix='eval')\n": (Transformers, [(250, 8, 1)]),
     "step()\nprint(trainer.evaluate(data))\n": (Transformers, [(1, 8, 1)]),
     "step()\ntrainer.evaluate(stream())\n": (Transformers, [(None, 8, 1)]),
     "step()\ntrainer.test(net, val)\n": (Lightning, [(79, 128, 1)]),
@@ -445,6 +431,24 @@ def test_what_a_trainer_evaluates_after_its_training_is_counted(text: str, tmp_p
     found = after_trainer(stack_of(text, tmp_path / "train.py", {"trainer": kind()}), 32)
     assert [(one.batches, one.batch_size, one.every) for one in found] == expected
     assert {one.per for one in found} == {"training"}
+
+
+@pytest.mark.parametrize("call", WRITES)
+def test_tokens_that_a_model_writes_are_counted_one_by_one(call: str, tmp_path: Path) -> None:
+    text = EPOCHS + f"    for x in val:\n        {call}\n"
+    stack = stack_of(text, tmp_path / "train.py", {"writer": Writer(), "limits": {"max_length": 40}})
+    assert evaluations_in(stack, 32, work_of) == [Evaluation(4, 79, 128, 1, tokens=WRITES[call], decoder=0.75)]
+
+
+@pytest.mark.parametrize("limit, labels, tokens", [(225, 38, 38), (20, 38, 20), (None, None, 20)])
+def test_a_trainer_that_predicts_by_writing_writes_as_much_as_the_labels_have(
+    limit: int | None, labels: int | None, tokens: int
+) -> None:
+    trainer = transformers("epoch", predict_with_generate=True, generation_max_length=limit)
+    trainer.model = Writer()
+    inputs = {"labels": SimpleNamespace(shape=(8, labels))} if labels else {}
+    found = of_trainer([{"inputs": inputs}, {"self": trainer}])
+    assert found == [Evaluation(None, 250, 8, 1, split=True, tokens=tokens, decoder=0.75)]
 
 
 def test_what_an_own_object_hides_by_raising_is_said_not_to_be_known() -> None:

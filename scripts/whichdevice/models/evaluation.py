@@ -10,10 +10,11 @@ import ast
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +51,7 @@ GRADIENTS = {
 }  # fmt: skip
 RUNS = {"apply", "apply_fn", "generate", "sample", "evaluate", "predict", "forward", "scan"}  # a model, as methods
 TESTING = {"evaluate", "validate", "test", "predict"}  # methods of a trainer
+DATA = {"eval_dataset", "test_dataset", "dataloaders"}  # arguments of these
 LOOPED = {"evaluate", "predict"}  # methods of a model that take data
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
 EVALUATES = re.compile("eval|valid|(?<!la)test|sampl|render|generat|infer|predict")  # names of functions
@@ -219,31 +221,32 @@ class _Search:
 
         That is the second one: the first turn of all is often another.
         """
-        divisors = [
-            part.right for part in ast.walk(test) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)
-        ]
+        parts = [part for part in ast.walk(test) if isinstance(part, ast.BinOp | ast.Name | ast.Attribute)]
+        divisors = [part.right for part in parts if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)]
         if at.level < 0 or at.deep or at.loops:
             return None if divisors else _mean(holds(test, at.scope))
         loop = self.loops[at.level]
         changed, turns = stored_in(loop.node), turns_of(loop)
         scope = {name: value for name, value in at.scope.items() if name not in changed}
-        named = {ast.unparse(part) for part in ast.walk(test) if isinstance(part, ast.Name | ast.Attribute)}
-        counters = {name: count for name, count in _counters(loop).items() if name in named}
-        periods = [value for part in divisors if type(value := value_in(part, scope)) is int and value > 0]
+        counters = {name: count for name, count in _counters(loop).items() if name in map(ast.unparse, parts)}
+        periods = [value_in(part, scope) for part in divisors]
+        periods = [period for period in periods if type(period) is int and period > 0]
         if not counters or not (turns or periods):
             return _mean(holds(test, scope))
-        going = {name: count for name, count in counters.items() if self._goes_on(name, at.level)}
-        anew = {name: count for name, count in counters.items() if name not in going}
-        if going and anew:
+        going = {name for name in counters if self._goes_on(name, at.level)}
+        if going and len(going) < len(counters):
             periods = [*periods, turns] if turns and periods else []
         first, count = 0, 0 if going else turns or 0
         if periods and (going or count == 0 or math.lcm(*periods) <= count > MAX_TURNS):
             first = count = math.lcm(*periods)
         if not 0 < count <= MAX_PERIOD:
             return None
+        named_test = _Names(counters).visit(ast.parse(ast.unparse(test), mode="eval")).body
 
         def held(turn: Any) -> Any:
-            return holds(test, _Turn(_Turn(scope, anew, turn % turns if turns and going else turn), going, turn))
+            anew = turn % turns if turns and going else turn
+            values = {name: at + by * (turn if name in going else anew) for name, (at, by) in counters.items()}
+            return holds(named_test, {**scope, **values})
 
         found = held((first + np.arange(count)).view(Turns))
         if found is None and count <= MAX_TURNS:  # it takes one turn at a time
@@ -320,7 +323,10 @@ class _Search:
         for part in node.keywords:
             value = value_in(part.value, at.scope)
             given |= {part.arg: value} if part.arg else value if isinstance(value, dict) else {}
+        before = len(self.found)
         self._note(node, at, work, model)
+        if len(self.found) == before:  # a part of each step
+            return
         loops, one = self.found.pop()
         config = given.get("generation_config", attribute(model, "generation_config"))
         limits = [given.get(name, attribute(config, name)) for name in ("max_new_tokens", "max_length")]
@@ -343,13 +349,15 @@ class _Search:
         if isinstance(function, Sampler):
             self._samples(node, at, function)
             return
-        if not isinstance(node.func, ast.Attribute):
-            name = ""
-        code = attribute(inspect.unwrap(function), "__code__") if callable(function) else None
-        if name == "generate" and not (code and is_own(code.co_filename, self.stack.path)):
+        code = code_of(function)
+        if name == "generate" and isinstance(node.func, ast.Attribute) and not self._is_own(code):
             self._generates(node, at)
             return
-        if name in ("eval", "train") and self.forward(value_in(node.func.value, at.scope)) is not None:  # type: ignore[attr-defined]
+        if (
+            isinstance(node.func, ast.Attribute)
+            and name in ("eval", "train")
+            and self.forward(value_in(node.func.value, at.scope)) is not None
+        ):
             off = name == "eval" or any(value_in(part, at.scope) is False for part in node.args)
             at.scope[EVALUATING] = off
             return
@@ -366,12 +374,13 @@ class _Search:
         named = last_name(node.func) in RUNS or (function is UNKNOWN and isinstance(node.func, ast.Name | ast.Call))
         return at.suspect and named
 
+    def _is_own(self, code: CodeType | None) -> bool:
+        return code is not None and is_own(code.co_filename, self.stack.path) and not is_expression(code)
+
     def follow(self, function: Any, node: ast.Call, at: At) -> None:
         """Read one of the script's functions where it is called so."""
         code = code_of(function)
-        if code is None or not is_own(code.co_filename, self.stack.path) or is_expression(code):
-            return
-        if code in at.deep or len(at.deep) >= MAX_DEPTH:
+        if code is None or not self._is_own(code) or code in at.deep or len(at.deep) >= MAX_DEPTH:
             return
         tree, scope = function_of(code), bound(function, node, at.scope)
         sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
@@ -397,7 +406,8 @@ class _Search:
             batches, size = batches_of(data, next(sizes, None))
             at = at._replace(loads=True, size=size)
         elif _is_trainers(called):
-            given = [value_in(part, at.scope) for part in (*node.args, *(part.value for part in node.keywords))]
+            named = (part.value for part in node.keywords if part.arg in DATA)
+            given = [value_in(part, at.scope) for part in (*node.args, *named)]
             batches, size = _batches_of_trainer(called, given)
             at = at._replace(loads=True, size=size, split=True)
         elif self.free and not at.loops and (at.level < 0 or not at.suspect or self._is_in_each_step(at)):
@@ -407,6 +417,8 @@ class _Search:
         per, every = self._every(at)
         size = at.size or _rows_of(node, at.scope) or self.size
         one = Evaluation(at.line, batches, size, every, per, work, at.split, at.loads)
+        if _is_trainers(called):
+            one = _with_tokens(one, called.__self__, self.stack.scopes)
         self.found.append((at.loops, one))
 
     def _is_in_each_step(self, at: At) -> bool:
@@ -438,28 +450,15 @@ def _rows_of(node: ast.Call, scope: Mapping[str, Any]) -> int | None:
 EVALUATING = "evaluating()"  # in a scope: its model was set to evaluation
 
 
-class _Turn(dict[str, Any]):
-    """A scope in one turn of a loop."""
+class _Names(ast.NodeTransformer):
+    """Puts names in place of some attributes: `trainer.step` is a variable, too."""
 
-    def __init__(self, scope: Mapping[str, Any], counters: Mapping[str, tuple[Any, Any]], turn: Any) -> None:
-        super().__init__(scope)
-        for name, (first, step) in counters.items():
-            head, _, attribute = name.partition(".")
-            if attribute:
-                self[head] = _Counted(scope.get(head), {attribute: first + step * turn})
-            else:
-                self[name] = first + step * turn
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = names
 
-
-class _Counted:
-    """An object with other values of some attributes."""
-
-    def __init__(self, held: Any, values: Mapping[str, Any]) -> None:
-        self.__dict__["_held"], self.__dict__["_values"] = held, values
-
-    def __getattr__(self, name: str) -> Any:
-        values = self.__dict__["_values"]
-        return values[name] if name in values else getattr(self.__dict__["_held"], name)
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        name = ast.unparse(node)
+        return ast.copy_location(ast.Name(name, ast.Load()), node) if name in self.names else self.generic_visit(node)
 
 
 def _counters(loop: Loop) -> dict[str, tuple[Any, Any]]:
@@ -468,7 +467,7 @@ def _counters(loop: Loop) -> dict[str, tuple[Any, Any]]:
     counters: dict[str, tuple[Any, Any]] = {} if counted is None else {counted[0]: counted[1:]}
     for name, by in filter(None, map(raised_in, ast.walk(loop.node))):
         step, first = (value_in(part, loop.variables) for part in (by, ast.parse(name, mode="eval").body))
-        if type(step) is int and type(first) is int and name.count(".") <= 1:
+        if type(step) is int and type(first) is int:
             counters[name] = first, step
     return counters
 
@@ -568,11 +567,11 @@ def _batches_of_trainer(called: Any, given: Sequence[Any]) -> tuple[int | None, 
     if attribute(owner, "limit_val_batches") is not None:
         loaders = [value for value in given if batch_size_of(value)]
         loaders = loaders or (list(_in_tree(attribute(owner, "val_dataloaders"))) if is_validation else [])
-        counts = [count for loader in loaders if (count := batches_of(loader, None)[0]) is not None]
-        return sum(counts) if 0 < len(counts) == len(loaders) else None, next(map(batch_size_of, loaders), None)
+        counts = [batches_of(loader, None)[0] or 0 for loader in loaders]
+        return sum(counts) if counts and all(counts) else None, next(map(batch_size_of, loaders), None)
     data = next(iter(given), owner.eval_dataset if is_validation else None)
     size = int(owner.args.per_device_eval_batch_size)
-    return _batches_of_all([data], size), size
+    return _batches_of_all(_in_tree(data) if isinstance(data, Mapping) else [data], size), size
 
 
 def _batches_of_all(sets: Iterable[Any], size: int) -> int | None:
@@ -629,7 +628,7 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
 
 def _with_tokens(one: Evaluation, trainer: Any, scopes: Sequence[Mapping[str, Any]]) -> Evaluation:
     """An evaluation with the tokens that its model writes: as many as a step's labels have, and not above its limit."""
-    if not attribute(trainer.args, "predict_with_generate"):
+    if not attribute(attribute(trainer, "args"), "predict_with_generate"):
         return one
     held = (scope["inputs"] for scope in scopes if isinstance(scope.get("inputs"), Mapping))
     labels = next((attribute(inputs.get("labels"), "shape") for inputs in held), None)
