@@ -42,9 +42,7 @@ SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 SOUND = {  # of each number of a training that goes well
     "isnan": False, "isinf": False, "isposinf": False, "isneginf": False, "isfinite": True,
 }  # fmt: skip
-SIMPLE = frozenset(
-    {int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
-)
+SIMPLE = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
 PRODUCTS = ("mm", "spmm", "_sparse_mm", "matmul", "__matmul__")
 COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
 
@@ -165,9 +163,7 @@ class Form(NamedTuple):
         whole = made.layout == torch.strided and not made.dtype.is_complex and not made.requires_grad
         if not whole or (is_view and len(inputs) > 1):
             return None
-        form = cls(
-            tuple(made.shape), made.stride(), made.dtype, made.fake_device, int(made.storage_offset()), is_view
-        )
+        form = cls(tuple(made.shape), made.stride(), made.dtype, made.fake_device, int(made.storage_offset()), is_view)
         return form if form.made(inputs).untyped_storage().nbytes() == made.untyped_storage().nbytes() else None
 
     def made(self, inputs: Sequence[Any]) -> torch.Tensor:
