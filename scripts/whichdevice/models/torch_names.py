@@ -269,6 +269,7 @@ class Names:
         for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
             self._put(torch.nn.Module, name, partialmethod(moved, getattr(torch.nn.Module, name)))
         self._put(torch.nn.Module, "to_empty", emptied)
+        self._put(torch.nn.init, "trunc_normal_", _truncated(torch.nn.init.trunc_normal_))
         self._put(torch, "compile", self._compile)
         self._put(torch.nn.Module, "compile", lambda module, *_, **__: self._compile(module) and None)
         for name in ("spawn", "start_processes"):
@@ -484,6 +485,11 @@ def moved(module: torch.nn.Module, move: Callable[..., Any], *args: Any, **kwarg
     elif types != [None]:
         replace_tensors(module, lambda tensor: tensor.to(types[0]) if tensor.is_floating_point() else tensor)
     return module
+
+
+def _truncated(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Draw nothing for weights without values: it draws again until each is within its bounds."""
+    return lambda tensor, *args, **kwargs: tensor if is_fake(tensor) else original(tensor, *args, **kwargs)
 
 
 def emptied(module: torch.nn.Module, *_: Any, **__: Any) -> torch.nn.Module:
