@@ -193,12 +193,34 @@ def test_shapes_that_depend_on_values_run_for_real():
     assert "values" in trace.notes[0]
 
 
+class Pairs(nn.Module):
+    """A layer on the differences of all that are near one another."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(1, 8)
+
+    def forward(self, places):
+        first, second = ((places[:, None] - places[None, :]).abs() < 1.5).nonzero(as_tuple=True)
+        edges = self.layer((places[first] - places[second])[:, None])
+        return torch.zeros(len(places), 8).index_add(0, first, edges)
+
+
+def test_what_examples_alone_decide_is_worked_out_in_a_step_without_values(monkeypatch):
+    """Neighbours of the places of a line: itself, and one on each side."""
+    monkeypatch.setattr("whichdevice.forecast.torch.trace.MAX_WITH_VALUES", 0)
+    step = replace(step_of(Pairs, ()), batch=lambda n: torch.arange(float(n)))
+    trace = trace_step(step, 100)
+    assert kinds(trace)["product"] == 2 * 2 * 8 * (3 * 100 - 2)
+    assert "examples alone" in trace.notes[0]
+
+
 def test_one_of_a_large_model_is_traced_without_values():
     """It has 4.3 GB of weights, which are made nowhere."""
     wide = 2**15
     trace = trace_step(step_of(lambda: Routed(wide, wide), (wide,)), 4)
     assert kinds(trace)["product"] == 2 * 2 * 4 * wide**2
-    assert "as if all" in trace.notes[0]
+    assert "examples alone" in trace.notes[0]
 
 
 class WithKernel(nn.Linear):

@@ -421,6 +421,10 @@ class Step(torch.nn.Module):
             name = getattr(function, "__name__", "")
             if not is_module(function) and not self.graphs:
                 args, kwargs = resized(name, args, kwargs, self.size, size)
+            elif self.graphs:  # whose number a module is given
+                args, kwargs = mapped(
+                    lambda part: size if type(part) is int and part == self.size else part, (args, kwargs)
+                )
             given = [*args, *kwargs.values()]
             if any(part is ABSENT for part in given):
                 rest = [part for part in given if part is not ABSENT]

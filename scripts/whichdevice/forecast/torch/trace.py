@@ -17,7 +17,7 @@ import re
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -44,6 +44,7 @@ from whichdevice.forecast.work import (
 )
 from whichdevice.memory import most_to_compute
 from whichdevice.models.torch_fakes import (
+    CHOOSING,
     READING,
     READS_VALUE,
     RECURRENT,
@@ -64,9 +65,11 @@ ON_TPU = ("aten::", "prims::", "_c10d_functional::")  # whose operations have a 
 MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
+PARTLY = "its shapes depend on values: traced with what its examples alone decide, which other data may differ from"
 WITHOUT_VALUES = "its shapes depend on values: traced as if all that it chooses from were chosen"
 LARGE = 4e9  # bytes of a module that is not built for real
 MAX_WITH_VALUES = 1e9  # bytes of a step that reads values and runs for real, as it shows without them
+MAX_WORKED_OUT = 1e8  # bytes of a tensor that follows from examples alone and has values in a step without them
 MAX_COMPUTED = 3e9  # bytes of a step that runs for real because its code fails without values
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
 MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched for longer than they run, on average
@@ -79,6 +82,7 @@ GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "
 SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
 WRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_")  # what they write to is not read
 ONE_IMAGE = ("instance_norm", "reflection_pad2d")  # slow in float32 on one image
+INDEXING = ("arange", "tensor", "as_tensor", "randperm")  # what indexes others, of no tensor
 NORMS = ("batch_norm", "layer_norm", "group_norm", "rms_norm")
 # What autocast runs in float32 on a GPU and not on a CPU: docs.pytorch.org/docs/stable/amp.html.
 IN_FLOAT32 = re.compile(
@@ -176,12 +180,9 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
         reads, large = isinstance(error, READS_VALUE), sum(map(rounded, module.parameters())) > LARGE
         if isinstance(error, StudyError) or (large and not reads):
             raise
-        try:
-            trace = _guessed(step, size, accumulation, fakes, *layers) if reads else None
-        except Exception:  # what a model makes of such values is the model's
-            if large:
-                raise error from None
-            trace = None
+        trace = _guessed(step, size, accumulation, fakes, *layers) if reads else None
+        if trace is None and large:
+            raise error
         if trace is None or (not large and trace.memory["peak"] <= MAX_WITH_VALUES):
             if kernels.peak > most_to_compute(MAX_COMPUTED):  # as far as it got
                 raise error
@@ -192,11 +193,17 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     return untested(trace, "values read by the host")
 
 
-def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: int) -> Trace:
-    """The step as if each value that it reads were a one."""
-    module, kernels = built(step, fakes, *layers), Kernels(step.precision)
-    trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes)
-    return replace(trace, notes=(*trace.notes, WITHOUT_VALUES))
+def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: int) -> Trace | None:
+    """The step with the values that few examples alone decide, or else as if each value that it reads were a one."""
+    with fakes.mode:
+        held = sum(map(rounded, (leaf for leaf in tree_leaves(step.batch(size)) if isinstance(leaf, torch.Tensor))))
+    known = step.batch(size) if held <= MAX_WORKED_OUT else None
+    for examples, note in ((known, PARTLY), (None, WITHOUT_VALUES))[known is None :]:
+        with suppress(Exception):  # what a model makes of such values is the model's
+            module, kernels = built(step, fakes, *layers), Kernels(step.precision)
+            trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes, examples)
+            return replace(trace, notes=(*trace.notes, note))
+    return None
 
 
 def _with_values(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
@@ -222,6 +229,7 @@ def _traced(
     where: AbstractContextManager[Any],
     kernels: "Kernels",
     guess: Fakes | None = None,
+    known: Any = None,
 ) -> Trace:
     dtype, trains = MIXED.get(step.precision), step.optimizer is not None
     updates, state = Kernels(step.precision, "optimizer"), 0
@@ -236,9 +244,10 @@ def _traced(
     with where:
         kernels.hold(*parameters, *module.buffers())
         weights, kernels.live = kernels.live, kernels.live + state
-        batch = step.batch(size)
+        batch = step.batch(size) if known is None else known
         kernels.hold(*(tensor for tensor in tree_leaves(batch) if isinstance(tensor, torch.Tensor)))
-        with kernels, AsOnGPU(kernels, guess=guess), torch.enable_grad() if trains else torch.no_grad():
+        as_on_gpu = AsOnGPU(kernels, guess=guess, works_out=known is not None)
+        with kernels, as_on_gpu, torch.enable_grad() if trains else torch.no_grad():
             with torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
                 loss = step.loss(module, batch)
             kept, forward = kernels.live - weights - state, Total()
@@ -376,9 +385,16 @@ class AsOnGPU(TorchFunctionMode):
     that the file names are the CPU.
     """
 
-    def __init__(self, kernels: "Kernels | None" = None, device: str = "cpu", guess: Fakes | None = None) -> None:
+    def __init__(
+        self,
+        kernels: "Kernels | None" = None,
+        device: str = "cpu",
+        guess: Fakes | None = None,
+        works_out: bool = False,  # what follows from tensors with values
+    ) -> None:
         super().__init__()
         self._kernels, self._device, self._guess = kernels, torch.device(device), guess
+        self._works_out = works_out
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of PyTorch, as a GPU would run it."""
@@ -409,11 +425,24 @@ class AsOnGPU(TorchFunctionMode):
             args, kwargs = tree_map_only(torch.Tensor, _whole, (args, kwargs))
             with torch.autocast("cpu", enabled=False):
                 return function(*args, **kwargs)
+        if self._works_out and _is_small(name, args, kwargs):
+            with unset_fake_temporarily():
+                return function(*args, **kwargs)
+        if self._works_out and not (name in CHOOSING and _has_values((args[1:2], kwargs.get(CHOOSING[name])))):
+            if name.endswith("_") and not is_fake(args[0]):  # add_ or __iadd__, which must not lose a gradient
+                raise READS_VALUE[0](function)
+            args, kwargs = tree_map_only(torch.Tensor, self._without_values, (args, kwargs))
+            return function(*args, **kwargs)
         if self._guess is not None:
             return self._guess.call(function, args, kwargs)
         if name in ("numpy", "__array__") and is_fake(args[0]):  # PyTorch refuses it by another error
             raise READS_VALUE[0](function)
         return function(*args, **kwargs)
+
+    def _without_values(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that takes part in what has no values: a view of one with values would have none."""
+        assert self._guess is not None
+        return tensor if is_fake(tensor) or tensor.requires_grad else self._guess.like(tensor)
 
     def _attention(
         self,
@@ -431,6 +460,25 @@ class AsOnGPU(TorchFunctionMode):
         if attn_mask is not None and query.shape[-2] == key.shape[-2] > 1 and self._kernels.fixed(attn_mask):
             attn_mask, is_causal = None, True
         return function(query, key, value, attn_mask, 0.0, is_causal, **others)
+
+
+def _is_small(name: str, args: Any, kwargs: Any) -> bool:
+    """Whether a function makes something small of tensors that all have values, or numbers that index others."""
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if not tensors:
+        return name in INDEXING and all(abs(part) < MAX_WORKED_OUT for part in args if isinstance(part, int | float))
+    if any(map(is_fake, tensors)):
+        return False
+    try:
+        shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    except RuntimeError:  # they are no terms of a sum
+        shape = max((tensor.shape for tensor in tensors), key=math.prod)
+    return math.prod(shape) * max(tensor.element_size() for tensor in tensors) <= MAX_WORKED_OUT
+
+
+def _has_values(tree: Any) -> bool:
+    """Whether all tensors of a tree have values."""
+    return not any(map(is_fake, tree_leaves(tree)))
 
 
 def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
