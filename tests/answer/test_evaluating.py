@@ -32,6 +32,10 @@ TIMES: dict[str, tuple[Evaluation, Any, Amount, float]] = {  # the time of the e
     "the host decides": (
         replace(EACH, batch_size=1), replace(ROW, host_time=0.006, forward_kernels=0.25), AMOUNT, 0.25 * 30 * 10 / 1000
     ),
+    "ten tokens after each pass": (
+        replace(EACH, batch_size=1, tokens=10, decoder=0.5), replace(ROW, host_time=0.006, forward_kernels=0.25),
+        AMOUNT, 6 * 0.25 * 30 * 10 / 1000
+    ),
     "on the first of four GPUs": (EACH, FOUR, AMOUNT, 4 * 30 * 10 / 1000 / 3),
     "four GPUs share it": (replace(EACH, split=True), FOUR, AMOUNT, 30 * 10 / 1000 / 3),
 }  # fmt: skip
@@ -78,6 +82,10 @@ def test_a_slow_loader_feeds_the_evaluation_too() -> None:
 LINES: dict[str, tuple[tuple[Evaluation, ...], list[str]]] = {
     "nothing": ((), []),
     "each epoch": ((EACH,), ["Evaluation: 30 batches each epoch, 9 % of the hours."]),
+    "with tokens": (
+        (replace(EACH, tokens=10),),
+        ["Evaluation: 30 batches of 10 tokens, one after the other, each epoch, 9 % of the hours."],
+    ),
     "one batch": ((replace(EACH, batches=1),), ["Evaluation: 1 batch each epoch, less than 1 % of the hours."]),
     "several": (
         (EACH, replace(EACH, batches=20), replace(EACH, per="training"), replace(EACH, every=2000, per="step")),

@@ -1,5 +1,6 @@
 """Ordinary training scripts: stopped where they start to train, taken as they are, or refused in one line."""
 
+import runpy
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -13,7 +14,7 @@ from whichdevice.models import scripts
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import EACH, SHARED, Evaluation, Found, others_like, run_watched
-from whichdevice.models.scripts import is_script, known, probe
+from whichdevice.models.scripts import is_script, is_scripts_own, known, probe
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
 
@@ -50,7 +51,7 @@ REFUSED = {
     "p.parse_args().step()": "required: --data: give its arguments after --",
     "import torch\noptimizer = torch.optim.LBFGS([torch.zeros(1)])\noptimizer.step(print)": "line 3: LBFGS .* Adam",
     "import torch\nif False:\n    x.step()": r"torch.optim stepped \(PyTorch\): give .*, or put its step",
-    "import torch\nget_ipython()\nx.step()": r"\(line 2\); take the lines of the notebook's commands out",
+    "import torch\nget_ipython().system('pip install x')\nx.step()": "name 'x' is not defined",
     "import torch\ntorch.nn.Linear(8, 2)(torch.zeros(4, 8)).sum().backward()": "line 2, and no optimiser of torch",
     "import torch\nx = torch.zeros(4, 8, requires_grad=True)\ntorch.nn.Linear(8, 2)(x).sum().backward()"
     "\ntorch.optim.SGD([x]).step()": "line 4: its optimiser changes no weights of a module: put what is trained into",
@@ -304,6 +305,48 @@ def test_what_does_not_train_is_refused_in_one_line(text, tmp_path):
     with pytest.raises(StudyError, match=REFUSED[text]) as refused:
         probe(read_address(str(path)))
     assert str(refused.value).startswith("train.py") and "\n" not in str(refused.value)
+
+
+OWN = {  # errors: whether the script fails so also where its step is computed
+    "open('absent')": True, "absent": True, "import absent": True, "{}['absent']": True, "{}[3]": False, "[][1]": False,
+    "import json; json.JSONDecoder().absent": False, "1 / 0": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", OWN)
+def test_an_error_that_no_missing_value_causes_is_the_scripts_own(line, tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(line)
+    with pytest.raises(Exception) as failed:  # of any kind
+        runpy.run_path(str(path))
+    assert is_scripts_own(failed.value, path) == OWN[line]
+
+
+STARTED = """
+import torch
+open("runs", "a").write("once ")
+net = torch.nn.Linear(8, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for epoch in range(3):
+    loss = net(torch.zeros(4, 8)).sum()
+    {line}
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "runs", "error"),
+    [("open('absent.csv')", 1, r"FileNotFoundError: .*absent.csv' \(line 8\)"), ("[][1]", 2, "IndexError: .*line 8")],
+)
+def test_an_error_of_the_scripts_own_is_said_to_be_its(line, runs, error, tmp_path, monkeypatch):
+    """What a step without values cannot cause is seen in one run, other errors where they come again with values."""
+    require("torch")
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(STARTED.format(line=line))
+    with pytest.raises(StudyError, match=f"^train.py: {error}.*; this error is the script's own: mend it there"):
+        probe(read_address("train.py"))
+    assert Path("runs").read_text().split() == ["once"] * runs
 
 
 @pytest.mark.slow

@@ -122,6 +122,53 @@ for _ in range(30):
     loss().backward()
     optimizer.step()
 """
+CRITIC = """
+import torch
+from torch.autograd import Variable
+makes, judges = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+makers = torch.optim.Adam(makes.parameters())
+judging = torch.optim.Adam(judges.parameters())
+for turn in range(50):
+    for weight in judges.parameters():
+        weight.requires_grad = True
+    for _ in range(5):
+        judges.zero_grad()
+        real, made = Variable(torch.rand(16, 8)), Variable(makes(torch.rand(16, 4)).data)
+        judges(real).mean().backward()
+        (-judges(made).mean()).backward()
+        between = Variable((real + made) / 2, requires_grad=True)
+        assert isinstance(between, Variable)
+        slope, = torch.autograd.grad(judges(between).sum(), between, create_graph=True)
+        ((slope.norm(dim=1) - 1) ** 2).mean().backward()
+        judging.step()
+    for weight in judges.parameters():
+        weight.requires_grad = False
+    (-judges(makes(torch.rand(16, 4))).mean()).backward()
+    makers.step()
+"""
+DRAWS = """
+import torch
+class Boxes(torch.Tensor):
+    pass
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(100, 4, sparse=True)
+    def forward(self, words, wanted):
+        place = int(torch.empty(1).uniform_(0.0, 3.0).item())
+        size = [4, 4, 4][place]
+        assert all(type(box["boxes"]) is not Boxes for box in wanted)
+        flat = wanted[0]["boxes"][2:] <= wanted[0]["boxes"][:2]
+        if flat.any():
+            torch._assert(False, "a box without an area")
+        return (self.words(words) - torch.tensor([0.1] * size)).sum(1).square().mean()
+net = Net()
+optimizer = torch.optim.SparseAdam(list(net.parameters()))
+for _ in range(30):
+    boxes = torch.tensor([0.0, 0.0, 1.0, 1.0]).as_subclass(Boxes)
+    net(torch.randint(100, (8, 6)), [{"boxes": boxes, "name": "x"}]).backward()
+    optimizer.step()
+"""
 COLLECTS = """
 import torch
 net, memory = torch.nn.Linear(4, 1), []
@@ -677,6 +724,15 @@ def train(rank):
 torch.multiprocessing.spawn(train, nprocs=torch.cuda.device_count())
 """
 
+COLLECTIONS = "for collection in range(50)"
+MINIBATCHES = """
+    def minibatches():
+        for epoch in range(2):
+            yield from (0, 32)
+    updates = minibatches()
+    for start in updates:
+        if True:"""
+
 
 @pytest.fixture(autouse=True, scope="module")
 def in_one_folder(tmp_path_factory):
@@ -756,6 +812,20 @@ def test_an_environment_of_the_scripts_own_is_timed_as_it_is_stepped(tmp_path):
     text = text.replace("    action_space = SimpleNamespace(sample=lambda: 0)\n", "")
     found = probed(text.replace("1.0, False", "np.ones(2), False"), tmp_path)
     assert found.between > 0 and found.notes[0].startswith("Between two steps it collects 32 frames;")
+
+
+@pytest.mark.slow
+def test_an_outer_loop_is_counted_where_a_generator_gives_the_minibatches(tmp_path):
+    """Each of 50 collections of 64 frames on the GPU serves four steps; the policy gives 64 actions for them."""
+    text = (SCRIPTS / "torch_environment.py").read_text(encoding="utf-8")
+    text = text.replace("    for epoch in range(2):\n        for start in range(0, 64, 32):", MINIBATCHES)
+    text = text.replace("total_timesteps, seen = 6400, 0", "seen = 0").replace(
+        "while seen < total_timesteps", COLLECTIONS
+    )
+    found = probed(text.replace("SimpleNamespace(sample=lambda: 0)", "None\n    device = 'cuda'", 1), tmp_path)
+    assert (found.batch_size, found.examples, found.epochs) == (32, 4 * 32, 50)
+    assert not found.between and found.notes[0].startswith("Between two steps it collects 16 frames on the GPU:")
+    assert [(one.batches, one.every, one.per) for one in found.evaluations] == [(64, 4, "step")]
 
 
 @pytest.mark.slow
@@ -1084,6 +1154,29 @@ def test_a_loss_that_a_module_keeps_is_the_steps(tmp_path):
     assert probe(address).batch_size == 16
     step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
     assert trace_step(step, 16).trained == 36
+
+
+@pytest.mark.slow
+def test_a_critic_that_steps_more_often_than_what_it_judges_is_the_step(tmp_path):
+    """Its weights are frozen where the other part steps, and its penalty is of a gradient of what it is given."""
+    (tmp_path / "train.py").write_text(CRITIC, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.batch_size, found.examples * found.epochs, found.notes) == (16, 16 * 5 * 50, ())
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    assert trace_step(step, 16).trained == 49
+
+
+@pytest.mark.slow
+def test_a_step_runs_on_without_the_values_that_it_draws_checks_and_chooses_by(tmp_path):
+    """Tensors of a library's class are plain, a number drawn is the middle, sparse gradients are dense ones."""
+    (tmp_path / "train.py").write_text(DRAWS, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
+    assert "an upper bound" in found.notes[0]
+    step = step_of(Model.read(address.text).workload(Options(batch_size=8)), "float32", "train")
+    assert trace_step(step, 8).trained == 400
 
 
 @pytest.mark.slow

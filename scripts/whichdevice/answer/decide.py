@@ -368,7 +368,9 @@ def evaluated_by_period(work: Work, row: Row) -> dict[Per, tuple[float, float]]:
             every *= one.passes * (work.script_batch / work.units_per_step if one.shared else 1.0)
         batches = one.batches / every / (row.devices if one.split else 1)
         passes = size / row.pass_batch if row.pass_batch else 1.0
-        forward = max(row.forward_share * device * one.batch_size / size, row.forward_kernels * host / passes)
+        launches = row.forward_kernels * host / passes
+        forward = max(row.forward_share * device * one.batch_size / size, launches)
+        forward += one.tokens * one.decoder * launches  # of so little work that the launches decide
         share, examples = parts.get(one.per, (0.0, 0.0))
         share += batches * one.work * forward / max(device, host)
         parts[one.per] = share, examples + (batches * one.batch_size / size if one.loads else 0.0)

@@ -200,6 +200,7 @@ SENTENCES = {
     "prepared": "; with images decoded beforehand: {times} times",
     "whole": " On {device} the whole takes {ends} in 8 of 10 cases.",
     "evaluation": "Evaluation: {times}, {share} of the hours.",
+    "evaluation_tokens": "{batches} of {tokens} tokens, one after the other,",
     "evaluation_each": "{batches} {every}",
     "evaluation_once": "{batches} once",
     "evaluation_unknown": "Evaluation is not counted: {reasons}.",
@@ -981,14 +982,15 @@ def evaluation_lines(answer: Answer) -> list[str]:
     besides = facts.evaluating(answer)
     if besides is None:
         return []
-    batches: dict[tuple[str, float], float] = {}
+    batches: dict[tuple[str, float, int], float] = {}
     for one in besides.counted:
         every = one.every or 1.0
-        key = one.per, max(1.0, every)
+        key = one.per, max(1.0, every), one.tokens
         batches[key] = batches.get(key, 0.0) + (one.batches or 0.0) / min(1.0, every)  # several in an epoch are summed
     times = []
-    for (per, every), count in batches.items():
+    for (per, every, tokens), count in batches.items():
         taken = say("batch") if round(count) == 1 else say("batches", count=f"{count:,.0f}")
+        taken = say("evaluation_tokens", batches=taken, tokens=tokens) if tokens else taken
         plural = "" if every == 1 else "s"
         period = (
             ""

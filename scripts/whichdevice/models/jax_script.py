@@ -31,7 +31,8 @@ from whichdevice.models.data import repeated
 from whichdevice.models.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.framework import JAX
 from whichdevice.models.script_run import EACH, SHARED, Found, JaxStep, Run, Script, Watcher
-from whichdevice.models.script_size import Stack, attribute, is_whole, sizes
+from whichdevice.models.script_size import Stack, is_whole, sizes
+from whichdevice.models.script_text import attribute
 
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step

@@ -44,7 +44,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
 from whichdevice.models.pipeline import Rate
-from whichdevice.models.stand_ins import StandIns
+from whichdevice.models.stand_ins import Silent, StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
@@ -82,6 +82,8 @@ class Evaluation:
     loads: bool = True  # whether a loader gives them
     passes: int = 1  # batches of a step of the script's loop, as it counts them
     shared: bool = False  # whether GPUs share the examples of a step
+    tokens: int = 0  # that a model writes after that pass for each batch, one after the other
+    decoder: float = 1.0  # share of a pass that each of them takes
 
     @property
     def known(self) -> bool:
@@ -164,7 +166,8 @@ class Run:
         self.path = path.absolute()
         self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
         self.values = values  # whether its first step is computed
-        self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
+        given = {"get_ipython": Silent} if b"get_ipython" in self.path.read_bytes() else {}  # an exported notebook's
+        self._start = start or partial(runpy.run_path, str(self.path), given, run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
         self.main = sys.modules["__main__"]  # the script as a module
         self.watchers: dict[str, Watcher] = {}  # by module

@@ -25,10 +25,11 @@ import numpy as np
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.models.beside import APPLIED, code_of, trainers_beside
+from whichdevice.models.beside import APPLIED, trainers_beside
 from whichdevice.models.evaluation import evaluations_in
 from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
-from whichdevice.models.script_size import Function, Stack, attribute, is_whole, sizes
+from whichdevice.models.script_size import Function, Stack, is_whole, sizes
+from whichdevice.models.script_text import attribute, code_of, function_of
 from whichdevice.models.tensorflow_step import (
     BY_FUNCTION,
     INSTEAD,
@@ -380,9 +381,8 @@ def _inside(stack: Stack, calls: Sequence[Call]) -> Stack:
             variables = {**known.nonlocals, **inspect.signature(function).bind(*call.args, **call.kwargs).arguments}
             if inspect.ismethod(function):
                 variables["self"] = function.__self__
-            code, tree = function.__code__, parsed(Path(function.__code__.co_filename).read_bytes())
-            lines = range(code.co_firstlineno, max(line or 0 for *_, line in code.co_lines()) + 1)
-            loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While) and node.lineno in lines]
+            code = function.__code__
+            loops = [node for node in ast.walk(function_of(code)) if isinstance(node, ast.For | ast.While)]
             line = max((loop.body[0].lineno for loop in loops), default=code.co_firstlineno)
             functions = [Function(code, line, variables, function.__globals__), *functions]
     inside = Stack(stack.path)
@@ -393,23 +393,13 @@ def _inside(stack: Stack, calls: Sequence[Call]) -> Stack:
 def _eager_step(stack: Stack) -> Call | None:
     """The statements from a tape to the change of the weights as a function of what the loop changes; None: no such."""
     for part in (part for part in stack.functions if is_own(part.code.co_filename, stack.path)):
-        body = _body_around(parsed(Path(part.code.co_filename).read_bytes()), part.line)
+        inner = (place.node.body for place in reversed(part.path) if isinstance(place.node, ast.For | ast.While))
+        body = next(inner, part.tree.body)
         first = next((place for place, node in enumerate(body) if part.line <= (node.end_lineno or 0)), len(body))
         last = max((place for place, node in enumerate(body) if _applies(node)), default=-1)
         if first <= last:
             return _as_function(body[first : last + 1], part)
     return None
-
-
-def _body_around(tree: ast.AST, line: int) -> list[ast.stmt]:
-    """The statements of the innermost loop or function around a line, else of the file."""
-    kinds = ast.For | ast.While | ast.FunctionDef | ast.Module
-    around = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    around = [
-        node for node in around
-        if isinstance(node, ast.Module) or node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
-    ]  # fmt: skip
-    return max(around, key=lambda node: getattr(node, "lineno", 0)).body
 
 
 def _applies(node: ast.stmt) -> bool:

@@ -44,6 +44,7 @@ SOUND = {  # of each number of a training that goes well
 }  # fmt: skip
 PRODUCTS = ("mm", "spmm", "_sparse_mm", "matmul", "__matmul__")
 COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
+DRAWING = ("rand", "randint", "uniform_", "random_")  # by which a script chooses, where it draws one number
 
 
 class Fakes:
@@ -66,7 +67,11 @@ class Fakes:
     def call(self, function: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""
         kwargs, name = dict(kwargs or {}), getattr(function, "__name__", "")
-        if not tree_any(is_fake, (args, kwargs)):
+        if name == "_assert":  # of values that are ones
+            return None
+        if name in DRAWING:
+            return self._middle(function(*args, **kwargs), name, [*args[name[-1] == "_" :]], kwargs)
+        if not any(map(is_fake, args)) and not tree_any(is_fake, (args, kwargs)):
             counts = name in COUNTING and args and torch.is_tensor(args[0]) and not args[0].is_floating_point()
             with unset_fake_temporarily() if counts or name in READING else nullcontext():
                 return function(*args, **kwargs)
@@ -87,6 +92,9 @@ class Fakes:
                 with unset_fake_temporarily():
                     answer = bool(function(torch.ones(()), args[1]))
                 return self._all(answer, args[0])
+        if name == "uniform_" and args[0].numel() == 1:  # a place in a list of choices may follow from it
+            with unset_fake_temporarily():
+                return function(ones(args[0]).clone(), *args[1:], **kwargs)
         if name not in READING:
             try:
                 return function(*args, **kwargs)
@@ -98,6 +106,19 @@ class Fakes:
             given, named = ones((args, kwargs))
             result = function(*given, **named)
         return tree_map_only(torch.Tensor, self.like, result)
+
+    def _middle(self, drawn: torch.Tensor, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.Tensor:
+        """What was drawn; the middle in place of one number without a value, as a place in a list is in no other."""
+        if not is_fake(drawn) or drawn.numel() != 1:
+            return drawn
+        numbers = [part for part in args if isinstance(part, int | float)] if name != "rand" else []
+        least, most = (*numbers[:2],) if len(numbers) > 1 else (0, *(numbers[:1] or (1,)))
+        least, most = (
+            kwargs.get(key, kwargs.get(other, end))
+            for key, other, end in (("low", "from", least), ("high", "to", most))
+        )
+        with unset_fake_temporarily():
+            return torch.full(drawn.shape, (least + most) / 2).to(drawn.dtype)
 
     def _set_data(self, weight: torch.Tensor, data: torch.Tensor) -> None:
         """Let a weight with values keep some, and one without values have none, whichever is put into it."""

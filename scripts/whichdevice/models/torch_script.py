@@ -28,7 +28,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
-from whichdevice.models.evaluation import evaluations_in, of_trainer, passes_in
+from whichdevice.models.evaluation import after_trainer, evaluations_in, of_trainer, passes_in
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import (
     EACH,
@@ -42,7 +42,8 @@ from whichdevice.models.script_run import (
     is_own,
     others_like,
 )
-from whichdevice.models.script_size import HOLDERS, Loops, Stack, attribute, is_whole, named_count, sizes, steps_in
+from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
+from whichdevice.models.script_text import attribute
 from whichdevice.models.torch_batches import of_few
 from whichdevice.models.torch_fakes import Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
@@ -79,9 +80,13 @@ MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the traini
 COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
 SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
+SIMULATES = "Between two steps it collects {frames} frames on the GPU: its environment's own time there is not counted."
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
 PREPARES = (
     "Its first epoch began with {seconds} of the CPU's work before line {line}: {whole} if each does, not counted."
+)
+SPARSE = (
+    "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
 )
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
@@ -115,6 +120,7 @@ class Watching(Watcher):
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
         self._tape = Tape(self._fakes, run.path, run.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
+        self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
         self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
@@ -253,6 +259,10 @@ class Watching(Watcher):
         if known is not None and known != stack.lines:  # a further loss of some steps, as a penalty each 16
             self._tape.forget(*self._kept)
             return
+        weights = (weight for group in optimizer.param_groups for weight in group["params"])
+        self._learn |= {id(weight): weight for weight in weights if weight.requires_grad}
+        if known is not None:  # it steps again before another one does: its first step is enough
+            self._tape.forget(*self._kept)
         self._stepped[optimizer], self._kept = stack.lines, (len(self._tape.calls), len(self._tape.losses))
         if known is not None or weights_of(optimizers_in(stack.scopes)) <= weights_of(self._stepped):
             self._start(stack)
@@ -268,7 +278,7 @@ class Watching(Watcher):
         if self._environment is not None:
             if self._environment.stepped() or time.monotonic() - self._began > COLLECT_SECONDS:
                 self._stop(next(iter(self._trials.values())))
-        elif (environment := environment_in(stack.scopes)) is not None:
+        elif (environment := environment_in(stack.scopes, self.run.path)) is not None:
             self._environment, self._began, self._trials = environment, time.monotonic(), {stack.line: stopped}
             if stack.loops == Loops() and named_count(stack.scopes):  # a library collects, for so many epochs
                 self._stop(stopped)
@@ -295,6 +305,8 @@ class Watching(Watcher):
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
         self._shares = self._shares or _splits_batches(stack)
         trained = weights_of([*stopped.optimizers, *optimizers_in(stack.scopes)])
+        for weight in self._learn.values():  # which a GAN freezes in its other part
+            weight.requires_grad_()
         _freeze(stopped.calls, trained, stack.where)
         step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
@@ -313,13 +325,15 @@ class Watching(Watcher):
             frames, rate = environment.frames_per_step, environment.frames_per_second()
             if frames is None and (epochs := named_count(stack.scopes)):  # so many over the frames in minibatches
                 frames = size / epochs
-            between = frames / rate if frames and rate else 0.0
+            between = frames / rate if frames and rate and not environment.is_on_gpu else 0.0
             total = named_count(stack.scopes, FRAMES)
             if frames and total:
                 counts = {"examples": math.ceil(total / frames) * size, "epochs": 1, "unknown": None}
             if frames and rate:
-                asked.append(COLLECTS.format(frames=number(frames), rate=two(rate)))
-        asked += self._of_gpus(size, counts if stack.loops.steps else None)
+                note = SIMULATES if environment.is_on_gpu else COLLECTS
+                asked.append(note.format(frames=number(frames), rate=two(rate)))
+        asked += [SPARSE] * _made_dense(step)
+        asked += self._of_gpus(size, counts if self._loops(stack).steps else None)
         asked += self._prepares(stack, counts["epochs"])
         training = Found(
             framework=TORCH,
@@ -337,6 +351,16 @@ class Watching(Watcher):
         )
         return Script(training, _functions(step, batch, stopped.optimizers), loader)
 
+    def _loops(self, stack: Stack) -> Loops:
+        """The loops around a step; where a generator gives its batches, they end as seen between two collections."""
+        loops, environment = stack.loops, self._environment
+        if environment is None or environment.steps is None or environment.place is None:
+            return loops
+        if loops.steps or loops.batches or not (turns := stack.turns_with(environment.place)):
+            return loops
+        epochs = loops.epochs or turns
+        return Loops(epochs, max(1, turns * environment.steps // epochs))
+
     def _prepares(self, stack: Stack, epochs: int | None) -> list[str]:
         """Return how long the script worked by itself in its first epoch before its first step, where that shows."""
         pauses = [(seconds, at.line) for seconds, at in self._tape.pauses if stack.begins_with(at)]
@@ -350,10 +374,13 @@ class Watching(Watcher):
         """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
         forwards = _forwards(step, self._tape.works)
         by_trainer = of_trainer(stopped.stack.scopes, partial(passes_in, stopped.stack, size, forwards[0]))
-        known = evaluations_in(stopped.stack, size, *forwards) if by_trainer is None else by_trainer
+        if by_trainer is None:
+            known = evaluations_in(stopped.stack, size, *forwards)
+        else:
+            known = by_trainer + after_trainer(stopped.stack, size)
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
-        loops = stopped.stack.loops
+        loops = self._loops(stopped.stack)
         for evaluation in known:
             if self._environment is not None and evaluation.per == "epoch":  # amounts are frames
                 steps = loops.steps or loops.batches
@@ -407,7 +434,7 @@ class Watching(Watcher):
         self, stopped: Stopped, step: Step, batch: Mapping[str, torch.Tensor], passes: int, loader: Any
     ) -> dict[str, Any]:
         """Examples of an epoch and epochs, as far as the script shows them."""
-        scopes, loops = stopped.stack.scopes, stopped.stack.loops
+        scopes, loops = stopped.stack.scopes, self._loops(stopped.stack)
         size = len(next(iter(batch.values())))
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
         if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
@@ -416,6 +443,7 @@ class Watching(Watcher):
         if loops == Loops() and (most := steps_in(scopes, batches and batches // passes)):
             loops = Loops(1, most * passes)
         whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
+        whole = whole or (loops == Loops(loops.epochs or 0) and self._environment is None and stopped.stack.is_turn)
         loaded = None if loader is None else len(loader.dataset)
         counts = sizes(scopes, loops, shapes, loaded, batches, whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
@@ -608,6 +636,14 @@ def _functions(
     return SimpleNamespace(model=step.copied, data=lambda: both, optimizer=lambda module: make(module))
 
 
+def _made_dense(step: Step) -> bool:
+    """Let embeddings have dense gradients, as sparse ones cannot be traced; return whether one had sparse ones."""
+    sparse = [part for part in step.modules() if getattr(part, "sparse", False) is True]
+    for part in sparse:
+        part.sparse = False  # type: ignore[assignment]
+    return bool(sparse)
+
+
 def _precision(step: Step, mixed: bool) -> str:
     """Mixed under autocast; else TF32, without convolutions only where the script asks for that."""
     if mixed:
@@ -645,6 +681,7 @@ def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
     weights = [weight for name, weight in module.named_parameters() if weight.requires_grad and name not in others]
     if kind is type(None):
         return torch.optim.AdamW(weights)
+    kind = torch.optim.Adam if kind is torch.optim.SparseAdam else kind
     known = inspect.signature(kind.__init__).parameters
     return kind(weights, **{name: value for name, value in defaults.items() if name in known})
 

@@ -71,6 +71,7 @@ MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched f
 LIST = 48  # tensors that one kernel of an optimiser takes
 ENTRY = 12  # bytes of an entry of a sparse matrix: its value and its column
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
+DEVICE = torch.ops.prim.device.default
 NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
 GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "nll_loss2d_forward")
 SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
@@ -477,12 +478,15 @@ class Kernels(TorchDispatchMode):
             yield Item(kind, precision, float(operations), float(nbytes), count)
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and take down what it does."""
-        kwargs = kwargs or {}
+        """Run an operation and take down what it does; no mode for functions sees what that asks of tensors."""
+        if function is DEVICE:  # asked for several times by each operation of the backward pass
+            return args[0].device
+        with torch._C.DisableTorchFunction():
+            return self._run(function, args, kwargs or {})
+
+    def _run(self, function: Any, args: Any, kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         schema = function._schema
-        if schema.name.startswith("prim::"):  # a tensor's device, asked for 80 times a layer
-            return result
         outputs, inputs, sparse = dense(result), dense((args, kwargs)), self._sparse((args, kwargs))
         if schema.is_mutable and not outputs:
             outputs = dense(args[0])
