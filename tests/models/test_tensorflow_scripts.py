@@ -210,7 +210,7 @@ def test_a_session_of_tensorflow_1_is_named(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(f"import tensorflow.compat.v1 as tf\nwith tf.{kind}() as session:\n    session.run(None)\n")
     assert is_script(path)
-    with pytest.raises(StudyError, match="train.py, line 2: it trains in a session of TensorFlow 1, whose graph"):
+    with pytest.raises(StudyError, match=r"train\.py, line 2: it trains in a session of TensorFlow 1, whose graph"):
         run_watched(path, [])
 
 

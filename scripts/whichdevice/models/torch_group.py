@@ -1,8 +1,8 @@
 """What stands for the group of processes of a PyTorch script, of which one alone runs: what is sent comes back.
 
-    with ExitStack() as names:
-        for owner, name, function in group_names():
-            names.enter_context(replaced(owner, name, function))
+with ExitStack() as names:
+    for owner, name, function in group_names():
+        names.enter_context(replaced(owner, name, function))
 """
 
 from collections.abc import Callable, Iterator, Mapping
