@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
 from whichdevice import memory
@@ -73,3 +74,8 @@ def test_a_process_takes_no_more_than_it_allows_itself() -> None:
     with memory.memory_within(100 * MIB), pytest.raises(MemoryError):
         np.ones(200 * MIB, np.int8)
     assert np.ones(200 * MIB, np.int8).nbytes == 200 * MIB
+
+
+def test_the_peak_of_this_process_is_in_bytes_and_no_less_than_it_holds() -> None:
+    holds = psutil.Process().memory_info().rss
+    assert 0.9 * holds < memory.peak_memory() < 100 * holds  # the kernel counts in batches

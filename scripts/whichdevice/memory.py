@@ -4,6 +4,7 @@ Limits of containers and schedulers are control groups of version 1 and 2, read 
 """
 
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path("/")
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes, of the system's `ru_maxrss`
 
 
 def group_limits(controller: str, v2_file: str, v1_file: str, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
@@ -48,6 +50,11 @@ def available_memory(root: Path = ROOT) -> int:
             *(max(0, limit - _used_memory(path)) for path, limit in _memory_limits(root)),
         ]
     )
+
+
+def peak_memory() -> int:
+    """The most that this process has held at once so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
 
 
 def most_to_compute(wanted: float, least: float = 0.0, root: Path = ROOT) -> float:

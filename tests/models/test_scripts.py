@@ -524,6 +524,29 @@ step(jax.block_until_ready(jax.jit(init)(jax.random.key(0))), jnp.ones((64, 8)))
 
 
 @pytest.mark.slow
+def test_copies_for_devices_and_batches_ahead_take_no_memory(tmp_path):
+    """What Flax repeats for each device is a view, and no batch is read before the first step has its own."""
+    text = """
+import jax, jax.numpy as jnp, numpy as np
+from flax import jax_utils
+w, made = jnp.ones((8, 4)), []
+def batches():
+    while True:
+        made.append(1)
+        yield {"x": np.zeros((1, 16, 8), "float32")}
+step = jax.pmap(lambda w, batch: w - jax.grad(lambda w: (batch["x"] @ w).mean())(w), axis_name="batch")
+repeated = jax_utils.replicate({"w": w})
+assert np.shares_memory(np.asarray(w), repeated["w"]) and repeated["w"].shape == (1, 8, 4)
+for turn, batch in zip(range(30), jax_utils.prefetch_to_device(batches(), 2)):
+    assert len(made) == 1
+    repeated["w"] = step(repeated["w"], batch)
+"""
+    found = (script := started(text, tmp_path)).found
+    assert (found.batch_size, found.examples) == (16, 16 * 30)
+    assert [leaf.shape for leaf in script.functions.model().trained] == [(8, 4)]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("half", [False, True])
 def test_a_script_of_jax_shows_its_number_format_and_how_its_devices_share_a_batch(half, each, tmp_path):

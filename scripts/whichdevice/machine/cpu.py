@@ -4,10 +4,8 @@ import errno
 import os
 import platform
 import re
-import resource
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +16,6 @@ from whichdevice.machine.devices import DeviceFacts
 from whichdevice.memory import ROOT, group_limits, read_number, total_memory
 
 THROTTLED_UNITS = {"throttled_usec": 1e-6, "throttled_time": 1e-9}  # control groups of version 2 and 1, in seconds
-MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes, of the system's `ru_maxrss`
 DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 MIN_BYTES = 2**16  # nothing of a run fits in less
 CPUINFO = Path("/proc/cpuinfo")
@@ -92,11 +89,6 @@ def thread_environment(threads: int) -> dict[str, str]:
         "PJRT_NPROC",
     )
     return dict.fromkeys(names, str(threads))
-
-
-def peak_memory() -> int:
-    """The most that this process has held at once so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
 
 
 def is_full(reason: str | None, *folders: Path) -> bool:

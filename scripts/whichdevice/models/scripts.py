@@ -29,7 +29,7 @@ from typing import NoReturn
 from whichdevice.code_hash import code_hash, parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import RETURNED, package_first, write_atomically
-from whichdevice.memory import memory_within, most_to_compute
+from whichdevice.memory import memory_within, most_to_compute, peak_memory
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
@@ -54,7 +54,7 @@ QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a
 }  # fmt: skip
 TRAINING = {
     "fit", "fit_generator", "learn", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",
-    "value_and_grad", "filter_grad", "filter_value_and_grad",
+    "value_and_grad", "filter_grad", "filter_value_and_grad", "Session", "InteractiveSession",
 }  # fmt: skip
 
 
@@ -274,6 +274,7 @@ def _look(address: Address, run: Run) -> None:
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))
+    training = replace(training, memory=peak_memory())
     if isinstance(script, TensorFlowScript) and script.step is not None:
         keep_step(script.step, _kept(address))
     elif training.framework == KERAS:
