@@ -4,6 +4,7 @@ import importlib
 import math
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from whichdevice.models.torch_fakes import is_fake
 
 PRIVATE = {  # what the tracer uses below PyTorch's public interface
     "torch._subclasses.fake_tensor": (
+        "FakeTensor",
         "FakeTensorMode",
         "DataDependentOutputException",
         "DynamicOutputShapeException",
@@ -39,7 +41,7 @@ def test_pytorch_still_has_what_the_tracer_uses():
     for module, names in PRIVATE.items():
         for name in names:
             assert hasattr(importlib.import_module(module), name), f"PyTorch {torch.__version__} lost {module}.{name}"
-    assert hasattr(torch._C, "DisableTorchFunction") and torch.ops.prim.device.default
+    assert torch._C.DisableTorchFunction and torch._C._DisableTorchDispatch and torch.ops.prim.device.default
     product = torch.ops.aten.mm.default
     assert product._schema.name == "aten::mm" and not product._schema.is_mutable
     assert product._overloadpacket in importlib.import_module("torch.utils.flop_counter").flop_registry
@@ -454,18 +456,35 @@ def test_what_a_large_step_chooses_by_values_keeps_its_gradient(choice):
     assert "were chosen" in trace.notes[0]
 
 
+class Steps(nn.Module):
+    """A recurrent layer that its file writes as a loop."""
+
+    def __init__(self, count: int = 20) -> None:
+        super().__init__()
+        self.cell, self.count = nn.GRUCell(8, 8), count
+
+    def forward(self, state: torch.Tensor) -> torch.Tensor:
+        states = [state]
+        for _ in range(self.count):
+            states.append(self.cell(states[-1][:, :8].view(-1, 8), states[-1].chunk(2)[0].repeat(2, 1)))
+        return torch.stack(states).unbind(0)[-1]
+
+
+def test_each_time_step_of_a_loop_has_the_work_and_the_memory_of_the_one_before():
+    """What was seen before is not worked out again."""
+    traces = [trace_step(step_of(partial(Steps, count), (8,)), 256) for count in (10, 20, 30)]
+    for of in (
+        lambda trace: trace.work.kernels,
+        lambda trace: trace.work.operations,
+        lambda trace: trace.work.bytes,
+        lambda trace: trace.memory["activations"],
+    ):
+        one, two, three = map(of, traces)
+        assert one < two and three - two == pytest.approx(two - one, rel=1e-3)
+
+
 def test_a_long_loop_asks_no_mode_for_functions_about_the_tensors_of_its_backward_pass():
     """Each operation asks for some twenty sizes: a decoder of hundreds of time steps took minutes."""
-
-    class Steps(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.cell = nn.GRUCell(8, 8)
-
-        def forward(self, state: torch.Tensor) -> torch.Tensor:
-            for _ in range(20):
-                state = self.cell(state, state)
-            return state
 
     class Counting(TorchFunctionMode):
         calls = 0
