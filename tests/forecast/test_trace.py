@@ -12,6 +12,7 @@ from needs import require
 require("torch")
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from whichdevice.config.hardware import hardware_rows
@@ -38,6 +39,7 @@ def test_pytorch_still_has_what_the_tracer_uses():
     for module, names in PRIVATE.items():
         for name in names:
             assert hasattr(importlib.import_module(module), name), f"PyTorch {torch.__version__} lost {module}.{name}"
+    assert hasattr(torch._C, "DisableTorchFunction") and torch.ops.prim.device.default
     product = torch.ops.aten.mm.default
     assert product._schema.name == "aten::mm" and not product._schema.is_mutable
     assert product._overloadpacket in importlib.import_module("torch.utils.flop_counter").flop_registry
@@ -450,3 +452,28 @@ def test_what_a_large_step_chooses_by_values_keeps_its_gradient(choice):
     trace = trace_step(step, 2**23)
     assert trace.work.operations == 2 * 2 * 2**23 * 64 * 64
     assert "were chosen" in trace.notes[0]
+
+
+def test_a_long_loop_asks_no_mode_for_functions_about_the_tensors_of_its_backward_pass():
+    """Each operation asks for some twenty sizes: a decoder of hundreds of time steps took minutes."""
+
+    class Steps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.GRUCell(8, 8)
+
+        def forward(self, state: torch.Tensor) -> torch.Tensor:
+            for _ in range(20):
+                state = self.cell(state, state)
+            return state
+
+    class Counting(TorchFunctionMode):
+        calls = 0
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            self.calls += 1
+            return function(*args, **(kwargs or {}))
+
+    with Counting() as counting:
+        trace = trace_step(step_of(Steps, (8,)), 4)
+    assert counting.calls < trace.work.kernels

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +25,9 @@ from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found, run_watched
 from whichdevice.models.scripts import known, probe
 from whichdevice.models.torch_fakes import Fakes, is_fake
+from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_script import SHARED, Watch, divides_by_gpus
+from whichdevice.models.torch_tape import Guessed
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -120,6 +123,53 @@ with torch.no_grad():
 net.train()
 for _ in range(30):
     loss().backward()
+    optimizer.step()
+"""
+CRITIC = """
+import torch
+from torch.autograd import Variable
+makes, judges = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+makers = torch.optim.Adam(makes.parameters())
+judging = torch.optim.Adam(judges.parameters())
+for turn in range(50):
+    for weight in judges.parameters():
+        weight.requires_grad = True
+    for _ in range(5):
+        judges.zero_grad()
+        real, made = Variable(torch.rand(16, 8)), Variable(makes(torch.rand(16, 4)).data)
+        judges(real).mean().backward()
+        (-judges(made).mean()).backward()
+        between = Variable((real + made) / 2, requires_grad=True)
+        assert isinstance(between, Variable)
+        slope, = torch.autograd.grad(judges(between).sum(), between, create_graph=True)
+        ((slope.norm(dim=1) - 1) ** 2).mean().backward()
+        judging.step()
+    for weight in judges.parameters():
+        weight.requires_grad = False
+    (-judges(makes(torch.rand(16, 4))).mean()).backward()
+    makers.step()
+"""
+DRAWS = """
+import torch
+class Boxes(torch.Tensor):
+    pass
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(100, 4, sparse=True)
+    def forward(self, words, wanted):
+        place = int(torch.empty(1).uniform_(0.0, 3.0).item())
+        size = [4, 4, 4][place]
+        assert all(type(box["boxes"]) is not Boxes for box in wanted)
+        flat = wanted[0]["boxes"][2:] <= wanted[0]["boxes"][:2]
+        if flat.any():
+            torch._assert(False, "a box without an area")
+        return (self.words(words) - torch.tensor([0.1] * size)).sum(1).square().mean()
+net = Net()
+optimizer = torch.optim.SparseAdam(list(net.parameters()))
+for _ in range(30):
+    boxes = torch.tensor([0.0, 0.0, 1.0, 1.0]).as_subclass(Boxes)
+    net(torch.randint(100, (8, 6)), [{"boxes": boxes, "name": "x"}]).backward()
     optimizer.step()
 """
 COLLECTS = """
@@ -1117,6 +1167,29 @@ def test_a_loss_that_a_module_keeps_is_the_steps(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_critic_that_steps_more_often_than_what_it_judges_is_the_step(tmp_path):
+    """Its weights are frozen where the other part steps, and its penalty is of a gradient of what it is given."""
+    (tmp_path / "train.py").write_text(CRITIC, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.batch_size, found.examples * found.epochs, found.notes) == (16, 16 * 5 * 50, ())
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    assert trace_step(step, 16).trained == 49
+
+
+@pytest.mark.slow
+def test_a_step_runs_on_without_the_values_that_it_draws_checks_and_chooses_by(tmp_path):
+    """Tensors of a library's class are plain, a number drawn is the middle, sparse gradients are dense ones."""
+    (tmp_path / "train.py").write_text(DRAWS, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
+    assert "an upper bound" in found.notes[0]
+    step = step_of(Model.read(address.text).workload(Options(batch_size=8)), "float32", "train")
+    assert trace_step(step, 8).trained == 400
+
+
+@pytest.mark.slow
 def test_what_a_launcher_gives_a_script_is_there(tmp_path):
     (tmp_path / "train.py").write_text(LAUNCHED, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
@@ -1277,3 +1350,13 @@ def of_words(module, batch):
 
 def of_step(module, batch):
     return module(input_0=batch).loss
+
+
+def test_a_start_that_draws_until_it_is_within_bounds_ends_for_weights_without_values(monkeypatch):
+    """PyTorch draws a truncated normal again until no number is outside: of weights without values each one is."""
+    fakes = Fakes()
+    Names(partial(monkeypatch.setattr, raising=False)).replace_torch()
+    with Guessed(fakes):
+        for weight in (torch.nn.Parameter(fakes.empty((4, 4), torch.float32)), torch.empty(4, 4)):
+            assert torch.nn.init.trunc_normal_(weight, std=0.02, a=-0.01, b=0.01) is weight
+    assert weight.abs().max() <= 0.01

@@ -25,7 +25,8 @@ from torch.overrides import TorchFunctionMode
 
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
-from whichdevice.models.script_size import Stack, attribute, own_code
+from whichdevice.models.script_size import Stack, own_code
+from whichdevice.models.script_text import attribute
 from whichdevice.models.torch_fakes import (
     EVALUATION_SECONDS,
     READING,
@@ -140,8 +141,10 @@ class Tape(TorchFunctionMode):
             self.reads += 1
         if self.fakes is None:
             result = function(*args, **kwargs)
-        elif name in ("cuda", "pin_memory", "record_stream") and tensor:
+        elif name in ("cuda", "pin_memory") and tensor:
             return args[0]
+        elif name == "_assert" and self._faking:  # of boxes, say, that have no values
+            return None
         elif self._depth == 0 and function in ON_GPU:
             return ON_GPU[function]
         else:
@@ -165,7 +168,8 @@ class Tape(TorchFunctionMode):
         Where a script trains so, its training starts there.
         """
         name = getattr(function, "__name__", "")
-        if self._depth or self.fakes is None or name in ("__get__", "__set__") or (name[-1:] == "_" != name[:1]):
+        changes = name[-1:] == "_" != name[:1]
+        if self._depth or self.fakes is None or changes or name in ("__get__", "__set__", "__deepcopy__"):
             return None
         weight = next((leaf for leaf in leaves((args, kwargs)) if is_weight(leaf)), None)
         if weight is None or (not torch.is_grad_enabled() and not self._evaluates_long(weight)):
@@ -254,6 +258,7 @@ class Tape(TorchFunctionMode):
             without = self._training or self._is_heavy(module) or (not module.training and self._is_trained(weight))
             if without and not self._computes:
                 self._faking = True
+                args = plain(args)
                 self.fakes.mode.__enter__()
         if self._depth == 0:
             self._entered, self._outermost = time.monotonic(), module
@@ -321,8 +326,9 @@ class Guessed(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function."""
-        if getattr(function, "__name__", "") == "cuda":
-            return args[0]
+        name = getattr(function, "__name__", "")
+        if name in ("cuda", "_assert"):
+            return args[0] if name == "cuda" else None
         return self._fakes.call(function, *on_cpu(args, kwargs or {}))
 
 
@@ -707,6 +713,16 @@ def joined_graphs(batch: torch.Tensor, kind: OfGraphs) -> torch.Tensor:
     if kind.part == "edges":
         return (batch + kind.nodes * graphs.reshape(-1, 1, 1)).transpose(0, 1).flatten(1)
     return graphs.repeat_interleave(kind.nodes) if kind.part == "ids" else batch.flatten(0, 1)
+
+
+def plain(tree: Any) -> Any:
+    """The same with tensors of PyTorch's own class, in place of images and boxes of a library's."""
+
+    def of(leaf: Any) -> Any:
+        own = not torch.is_tensor(leaf) or is_fake(leaf) or isinstance(leaf, torch.nn.Parameter)
+        return leaf if own or type(leaf) is torch.Tensor else leaf.as_subclass(torch.Tensor)
+
+    return mapped(of, tree) if any(of(leaf) is not leaf for leaf in leaves(tree)) else tree
 
 
 def is_module(function: Any) -> bool:

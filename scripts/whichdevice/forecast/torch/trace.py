@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -42,6 +42,7 @@ from whichdevice.forecast.work import (
     in_layout,
     sizes_of,
 )
+from whichdevice.memory import most_to_compute
 from whichdevice.models.torch_fakes import (
     CHOOSING,
     READING,
@@ -49,8 +50,10 @@ from whichdevice.models.torch_fakes import (
     RECURRENT,
     SEQUENCES,
     Fakes,
+    Outcome,
     is_fake,
     replace_tensors,
+    signature,
     unset_fake_temporarily,
 )
 from whichdevice.models.torch_names import on_cpu
@@ -73,6 +76,7 @@ MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched f
 LIST = 48  # tensors that one kernel of an optimiser takes
 ENTRY = 12  # bytes of an entry of a sparse matrix: its value and its column
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
+DEVICE = torch.ops.prim.device.default
 NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
 GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "nll_loss2d_forward")
 SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
@@ -180,7 +184,7 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
         if trace is None and large:
             raise error
         if trace is None or (not large and trace.memory["peak"] <= MAX_WITH_VALUES):
-            if kernels.peak > MAX_COMPUTED:  # as far as it got
+            if kernels.peak > most_to_compute(MAX_COMPUTED):  # as far as it got
                 raise error
             try:
                 trace = _with_values(step, size, accumulation, *layers)
@@ -203,8 +207,8 @@ def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: in
 
 
 def _with_values(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
-    """The step as it runs here, for real; raises TooLargeError where it takes more than MAX_COMPUTED bytes."""
-    module, kernels = built(step, None, *layers), Kernels(step.precision, most=MAX_COMPUTED)
+    """The step as it runs here, for real; raises TooLargeError where it takes more than it may."""
+    module, kernels = built(step, None, *layers), Kernels(step.precision, most=most_to_compute(MAX_COMPUTED))
     trace = _traced(step, module, size, accumulation, nullcontext(), kernels)
     return replace(trace, notes=(*trace.notes, WITH_VALUES))
 
@@ -495,6 +499,17 @@ class TooLargeError(Exception):
     """A step that runs for real takes too much memory."""
 
 
+class Kernel(NamedTuple):
+    """What an operation launches on a GPU."""
+
+    kind: Kind
+    half: bool
+    operations: float
+    nbytes: int
+    launches: int
+    of_weights: bool  # whether it may be a product with a weight
+
+
 class Kernels(TorchDispatchMode):
     """The kernels that run under it, with their operations and bytes, and the bytes of live storages."""
 
@@ -505,6 +520,7 @@ class Kernels(TorchDispatchMode):
         self.trained, self.whole = 1, 0  # parameters, and those whose gradient is whole
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
         self._kind, self._found = kind, Counter[Any]()
+        self._repeats = dict[Any, tuple[Outcome, Kernel | None]]()  # by operation and shapes
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
         self.fusion, self.notes, self.untested, self.images = Fusion(), set[str](), set[Untested](), False
         self.no_tpu = set[str]()
@@ -524,30 +540,55 @@ class Kernels(TorchDispatchMode):
             yield Item(kind, precision, float(operations), float(nbytes), count)
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and take down what it does."""
-        kwargs = kwargs or {}
-        result = function(*args, **kwargs)
-        schema = function._schema
-        if schema.name.startswith("prim::"):  # a tensor's device, asked for 80 times a layer
+        """Run an operation and take down what it does; no mode for functions sees what that asks of tensors."""
+        if function is DEVICE:  # asked for several times by each operation of the backward pass
+            return args[0].device
+        with torch._C.DisableTorchFunction():
+            return self._run(function, args, kwargs or {})
+
+    def _run(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation; one of such shapes that was run before has its outcome and its kernel again."""
+        inputs: list[Any] = []
+        key = signature((*args, *kwargs.items()), inputs) if not function._schema.is_mutable else None
+        known = self._repeats.get((function, key)) if inputs and key is not None else None
+        if known is not None:
+            result, outputs = known[0].made(inputs)
+            self._follow(inputs, outputs, mutable=False)
+            if known[1] is not None:
+                self._count(known[1], inputs, outputs)
             return result
-        outputs, inputs, sparse = dense(result), dense((args, kwargs)), self._sparse((args, kwargs))
-        if schema.is_mutable and not outputs:
-            outputs = dense(args[0])
+        result = function(*args, **kwargs)
+        kernel, inputs = self._kernel(function, args, kwargs, result)
+        if inputs and key is not None and (outcome := Outcome.of(result, inputs)) is not None:
+            self._repeats[function, key] = outcome, kernel
+        return result
+
+    def _follow(self, inputs: Sequence[Any], outputs: Sequence[Any], mutable: bool) -> set[int]:
+        """Hold what was made, and return the storages of what it was made of."""
         self.hold(*outputs)
         shared = {storage_of(tensor) for tensor in inputs}
         if shared <= self._fixed:
             self._fixed.update(map(storage_of, outputs))
-        elif schema.is_mutable:
+        elif mutable:
             self._fixed.difference_update(map(storage_of, outputs))
+        return shared
+
+    def _kernel(self, function: Any, args: Any, kwargs: Any, result: Any) -> tuple["Kernel | None", list[Any]]:
+        """Take down what an operation does; return its kernel, where it has one, and what it reads."""
+        schema = function._schema
+        outputs, inputs, sparse = dense(result), dense((args, kwargs)), self._sparse((args, kwargs))
+        if schema.is_mutable and not outputs:
+            outputs = dense(args[0])
+        shared = self._follow(inputs, outputs, schema.is_mutable)
         view = not schema.is_mutable and all(storage_of(tensor) in shared for tensor in outputs)
         if view or schema.name in NO_KERNEL:
-            return result
+            return None, inputs
         name = schema.name.removeprefix("aten::")
         if any(tensor.dtype in DOUBLE and tensor.dim() for tensor in (*inputs, *outputs)):
             self.no_tpu.add("float64")
         if name in NOT_ON_TPU or not schema.name.startswith(ON_TPU):
             self.no_tpu.add(name)
-        kind, operations = self._kind or kind_of(name, args), 0.0
+        kind, operations, of_weights = self._kind or kind_of(name, args), 0.0, False
         if "convolution" in name:
             kind, operations = convolution_work(name, args, outputs)
             self.images |= inputs[0].dim() == 4
@@ -558,22 +599,29 @@ class Kernels(TorchDispatchMode):
             row = width * outputs[0].element_size()
             self.no_tpu.add("sparse matrices")
             operations, nbytes = 2.0 * sparse * width, sparse * (row + ENTRY) + outputs[0].shape[0] * row
-            self._put("gather and scatter", outputs[0].dtype in HALF, operations, nbytes, 1, inputs, outputs)
-            return result
+            kernel = Kernel("gather and scatter", outputs[0].dtype in HALF, operations, nbytes, 1, False)
+            self._count(kernel, inputs, outputs)
+            return kernel, []
         elif "scaled_dot_product" in name:
             kind, operations = attention_work(name, args)
         elif "grouped_mm" in name:
             kind, operations = "product", 2.0 * args[0].numel() * args[1].shape[-1]
         elif counted := flop_registry.get(function._overloadpacket):
-            kind, operations = "product", counted(*args, **kwargs, out_val=result)
-            self._widths(operations, inputs, outputs)
+            kind, operations, of_weights = "product", counted(*args, **kwargs, out_val=result), True
         if kind in OF_LAYOUT and any(map(last_channels, inputs)):
             kind = in_layout(kind, last=True)
         half = any(tensor.dtype in HALF for tensor in inputs or outputs)
         launches = -(-len(outputs) // LIST) if "_foreach" in name or "_fused" in name else 1
         nbytes = moved(name, inputs, outputs) // max(launches, 1)
-        self._put(kind, half, operations, nbytes, launches, inputs, outputs)
-        return result
+        kernel = Kernel(kind, half, operations, nbytes, launches, of_weights)
+        self._count(kernel, inputs, outputs)
+        return kernel, inputs
+
+    def _count(self, kernel: "Kernel", inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Count a kernel."""
+        if kernel.of_weights:
+            self._widths(kernel.operations, inputs, outputs)
+        self._put(kernel.kind, kernel.half, kernel.operations, kernel.nbytes, kernel.launches, inputs, outputs)
 
     def _sparse(self, tree: Any) -> int:
         """Return the entries of the sparse matrices among some tensors; of one without values as of its transpose."""
