@@ -793,6 +793,13 @@ def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("devices", "gpus"), [("", 4), (", device_ids=[0, 1]", 2)])
+def test_the_gpus_of_one_process_share_its_batch(devices, gpus, tmp_path):
+    text = IN_LOOP.replace("torch.nn.Linear(4, 2)", f"torch.nn.DataParallel(torch.nn.Linear(4, 2){devices})")
+    assert probed(text, tmp_path).notes == (SHARED.format(batch=64, gpus=gpus),)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
 def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
     """Not where more GPUs make fewer of them."""

@@ -303,7 +303,7 @@ class Watching(Watcher):
         name, stack = self.run.path.name, stopped.stack
         if not stopped.calls:
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
-        self._shares = self._shares or _splits_batches(stack)
+        self._shares = self._shares or self._names.splits > 0 or _splits_batches(stack)
         trained = weights_of([*stopped.optimizers, *optimizers_in(stack.scopes)])
         for weight in self._learn.values():  # which a GAN freezes in its other part
             weight.requires_grad_()
@@ -390,6 +390,8 @@ class Watching(Watcher):
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
         """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
+        if splits := self._names.splits:
+            return [SHARED.format(gpus=splits if splits > 1 else 4, batch=size)]
         gpus = self._names.gpus if self._names.gpus > 1 else self._launched
         if gpus == 1 and not (self._by_torchrun or self._names.shares_out):
             return []
