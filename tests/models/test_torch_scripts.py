@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +25,9 @@ from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found, run_watched
 from whichdevice.models.scripts import known, probe
 from whichdevice.models.torch_fakes import Fakes, is_fake
+from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_script import SHARED, Watch, divides_by_gpus
+from whichdevice.models.torch_tape import Guessed
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -1405,3 +1408,13 @@ def of_words(module, batch):
 
 def of_step(module, batch):
     return module(input_0=batch).loss
+
+
+def test_a_start_that_draws_until_it_is_within_bounds_ends_for_weights_without_values(monkeypatch):
+    """PyTorch draws a truncated normal again until no number is outside: of weights without values each one is."""
+    fakes = Fakes()
+    Names(partial(monkeypatch.setattr, raising=False)).replace_torch()
+    with Guessed(fakes):
+        for weight in (torch.nn.Parameter(fakes.empty((4, 4), torch.float32)), torch.empty(4, 4)):
+            assert torch.nn.init.trunc_normal_(weight, std=0.02, a=-0.01, b=0.01) is weight
+    assert weight.abs().max() <= 0.01

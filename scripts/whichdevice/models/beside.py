@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import dropwhile
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 from whichdevice.models.script_run import is_own
 from whichdevice.models.script_size import Stack
-from whichdevice.models.script_text import attribute, value_in
+from whichdevice.models.script_text import attribute, code_of, names_in, value_in
 
 APPLIED = {"apply_gradients", "apply", "minimize", "assign_sub"}  # methods that change weights
 TAKEN = {"gradient", "minimize"}  # methods that take gradients
@@ -43,14 +42,6 @@ def trainers_beside(stack: Stack, step: Any) -> list[Place]:
     return list(places)
 
 
-def code_of(function: Any) -> CodeType | None:
-    """The code of a function, also of a bound or traced one; None: it is no function."""
-    with suppress(Exception):  # of an object of the script's
-        code = attribute(inspect.unwrap(function), "__code__") if callable(function) else None
-        return code if inspect.iscode(code) else None
-    return None
-
-
 def _trains(function: Any, path: Path) -> bool:
     names = set[str]().union(*_reached(function, path))
     return bool(names & APPLIED and names & TAKEN)
@@ -62,7 +53,7 @@ def _reached(value: Any, path: Path, depth: int = MAX_DEPTH) -> Iterator[set[str
     if code is None or not is_own(code.co_filename, path):
         return
     function = inspect.unwrap(value)
-    names, variables = set(_names_in(code)), dict[str, Any]()
+    names, variables = set(names_in(code)), dict[str, Any]()
     yield names
     if depth:
         with suppress(TypeError, ValueError):  # a variable that is not set yet
@@ -71,10 +62,3 @@ def _reached(value: Any, path: Path, depth: int = MAX_DEPTH) -> Iterator[set[str
         owner: Any = attribute(function, "__self__")
         for name in names:
             yield from _reached(variables.get(name, attribute(owner, name)), path, depth - 1)
-
-
-def _names_in(code: CodeType) -> Iterator[str]:
-    yield from (*code.co_names, *code.co_freevars)
-    for part in code.co_consts:
-        if inspect.iscode(part):
-            yield from _names_in(part)

@@ -26,7 +26,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -57,7 +57,8 @@ SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
     KERAS: "keras_script", "tf_keras": "keras_script", "tensorflow": "tensorflow_script",
-    JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
+    JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", "flax.jax_utils": "jax_script",
+    TORCH: "torch_script",
     "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
     "deepspeed": "torch_script", "transformers.training_args": "torch_script",
     "torch.utils.tensorboard": "torch_script", "tensorboardX": "torch_script",
@@ -110,6 +111,7 @@ class Found:
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
     evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
     values: bool = False  # whether its first step is computed to see it: without values it fails
+    memory: int = field(default=0, compare=False)  # bytes that it took to its first step
 
     def declaration(self) -> Declaration:
         """Return it as constants of a model file; `examples` limits what is read of streamed data."""

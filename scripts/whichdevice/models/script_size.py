@@ -219,12 +219,8 @@ class Stack:
 
     def _shared_with(self, other: "Stack") -> list[bool]:
         """Whether each of the loops around this place is around an earlier one, too."""
-        lines = [(part.code, part.line) for part in other.own]
-        return [
-            any(code is part.code and loop.node.lineno <= line <= (loop.node.end_lineno or 0) for code, line in lines)
-            for part in self.inside
-            for loop in part.loops
-        ]
+        theirs = {place.node for part in other.own for place in part.path}
+        return [loop.node in theirs for loop in self.around]
 
     def turns_with(self, other: "Stack") -> int | None:
         """Return the turns of the loops that are around an earlier place, too; None: there are none, or not known."""

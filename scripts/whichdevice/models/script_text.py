@@ -13,11 +13,13 @@ import inspect
 import math
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from contextlib import suppress
-from functools import cache
+from functools import cache, reduce
 from itertools import chain, takewhile
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from whichdevice.code_hash import parsed
 
@@ -57,34 +59,44 @@ MAX_TURNS = 10**12  # of a slice without an end
 IN_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class Text:
-    """A file's syntax tree, with its functions by their first line and name."""
-
-    def __init__(self, content: bytes) -> None:
-        self.tree = parsed(content)
-        nodes = (node for node in ast.walk(self.tree) if isinstance(node, DEFINING))
-        self.functions = {
-            (min([node.lineno, *(part.lineno for part in node.decorator_list)]), node.name): node for node in nodes
-        }
-
-
 @cache
-def _text(_: str, content: bytes) -> Text:
-    return Text(content)
+def _text(_: str, content: bytes) -> tuple[ast.Module, dict[tuple[int, str], Any]]:
+    """A file's syntax tree, and its functions by their first line and name."""
+    tree = parsed(content)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, DEFINING)]
+    first = ((min([node.lineno, *(part.lineno for part in node.decorator_list)]), node.name) for node in nodes)
+    return tree, dict(zip(first, nodes, strict=True))
 
 
 def function_of(code: CodeType) -> Any:
     """Return the text of one of the script's functions, or of its file; of a lambda the function around it."""
-    text, line = _text(code.co_filename, Path(code.co_filename).read_bytes()), code.co_firstlineno
+    tree, functions = _text(code.co_filename, Path(code.co_filename).read_bytes())
     if not is_expression(code):
-        return text.functions.get((line, code.co_name), text.tree)
-    outer = [node for node in text.functions.values() if node.lineno <= line <= (node.end_lineno or 0)]
-    return max(outer, key=lambda node: node.lineno, default=text.tree)
+        return functions.get((code.co_firstlineno, code.co_name), tree)
+    line = code.co_firstlineno
+    outer = [node for node in functions.values() if node.lineno <= line <= node.end_lineno]
+    return max(outer, key=lambda node: node.lineno, default=tree)
 
 
 def is_expression(code: CodeType) -> bool:
     """Return whether it is the code of a lambda or a comprehension, which no statement is in."""
     return code.co_name[0] == "<" and code.co_name != "<module>"
+
+
+def code_of(function: Any) -> CodeType | None:
+    """The code of a function, also of a bound or traced one; None: it is no function."""
+    with suppress(Exception):  # of an object of the script's
+        code = attribute(inspect.unwrap(function), "__code__") if callable(function) else None
+        return code if inspect.iscode(code) else None
+    return None
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """The names of others in a function, and in those that it defines."""
+    yield from (*code.co_names, *code.co_freevars)
+    for part in code.co_consts:
+        if inspect.iscode(part):
+            yield from names_in(part)
 
 
 class Place(NamedTuple):
@@ -219,19 +231,20 @@ def _turns_of_call(call: ast.Call, given: Sequence[Any], variables: Mapping[str,
 
 def _yields(function: Any, call: ast.Call, variables: Mapping[str, Any]) -> int | None:
     """How often a generator of the script's own gives something, where one loop of its does that in each turn."""
-    tree = function_of(inspect.unwrap(function).__code__)
+    code = code_of(function)
+    tree = ast.Module([], []) if code is None else function_of(code)
     given = [part for part in ast.walk(tree) if isinstance(part, ast.Yield | ast.YieldFrom)]
     loops = [part for part in tree.body if isinstance(part, ast.For)]
     in_turn = [part.value for loop in loops for part in loop.body if isinstance(part, ast.Expr)]
     if len(loops) != 1 or len(given) != 1 or not isinstance(given[0], ast.Yield) or given[0] not in in_turn:
         return None
-    owner = attribute(function, "__self__") if inspect.ismethod(function) else None
-    return turns_over(loops[0].iter, bound(inspect.unwrap(function), owner, call, variables))
+    return turns_over(loops[0].iter, bound(function, call, variables))
 
 
-def bound(function: Any, owner: Any, call: ast.Call, variables: Mapping[str, Any]) -> dict[str, Any]:
+def bound(function: Any, call: ast.Call, variables: Mapping[str, Any]) -> dict[str, Any]:
     """Return the variables of a function where it begins, as far as a call shows them."""
-    function = getattr(function, "__func__", function)
+    owner = [function.__self__] if inspect.ismethod(function) else []
+    function = inspect.unwrap(getattr(function, "__func__", function))
     given: dict[str, Any] = dict(function.__globals__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
@@ -242,7 +255,7 @@ def bound(function: Any, owner: Any, call: ast.Call, variables: Mapping[str, Any
     for name, parameter in parameters.items():
         given[name] = UNKNOWN if parameter.default is parameter.empty else parameter.default
     positional = takewhile(lambda part: not isinstance(part, ast.Starred), call.args)
-    values = [*([owner] if owner is not None else []), *(value_in(part, variables) for part in positional)]
+    values = [*owner, *(value_in(part, variables) for part in positional)]
     first = [name for name, parameter in parameters.items() if parameter.kind in IN_PLACE]
     given |= dict(zip(first, values, strict=False))
     rest = next((name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_POSITIONAL), None)
@@ -251,26 +264,32 @@ def bound(function: Any, owner: Any, call: ast.Call, variables: Mapping[str, Any
     return given | {part.arg: value_in(part.value, variables) for part in call.keywords if part.arg}
 
 
-def holds(test: ast.expr, variables: Mapping[str, Any]) -> bool | None:
-    """Return whether a test is true; None: the variables do not show it."""
+class Turns(np.ndarray[Any, Any]):
+    """The numbers of a loop's turns, of which expressions are worked out together."""
+
+
+def holds(test: ast.expr, variables: Mapping[str, Any]) -> Any:
+    """Return whether a test is true, of `Turns` for each of them; None: the variables do not show it."""
     if isinstance(test, ast.BoolOp):
         decides = isinstance(test.op, ast.Or)
         parts = [holds(part, variables) for part in test.values]
-        return decides if decides in parts else None if None in parts else not decides
+        known = [part for part in parts if part is not None]
+        held = reduce(np.logical_or if decides else np.logical_and, known, not decides)
+        return held if len(known) == len(parts) or np.all(held == decides) else None
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = holds(test.operand, variables)
-        return None if inner is None else not inner
+        return None if inner is None else np.logical_not(inner)
     value = value_in(test, variables)
     try:
-        return None if value is UNKNOWN else bool(value)
+        return None if value is UNKNOWN else value.astype(bool) if isinstance(value, Turns) else bool(value)
     except Exception:  # of the script's own object
         return None
 
 
 def value_in(node: ast.expr, variables: Mapping[str, Any]) -> Any:
     """Return the value of an expression that calls nothing of the script's own, else UNKNOWN."""
-    if isinstance(node, ast.IfExp) and (test := holds(node.test, variables)) is not None:
-        return value_in(node.body if test else node.orelse, variables)
+    if isinstance(node, ast.IfExp) and np.ndim(test := holds(node.test, variables)) == 0:
+        return UNKNOWN if test is None else value_in(node.body if test else node.orelse, variables)
     for part in ast.walk(node):
         if not isinstance(part, EXPRESSIONS):
             return UNKNOWN

@@ -25,6 +25,7 @@ import torch
 from whichdevice.models.script_run import replaced
 from whichdevice.models.stand_ins import Silent
 from whichdevice.models.torch_fakes import is_fake, replace_tensors, tree_map_only
+from whichdevice.models.torch_group import group_names
 
 CUDA = "12.8"  # that a script sees
 MEMORY = 80 * 2**30  # bytes of the GPU that a script sees
@@ -48,7 +49,6 @@ TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float
 HALVES = (torch.float16, torch.bfloat16)
 GENERATOR = torch.Generator
 KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
-ALONE = ("all_reduce", "reduce", "broadcast", "barrier", "monitored_barrier")  # change nothing in one process
 WRAPPERS = ("DistributedDataParallel", "DataParallel")
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
@@ -269,9 +269,11 @@ class Names:
         for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
             self._put(torch.nn.Module, name, partialmethod(moved, getattr(torch.nn.Module, name)))
         self._put(torch.nn.Module, "to_empty", emptied)
+        self._put(torch.nn.init, "trunc_normal_", _truncated(torch.nn.init.trunc_normal_))
         self._put(torch, "compile", self._compile)
         self._put(torch.nn.Module, "compile", lambda module, *_, **__: self._compile(module) and None)
-        self._put(torch.multiprocessing, "spawn", self._spawn)
+        for name in ("spawn", "start_processes"):
+            self._put(torch.multiprocessing, name, self._spawn)
         for owner in (torch.nn, torch.nn.parallel, torch.nn.parallel.distributed):
             for name in WRAPPERS:
                 if hasattr(owner, name):
@@ -282,9 +284,9 @@ class Names:
         if torch.distributed.is_available():
             join = torch.distributed.init_process_group
             self._put(torch.distributed, "init_process_group", partial(self._join, join))
-            for name in ALONE:
-                self._put(torch.distributed, name, partial(_answer, None))
-            self._put(torch.distributed, "all_gather", _gathered)
+            for owner, name, function in group_names():
+                self._put(owner, name, function)
+            self._put(torch.distributed, "get_backend", partial(_answer, "nccl"))
             for name, answer in (("get_rank", 0), ("get_world_size", 1)):  # what its launcher says
                 self._put(torch.distributed, name, _in_a_group(getattr(torch.distributed, name), answer))
 
@@ -485,6 +487,11 @@ def moved(module: torch.nn.Module, move: Callable[..., Any], *args: Any, **kwarg
     return module
 
 
+def _truncated(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Draw nothing for weights without values: it draws again until each is within its bounds."""
+    return lambda tensor, *args, **kwargs: tensor if is_fake(tensor) else original(tensor, *args, **kwargs)
+
+
 def emptied(module: torch.nn.Module, *_: Any, **__: Any) -> torch.nn.Module:
     """Give weights of the device `meta` a place on the CPU, where they have values at all."""
     replace_tensors(module, lambda tensor: torch.empty_like(tensor, device="cpu") if tensor.is_meta else tensor)
@@ -525,16 +532,11 @@ def _begin(*_: Any, **__: Any) -> None:
 def alone() -> Iterator[None]:
     """Answer for the other processes of a step's group while it lasts: the script's own group ended with the script."""
     answers: dict[str, Any] = {"get_rank": 0, "get_world_size": 1, "is_initialized": True}
-    functions = {name: partial(_answer, value) for name, value in (dict.fromkeys(ALONE) | answers).items()}
+    functions = [(torch.distributed, name, partial(_answer, value)) for name, value in answers.items()]
     with ExitStack() as names:
-        for name, function in {**functions, "all_gather": _gathered}.items():
-            names.enter_context(replaced(torch.distributed, name, function))
+        for owner, name, function in [*functions, *group_names()]:
+            names.enter_context(replaced(owner, name, function))
         yield
-
-
-def _gathered(parts: list[Any], tensor: Any, *_: Any, **__: Any) -> None:
-    """Gather the tensor of the only process."""
-    parts[0] = tensor
 
 
 def _without(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:

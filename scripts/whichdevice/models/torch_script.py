@@ -28,7 +28,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
-from whichdevice.models.evaluation import evaluations_in, of_trainer, passes_in
+from whichdevice.models.evaluation import after_trainer, evaluations_in, of_trainer, passes_in
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import (
     EACH,
@@ -378,7 +378,10 @@ class Watching(Watcher):
         """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
         forwards = _forwards(step, self._tape.works)
         by_trainer = of_trainer(stopped.stack.scopes, partial(passes_in, stopped.stack, size, forwards[0]))
-        known = evaluations_in(stopped.stack, size, *forwards) if by_trainer is None else by_trainer
+        if by_trainer is None:
+            known = evaluations_in(stopped.stack, size, *forwards)
+        else:
+            known = by_trainer + after_trainer(stopped.stack, size)
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
         loops = self._loops(stopped.stack)

@@ -143,6 +143,8 @@ class Tape(TorchFunctionMode):
             result = function(*args, **kwargs)
         elif name in ("cuda", "pin_memory") and tensor:
             return args[0]
+        elif name == "_assert" and self._faking:  # of boxes, say, that have no values
+            return None
         elif self._depth == 0 and function in ON_GPU:
             return ON_GPU[function]
         else:
@@ -166,7 +168,8 @@ class Tape(TorchFunctionMode):
         Where a script trains so, its training starts there.
         """
         name = getattr(function, "__name__", "")
-        if self._depth or self.fakes is None or name in ("__get__", "__set__") or (name[-1:] == "_" != name[:1]):
+        changes = name[-1:] == "_" != name[:1]
+        if self._depth or self.fakes is None or changes or name in ("__get__", "__set__", "__deepcopy__"):
             return None
         weight = next((leaf for leaf in leaves((args, kwargs)) if is_weight(leaf)), None)
         if weight is None or (not torch.is_grad_enabled() and not self._evaluates_long(weight)):
@@ -324,8 +327,9 @@ class Guessed(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function."""
-        if getattr(function, "__name__", "") == "cuda":
-            return args[0]
+        name = getattr(function, "__name__", "")
+        if name in ("cuda", "_assert"):
+            return args[0] if name == "cuda" else None
         return self._fakes.call(function, *on_cpu(args, kwargs or {}))
 
 
@@ -420,6 +424,10 @@ class Step(torch.nn.Module):
             name = getattr(function, "__name__", "")
             if not is_module(function) and not self.graphs:
                 args, kwargs = resized(name, args, kwargs, self.size, size)
+            elif self.graphs:  # whose number a module is given
+                args, kwargs = mapped(
+                    lambda part: size if type(part) is int and part == self.size else part, (args, kwargs)
+                )
             given = [*args, *kwargs.values()]
             if any(part is ABSENT for part in given):
                 rest = [part for part in given if part is not ABSENT]
