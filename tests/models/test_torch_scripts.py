@@ -194,7 +194,7 @@ while run[0] <= 300:
         return loss
     optimizer.step(closure)
 """
-DRAWS = """
+CHECKS_BOXES = """
 import torch
 class Boxes(torch.Tensor):
     pass
@@ -1238,7 +1238,7 @@ def test_a_critic_that_steps_more_often_than_what_it_judges_is_the_step(tmp_path
 @pytest.mark.slow
 def test_a_step_runs_on_without_the_values_that_it_draws_checks_and_chooses_by(tmp_path):
     """Tensors of a library's class are plain, a number drawn is the middle, sparse gradients are dense ones."""
-    (tmp_path / "train.py").write_text(DRAWS, encoding="utf-8")
+    (tmp_path / "train.py").write_text(CHECKS_BOXES, encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
     found = probe(address)
     assert (found.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
