@@ -286,12 +286,8 @@ class _Search:
             name for name in stored_in(node) if name in targets or attribute(at.scope.get(name), "shape") is None
         }
         scope = {name: value for name, value in at.scope.items() if name not in changed}
-        if (
-            isinstance(loader, list | tuple)
-            and isinstance(node.target, ast.Name)
-            and all(map(inspect.isfunction, loader))
-        ):
-            scope |= dict.fromkeys([node.target.id], next(iter(loader), UNKNOWN))  # the others are like it
+        if len(targets) == 1 and isinstance(loader, list | tuple) and loader and all(map(inspect.isfunction, loader)):
+            scope |= dict.fromkeys(targets, loader[0])  # the others are like it
         known = batch_size_of(loader)
         return at._replace(
             scope=scope, loops=(*at.loops, (node, turns)), size=known or at.size,

@@ -274,10 +274,11 @@ class Names:
         self._put(torch.nn.Module, "compile", lambda module, *_, **__: self._compile(module) and None)
         for name in ("spawn", "start_processes"):
             self._put(torch.multiprocessing, name, self._spawn)
+        wrappers = {"DistributedDataParallel": Whole, "DataParallel": self._split()}
         for owner in (torch.nn, torch.nn.parallel, torch.nn.parallel.distributed):
-            for name, kind in (("DistributedDataParallel", Whole), ("DataParallel", self._split())):
-                if hasattr(owner, name):
-                    self._put(owner, name, kind)
+            for wrapper, stand_in in wrappers.items():
+                if hasattr(owner, wrapper):
+                    self._put(owner, wrapper, stand_in)
         self._put(torch.nn, "SyncBatchNorm", OneBatchNorm)
         for owner in (torch.autograd, torch.autograd.variable):
             self._put(owner, "Variable", Variable)
