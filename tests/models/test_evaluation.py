@@ -157,6 +157,27 @@ class Writer(Net):
         return SimpleNamespace(parameters=lambda: [SimpleNamespace(numel=lambda: 2)])
 
 
+BY_LAMBDA = EVALUATE + EPOCHS + "    list(map(lambda part: evaluate(net, val), [1, 2, 3]))\n"
+IN_A_LIST = (
+    EVALUATE + "def goal(target):\n    def of(net):\n        for _ in range(50):\n            evaluate(net, val)\n"
+)
+IN_A_LIST += "    return of\ngoals = [goal(1), goal(2)]\n" + EPOCHS + "    for fn in goals:\n        fn(net)\n"
+
+
+@pytest.mark.parametrize("text, batches", [(BY_LAMBDA, 3 * 79), (IN_A_LIST, 2 * 50 * 79)], ids=["lambda", "list"])
+def test_functions_that_are_named_by_a_loop_are_read(text: str, batches: int, tmp_path: Path) -> None:
+    found = evaluations_in(stack_of(text, tmp_path / "train.py"), 32, work_of)
+    assert [(one.batches, one.every, one.per) for one in found] == [(batches, 1, "epoch")]
+
+
+def test_an_agent_acts_in_as_many_environments_at_once_as_there_are(tmp_path: Path) -> None:
+    text = "def rollout(game, net):\n    with no_grad():\n        for _ in range(400):\n            net(game.frame)\n"
+    text += EPOCHS + "    rollout(game, net)\n"
+    game = SimpleNamespace(step=lambda *_: (), reset=dict, action_space=object())
+    found = evaluations_in(stack_of(text, tmp_path / "train.py", {"game": game}), 32, work_of)
+    assert [(one.batches, one.batch_size) for one in found] == [(400, 1)]
+
+
 WRITES = {  # how a script lets it write: tokens
     "writer.generate(x, max_new_tokens=50)": 50,
     "launcher.unwrap_model(writer).generate(x, **limits)": 40,

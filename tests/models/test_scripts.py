@@ -49,11 +49,10 @@ REFUSED = {
     "import torch\ntorch.zeros(1).step()": "AttributeError",
     "import torch, argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\n"
     "p.parse_args().step()": "required: --data: give its arguments after --",
-    "import torch\noptimizer = torch.optim.LBFGS([torch.zeros(1)])\noptimizer.step(print)": "line 3: LBFGS .* Adam",
     "import torch\nif False:\n    x.step()": r"torch.optim stepped \(PyTorch\): give .*, or put its step",
     "import torch\nget_ipython().system('pip install x')\nx.step()": "name 'x' is not defined",
     "import torch\ntorch.nn.Linear(8, 2)(torch.zeros(4, 8)).sum().backward()": "line 2, and no optimiser of torch",
-    "import torch\nx = torch.zeros(4, 8, requires_grad=True)\ntorch.nn.Linear(8, 2)(x).sum().backward()"
+    "import torch\nx = torch.zeros(4, 8)\ntorch.nn.Linear(8, 2)(x).sum().backward()"
     "\ntorch.optim.SGD([x]).step()": "line 4: its optimiser changes no weights of a module: put what is trained into",
     "import sys, torch\nif len(sys.argv) < 2:\n    raise SystemExit(2)\nx.step()": "exit code 2: give its arguments",
     "import jax\nif False:\n    jax.grad(abs)": "no function under jax.jit .*: give its arguments after --",

@@ -149,7 +149,52 @@ for turn in range(50):
     (-judges(makes(torch.rand(16, 4))).mean()).backward()
     makers.step()
 """
-DRAWS = """
+POINTS = """
+import torch
+net = torch.nn.Linear(2, 1)
+few, many = torch.rand(2, 100, 1), torch.rand(2, 2000, 1)
+optimizer = torch.optim.Adam(net.parameters())
+for epoch in range(70):
+    loss = net(torch.cat([few[0], few[1]], dim=1)).mean() + net(torch.cat([many[0], many[1]], dim=1)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+STYLE = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+class Kept(nn.Module):
+    def __init__(self, target):
+        super().__init__()
+        self.target = target.detach()
+    def forward(self, x):
+        self.loss = F.mse_loss(x, self.target)
+        return x
+conv = nn.Conv2d(3, 8, 3)
+content = torch.rand(1, 3, 32, 32, device="cuda")
+kept = Kept(conv(content))
+model = nn.Sequential(conv, kept).eval()
+model.requires_grad_(False)
+image = content.clone().requires_grad_(True)
+optimizer = torch.optim.LBFGS([image])
+run = [0]
+while run[0] <= 300:
+    def closure():
+        with torch.no_grad():
+            image.clamp_(0, 1)
+        optimizer.zero_grad()
+        model(image)
+        loss = 0
+        for part in [kept]:
+            loss += part.loss
+        loss *= 5
+        loss.backward()
+        run[0] += 1
+        return loss
+    optimizer.step(closure)
+"""
+CHECKS_BOXES = """
 import torch
 class Boxes(torch.Tensor):
     pass
@@ -793,6 +838,13 @@ def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("devices", "gpus"), [("", 4), (", device_ids=[0, 1]", 2)])
+def test_the_gpus_of_one_process_share_its_batch(devices, gpus, tmp_path):
+    text = IN_LOOP.replace("torch.nn.Linear(4, 2)", f"torch.nn.DataParallel(torch.nn.Linear(4, 2){devices})")
+    assert probed(text, tmp_path).notes == (SHARED.format(batch=64, gpus=gpus),)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
 def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
     """Not where more GPUs make fewer of them."""
@@ -1160,6 +1212,26 @@ def test_a_loss_that_a_module_keeps_is_the_steps(tmp_path):
 
 
 @pytest.mark.slow
+def test_an_image_is_optimised_as_often_as_the_loss_is_taken(tmp_path):
+    """LBFGS takes it twenty times a step; a part of the network keeps it, and the network itself is fixed."""
+    (tmp_path / "train.py").write_text(STYLE, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.batch_size, found.examples * found.epochs, found.unknown) == (1, 300, None)
+    assert "LBFGS takes the loss up to 20 times a step" in found.notes[0]
+    step = step_of(Model.read(address.text).workload(Options(batch_size=1)), "float32", "train")
+    assert trace_step(step, 1).trained == 3 * 32 * 32
+
+
+@pytest.mark.slow
+def test_a_turn_of_the_only_loop_is_a_step_whatever_its_counter_is_called(tmp_path):
+    """Two thousand points are one batch, joined anew in each turn, beside a hundred others."""
+    (tmp_path / "train.py").write_text(POINTS, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples * found.epochs) == (100, 100 * 70)
+
+
+@pytest.mark.slow
 def test_a_critic_that_steps_more_often_than_what_it_judges_is_the_step(tmp_path):
     """Its weights are frozen where the other part steps, and its penalty is of a gradient of what it is given."""
     (tmp_path / "train.py").write_text(CRITIC, encoding="utf-8")
@@ -1173,7 +1245,7 @@ def test_a_critic_that_steps_more_often_than_what_it_judges_is_the_step(tmp_path
 @pytest.mark.slow
 def test_a_step_runs_on_without_the_values_that_it_draws_checks_and_chooses_by(tmp_path):
     """Tensors of a library's class are plain, a number drawn is the middle, sparse gradients are dense ones."""
-    (tmp_path / "train.py").write_text(DRAWS, encoding="utf-8")
+    (tmp_path / "train.py").write_text(CHECKS_BOXES, encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
     found = probe(address)
     assert (found.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)

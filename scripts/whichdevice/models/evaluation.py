@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from whichdevice.models.environment import is_environment
 from whichdevice.models.script_run import Evaluation, Per, is_own
 from whichdevice.models.script_size import HOLDERS, Loop, Stack, counter_of, most_turns, turns_of
 from whichdevice.models.script_text import (
@@ -193,6 +194,12 @@ class _Search:
                     inner = self._in_loop(part, inner)
                 for value in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
                     self._read(value, inner)
+            case ast.Call(
+                func=ast.Name(id="map"), args=[ast.Lambda(args=ast.arguments(args=[part])) as function, over]
+            ):
+                self._read(over, at)
+                target = ast.Name(part.arg, ast.Store())
+                self._read(function.body, self._in_loop(ast.comprehension(target, over, [], 0), at))
             case ast.Assign(targets=[ast.Name(id=name)]):
                 self._read(node.value, at)
                 if at.deep or name not in at.scope:  # of a function that runs the values are those of its first step
@@ -279,6 +286,12 @@ class _Search:
             name for name in stored_in(node) if name in targets or attribute(at.scope.get(name), "shape") is None
         }
         scope = {name: value for name, value in at.scope.items() if name not in changed}
+        if (
+            isinstance(loader, list | tuple)
+            and isinstance(node.target, ast.Name)
+            and all(map(inspect.isfunction, loader))
+        ):
+            scope |= dict.fromkeys([node.target.id], next(iter(loader), UNKNOWN))  # the others are like it
         known = batch_size_of(loader)
         return at._replace(
             scope=scope, loops=(*at.loops, (node, turns)), size=known or at.size,
@@ -386,7 +399,7 @@ class _Search:
         sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
         sizes = [_rows_of(node, at.scope), *(value for value in sizes if type(value) is int and value > 0)]
         free = at.free or any(map(_is_free, tree.decorator_list))
-        size = at.size or next(filter(None, sizes), None)
+        size = at.size or next(filter(None, sizes), None) or _environments_in(scope, code)
         suspect = at.suspect or EVALUATES.search(last_name(node.func)) is not None
         inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size, suspect=suspect)
         before, unread = len(self.found), self.unread
@@ -439,6 +452,13 @@ class _Search:
         for loop in self.loops[at.level + 1 : None if self.epochs else -1]:
             often = _product(often, turns_of(loop))
         return "epoch", _product(often, self.epochs or 1)
+
+
+def _environments_in(scope: Mapping[str, Any], code: Any) -> int | None:
+    """Environments at once of the one that a function is given: an agent acts in each of them."""
+    values = (scope.get(name) for name in code.co_varnames[: code.co_argcount])
+    environment = next((value for value in values if is_environment(value)), None)
+    return None if environment is None else int(attribute(environment, "num_envs") or 1)
 
 
 def _rows_of(node: ast.Call, scope: Mapping[str, Any]) -> int | None:

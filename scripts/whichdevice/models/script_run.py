@@ -152,9 +152,9 @@ Result = Callable[[], Script] | StudyError  # of a run: what makes the script's 
 
 
 def is_own(file: str, path: Path) -> bool:
-    """Whether a file is the script or one beside or below it."""
+    """Whether a file is the script or one beside or below it. Of a library's compiled code a relative name is known."""
     inside = Path(file).absolute().is_relative_to(path.absolute().parent)
-    return inside and file[:1] != "<" and "site-packages" not in file
+    return inside and file[:1] != "<" and "site-packages" not in file and not file.endswith(".pyx")
 
 
 class Run:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from whichdevice.models.script_run import calls_of, is_own
 from whichdevice.models.script_text import (
+    DEFINING,
     ENDLESS,
     Place,
     around,
@@ -467,6 +468,13 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
         for node in statements_of(loop.node.body, loop.line):
             if (raised := raised_in(node)) is not None and raised[0] == count:
                 return level, value_in(raised[1], loop.variables)
+    inner, variables = loops[-1].node.body, loops[-1].variables
+    closures = chain.from_iterable(statements_of(node.body) for node in inner if isinstance(node, DEFINING))
+    for node in closures:  # the optimiser calls it, as often as it takes the loss
+        if (raised := raised_in(node)) is not None and raised[0] == count:
+            known = (attribute(value, "defaults") for value in variables.values())
+            times = max((part.get("max_iter", 1) for part in known if isinstance(part, dict)), default=1)
+            return len(loops) - 1, value_in(raised[1], variables) * times
     stored = (node for node in ast.walk(loops[place].node) if isinstance(getattr(node, "ctx", None), ast.Store))
     if by_name and count not in map(ast.unparse, stored):
         if re.search("step|iter", count.lower()):

@@ -49,7 +49,6 @@ TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float
 HALVES = (torch.float16, torch.bfloat16)
 GENERATOR = torch.Generator
 KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
-WRAPPERS = ("DistributedDataParallel", "DataParallel")
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
 LOGGERS = ("TensorBoardLogger", "WandbLogger", "CometLogger", "MLFlowLogger", "NeptuneLogger", "CSVLogger")
@@ -240,6 +239,7 @@ class Names:
 
     def __init__(self, replace: Callable[[Any, str, Any], None], count: Callable[[], int] = lambda: 1) -> None:
         self.gpus = 1
+        self.splits = 0  # GPUs that share each batch in one process
         self.shares_out = False  # its model, among a number of GPUs that only its command has
         self.mixed = False
         self.compiled = False
@@ -275,9 +275,9 @@ class Names:
         for name in ("spawn", "start_processes"):
             self._put(torch.multiprocessing, name, self._spawn)
         for owner in (torch.nn, torch.nn.parallel, torch.nn.parallel.distributed):
-            for name in WRAPPERS:
+            for name, kind in (("DistributedDataParallel", Whole), ("DataParallel", self._split())):
                 if hasattr(owner, name):
-                    self._put(owner, name, Whole)
+                    self._put(owner, name, kind)
         self._put(torch.nn, "SyncBatchNorm", OneBatchNorm)
         for owner in (torch.autograd, torch.autograd.variable):
             self._put(owner, "Variable", Variable)
@@ -289,6 +289,17 @@ class Names:
             self._put(torch.distributed, "get_backend", partial(_answer, "nccl"))
             for name, answer in (("get_rank", 0), ("get_world_size", 1)):  # what its launcher says
                 self._put(torch.distributed, name, _in_a_group(getattr(torch.distributed, name), answer))
+
+    def _split(self) -> type[Whole]:
+        """Return what stands for a module whose replicas share each batch out."""
+        names = self
+
+        class Split(Whole):
+            def __init__(self, module: torch.nn.Module, device_ids: Any = None, *args: Any, **kwargs: Any) -> None:
+                super().__init__(module, device_ids, *args, **kwargs)
+                names.splits = max(names.splits, len(device_ids or [0]))
+
+        return Split
 
     def replace_fsdp(self) -> None:
         """Replace what shares a module out; its import takes a while."""

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -88,6 +88,7 @@ PREPARES = (
 SPARSE = (
     "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
 )
+EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
 LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
@@ -185,6 +186,9 @@ class Watching(Watcher):
 
         def added(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
             add(optimizer, group)
+            for weight in optimizer.param_groups[-1]["params"]:
+                if type(weight) is torch.Tensor and weight.requires_grad:  # an image that is optimised
+                    weight.__class__ = torch.nn.Parameter
             self._tape.trains(optimizer.param_groups[-1]["params"])
 
         self.replace(torch.optim.Optimizer, "add_param_group", added)
@@ -243,8 +247,6 @@ class Watching(Watcher):
     def _step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         """An optimiser steps: the training starts where all have, and else nothing is computed."""
         stack = Stack(self.run.path)
-        if isinstance(optimizer, torch.optim.LBFGS):
-            self._refuse(f", line {stack.line}: LBFGS evaluates the loss many times a step; ask with Adam")
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if callable(closure):  # it works out the loss
             closure()
@@ -303,7 +305,7 @@ class Watching(Watcher):
         name, stack = self.run.path.name, stopped.stack
         if not stopped.calls:
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
-        self._shares = self._shares or _splits_batches(stack)
+        self._shares = self._shares or self._names.splits > 0 or _splits_batches(stack)
         trained = weights_of([*stopped.optimizers, *optimizers_in(stack.scopes)])
         for weight in self._learn.values():  # which a GAN freezes in its other part
             weight.requires_grad_()
@@ -333,6 +335,8 @@ class Watching(Watcher):
                 note = SIMULATES if environment.is_on_gpu else COLLECTS
                 asked.append(note.format(frames=number(frames), rate=two(rate)))
         asked += [SPARSE] * _made_dense(step)
+        times = _evaluations_of(stopped.optimizers)
+        asked += [EVALUATES.format(times=times)] * (times > 1)
         asked += self._of_gpus(size, counts if self._loops(stack).steps else None)
         asked += self._prepares(stack, counts["epochs"])
         training = Found(
@@ -390,6 +394,8 @@ class Watching(Watcher):
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
         """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
+        if splits := self._names.splits:
+            return [SHARED.format(gpus=splits if splits > 1 else 4, batch=size)]
         gpus = self._names.gpus if self._names.gpus > 1 else self._launched
         if gpus == 1 and not (self._by_torchrun or self._names.shares_out):
             return []
@@ -439,7 +445,9 @@ class Watching(Watcher):
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
         if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
             loops = loops._replace(steps=loops.steps * passes)
-        batches = _length(loader)
+        batches, times = _length(loader), _evaluations_of(stopped.optimizers)
+        if loops == Loops() and times > 1:  # one step is the training
+            loops = Loops(1)
         if loops == Loops() and (most := steps_in(scopes, batches and batches // passes)):
             loops = Loops(1, most * passes)
         whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
@@ -448,6 +456,8 @@ class Watching(Watcher):
         counts = sizes(scopes, loops, shapes, loaded, batches, whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
             counts["examples"] = counts["examples"] * size // shapes[0][0]
+        if counts["epochs"]:
+            counts["epochs"] *= times
         if (repeats := stopped.stack.repeats) is None:
             counts["unknown"] = "how often its trainer is started does not show"
         elif counts["epochs"]:
@@ -636,6 +646,11 @@ def _functions(
     return SimpleNamespace(model=step.copied, data=lambda: both, optimizer=lambda module: make(module))
 
 
+def _evaluations_of(optimizers: Iterable[torch.optim.Optimizer]) -> int:
+    """How often a step of theirs takes the loss: that of LBFGS at most so many times."""
+    return max((part.defaults["max_iter"] for part in optimizers if isinstance(part, torch.optim.LBFGS)), default=1)
+
+
 def _made_dense(step: Step) -> bool:
     """Let embeddings have dense gradients, as sparse ones cannot be traced; return whether one had sparse ones."""
     sparse = [part for part in step.modules() if getattr(part, "sparse", False) is True]
@@ -681,7 +696,7 @@ def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
     weights = [weight for name, weight in module.named_parameters() if weight.requires_grad and name not in others]
     if kind is type(None):
         return torch.optim.AdamW(weights)
-    kind = torch.optim.Adam if kind is torch.optim.SparseAdam else kind
+    kind = torch.optim.Adam if kind in (torch.optim.SparseAdam, torch.optim.LBFGS) else kind
     known = inspect.signature(kind.__init__).parameters
     return kind(weights, **{name: value for name, value in defaults.items() if name in known})
 

@@ -242,7 +242,7 @@ class Tape(TorchFunctionMode):
             if self._free_bytes > FREE_BYTES:
                 self._free_bytes, self.calls = 0, [call for call in self.calls if not call.free]
         held = [] if free or not is_module(function) else [*kept_by(function)]
-        given = (output, {name: vars(function)[name] for name in held}) if held else output
+        given = (output, {name: kept(function, name) for name in held}) if held else output
         self.calls.append(Call(function, args, kwargs, given, free, tuple(held)))
 
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
@@ -253,7 +253,8 @@ class Tape(TorchFunctionMode):
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
         if self._depth == 0 and self.fakes is not None and (weight := next(weights_in(module), None)) is not None:
-            if module.training and torch.is_grad_enabled() and not self._training:
+            learns = module.training or any(is_weight(part) and self._is_trained(part) for part in args)
+            if learns and torch.is_grad_enabled() and not self._training:
                 self._start(type(module).__name__)
             without = self._training or self._is_heavy(module) or (not module.training and self._is_trained(weight))
             if without and not self._computes:
@@ -380,6 +381,8 @@ class Step(torch.nn.Module):
         linked = [inputs.linked(place) for place in kept]
         order = inputs.order
         outcomes = [loss._replace(source=order[int(loss.source)]) for loss in last if loss.source in order]
+        if not inputs.batch:  # an image that is optimised is all that is given
+            inputs.batch["input_0"] = torch.zeros(inputs.count)
         dtypes = {key: value.dtype for key, value in inputs.batch.items()}
         size = len(next(iter(inputs.batch.values())))
         step = cls(linked, outcomes, dtypes, inputs.time_major, size, inputs.kinds, list(inputs.weights.values()))
@@ -436,7 +439,7 @@ class Step(torch.nn.Module):
             with torch.no_grad() if call.free else nullcontext():
                 try:
                     output = function(*args, **kwargs)
-                    held = {name: getattr(function, name) for name in call.held}
+                    held = {name: kept(function, name) for name in call.held}
                     outputs.append((output, held) if held else output)
                 except IndexError:  # output[5] of four images
                     if size >= self.size:
@@ -454,6 +457,8 @@ class Step(torch.nn.Module):
         if name in self.graphs:
             batch = joined_graphs(batch, self.graphs[name])
         dtype = self.dtypes[name]
+        if dtype in HALVES:  # as its weights are, which may be in another format now
+            return batch.to(next((weight.dtype for weight in self.parameters() if weight.is_floating_point()), dtype))
         return batch if dtype.is_floating_point else batch.to(dtype)
 
     def without_fakes(self) -> "Step":
@@ -580,7 +585,9 @@ class Inputs:
         self.order = {old: new for new, old in enumerate(kept)}
         given = [leaf for place in kept for leaf in tensors_of(calls[place])]
         tensors = tensors_of(calls[modules[0]]) if modules else [leaf for leaf in given if not self._is_made(leaf)]
+        trained = [leaf for leaf in tensors if is_weight(leaf)]
         tensors = [leaf for leaf in tensors if leaf.ndim and leaf.layout == torch.strided and not is_weight(leaf)]
+        tensors = tensors or [torch.zeros(leaf.shape[:1]) for leaf in trained if leaf.ndim]  # images that are optimised
         if not tensors:
             raise StudyError(f"{name}: the first module takes no tensor, so its batch is not known; write a model file")
         self.batch: dict[str, torch.Tensor] = {}
@@ -598,6 +605,11 @@ class Inputs:
         self._graphs = 0 if self._ids is None else int(self._ids[-1]) + 1
         self._edges = {leaf.shape[1] for leaf in given if is_edges(leaf)}  # how many there are
         self.weights: dict[int, torch.nn.Parameter] = {}  # that functions use
+
+    @property
+    def count(self) -> int:
+        """Examples of a batch."""
+        return int(self._leading[-1])
 
     def _is_made(self, leaf: torch.Tensor) -> bool:
         """Whether a call of the step makes a tensor."""
@@ -731,10 +743,18 @@ def is_module(function: Any) -> bool:
 
 
 def kept_by(module: torch.nn.Module) -> Iterator[str]:
-    """The names of what a module keeps of its call as an attribute, such as its last loss."""
-    for name, value in vars(module).items():
-        if torch.is_tensor(value) and value.requires_grad and not value.is_leaf:
-            yield name
+    """The names of what a module keeps of its call as an attribute, such as its last loss, and a part of it as one."""
+    for path, part in module.named_modules():
+        for name, value in vars(part).items():
+            made = torch.is_tensor(value) and value.requires_grad and not value.is_leaf
+            if made and (part is module or value.ndim == 0):
+                yield f"{path}.{name}".removeprefix(".")
+
+
+def kept(module: torch.nn.Module, name: str) -> Any:
+    """What it keeps by such a name."""
+    path, _, last = name.rpartition(".")
+    return getattr(module.get_submodule(path), last)
 
 
 def weights_in(module: torch.nn.Module, recurse: bool = True) -> Iterator[torch.nn.Parameter]:
