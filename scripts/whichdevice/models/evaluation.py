@@ -288,6 +288,7 @@ class _Search:
         scope = {name: value for name, value in at.scope.items() if name not in changed}
         if (
             isinstance(loader, list | tuple)
+            and not isinstance(node, ast.While)
             and isinstance(node.target, ast.Name)
             and all(map(inspect.isfunction, loader))
         ):

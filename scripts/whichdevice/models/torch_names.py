@@ -275,9 +275,9 @@ class Names:
         for name in ("spawn", "start_processes"):
             self._put(torch.multiprocessing, name, self._spawn)
         for owner in (torch.nn, torch.nn.parallel, torch.nn.parallel.distributed):
-            for name, kind in (("DistributedDataParallel", Whole), ("DataParallel", self._split())):
+            for name, wrapper in (("DistributedDataParallel", Whole), ("DataParallel", self._split())):
                 if hasattr(owner, name):
-                    self._put(owner, name, kind)
+                    self._put(owner, name, wrapper)
         self._put(torch.nn, "SyncBatchNorm", OneBatchNorm)
         for owner in (torch.autograd, torch.autograd.variable):
             self._put(owner, "Variable", Variable)
