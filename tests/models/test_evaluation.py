@@ -386,6 +386,13 @@ def test_a_single_pass_of_what_is_named_so_is_counted_where_gradients_are_by_nam
     assert evaluations_in(stack_of(text.format(name="show"), tmp_path / "other.py"), 32, work_of, free=True) == []
 
 
+def test_a_compiled_function_is_none_of_the_scripts_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code has a relative file name, which is in the script's folder."""
+    monkeypatch.chdir(tmp_path)
+    text = "np.random.seed(0)\n" + EPOCHS + "    np.random.seed(epoch)\n"
+    assert evaluations_in(stack_of(text, tmp_path / "train.py", {"np": np}), 32, work_of) == []
+
+
 TESTS = "    net.eval()\n    for x in val:\n        net(x)\n"
 FITTING = {  # where a library's function trains for 4 epochs: how often the evaluation is, without and with its epochs
     "for fold in range(5):\n    step()\n" + TESTS: (4, "epoch"),
