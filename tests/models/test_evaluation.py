@@ -378,6 +378,21 @@ def test_what_may_run_a_model_that_does_not_show_is_said_not_to_be_counted(case:
     assert [(one.line, one.batches) for one in found] == [(len(text.splitlines()), None)] * expected
 
 
+def test_a_single_pass_of_what_is_named_so_is_counted_where_gradients_are_by_name(tmp_path: Path) -> None:
+    text = "def show():\n    net(rows)\n" + EPOCHS + "    if epoch % 2 == 0:\n        {name}()\n"
+    images = stack_of(text.replace("show", "{name}").format(name="generate_images"), tmp_path / "train.py")
+    found = evaluations_in(images, 32, work_of, free=True)
+    assert [(one.batches, one.batch_size, one.every) for one in found] == [(1, 7, 2)]
+    assert evaluations_in(stack_of(text.format(name="show"), tmp_path / "other.py"), 32, work_of, free=True) == []
+
+
+def test_a_compiled_function_is_none_of_the_scripts_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code has a relative file name, which is in the script's folder."""
+    monkeypatch.chdir(tmp_path)
+    text = "np.random.seed(0)\n" + EPOCHS + "    np.random.seed(epoch)\n"
+    assert evaluations_in(stack_of(text, tmp_path / "train.py", {"np": np}), 32, work_of) == []
+
+
 TESTS = "    net.eval()\n    for x in val:\n        net(x)\n"
 FITTING = {  # where a library's function trains for 4 epochs: how often the evaluation is, without and with its epochs
     "for fold in range(5):\n    step()\n" + TESTS: (4, "epoch"),

@@ -86,8 +86,9 @@ def is_expression(code: CodeType) -> bool:
 def code_of(function: Any) -> CodeType | None:
     """The code of a function, also of a bound or traced one; None: it is no function."""
     with suppress(Exception):  # of an object of the script's
-        code = attribute(inspect.unwrap(function), "__code__") if callable(function) else None
-        return code if inspect.iscode(code) else None
+        function = inspect.unwrap(function) if callable(function) else None
+        function = getattr(function, "__func__", function)
+        return function.__code__ if inspect.isfunction(function) else None  # compiled ones have code without a file
     return None
 
 
