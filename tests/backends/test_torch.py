@@ -97,7 +97,7 @@ def test_ranks_share_threads_add_up_their_memory_and_fail_in_their_own_words(tmp
         import numpy as np
         loop = backend.operation_loop(Model.read("matmul").workload(Options(64)), np.random.default_rng(1))
         loop.run(3)
-        from whichdevice.machine.cpu import peak_memory
+        from whichdevice.memory import peak_memory
         own, of_all = peak_memory(), backend.peak_host_memory()
         tell(backend.flags()["threads"], len(ranks), of_all > 1.1 * own)
         try:

@@ -17,7 +17,7 @@ from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
-from whichdevice.forecast.torch.records import COMPILED, Traced
+from whichdevice.forecast.torch.records import COMPILED, Traced, one_trace
 from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way
 from whichdevice.forecast.torch.trace import WITHOUT_VALUES, trace_step
@@ -105,6 +105,15 @@ def test_a_step_that_does_not_fit_says_what_to_change(tmp_path, precision):
     assert alone["an 8-bit optimiser"].memory_needed < alone[FUSED].memory_needed < facts.memory_needed
     assert all(0 < each.time < 2 for each in facts.changes)
     assert min(each.memory_needed for each in facts.changes) <= facts.memory_available
+
+
+@pytest.mark.parametrize("device", ["A100 SXM 80GB", "TPU v5e"])
+def test_a_step_in_tf32_has_the_trace_of_float32_and_its_own_label(tmp_path, device):
+    asked = request(tmp_path, device, precision="tf32")
+    full = one_trace(asked)
+    assert full == one_trace(request(tmp_path, device))
+    shared, alone = (Traced(of).record(asked, find_target(device)) for of in (full, asked))
+    assert shared == alone and {item.precision for item in shared[3].items if item.operations} == {"tf32"}
 
 
 def test_checkpointing_takes_less_where_activations_are_many(tmp_path):

@@ -12,6 +12,7 @@ from needs import require
 require("torch")
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from whichdevice.config.hardware import hardware_rows
@@ -38,6 +39,7 @@ def test_pytorch_still_has_what_the_tracer_uses():
     for module, names in PRIVATE.items():
         for name in names:
             assert hasattr(importlib.import_module(module), name), f"PyTorch {torch.__version__} lost {module}.{name}"
+    assert hasattr(torch._C, "DisableTorchFunction") and torch.ops.prim.device.default
     product = torch.ops.aten.mm.default
     assert product._schema.name == "aten::mm" and not product._schema.is_mutable
     assert product._overloadpacket in importlib.import_module("torch.utils.flop_counter").flop_registry
@@ -191,12 +193,34 @@ def test_shapes_that_depend_on_values_run_for_real():
     assert "values" in trace.notes[0]
 
 
+class Pairs(nn.Module):
+    """A layer on the differences of all that are near one another."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(1, 8)
+
+    def forward(self, places):
+        first, second = ((places[:, None] - places[None, :]).abs() < 1.5).nonzero(as_tuple=True)
+        edges = self.layer((places[first] - places[second])[:, None])
+        return torch.zeros(len(places), 8).index_add(0, first, edges)
+
+
+def test_what_examples_alone_decide_is_worked_out_in_a_step_without_values(monkeypatch):
+    """Neighbours of the places of a line: itself, and one on each side."""
+    monkeypatch.setattr("whichdevice.forecast.torch.trace.MAX_WITH_VALUES", 0)
+    step = replace(step_of(Pairs, ()), batch=lambda n: torch.arange(float(n)))
+    trace = trace_step(step, 100)
+    assert kinds(trace)["product"] == 2 * 2 * 8 * (3 * 100 - 2)
+    assert "examples alone" in trace.notes[0]
+
+
 def test_one_of_a_large_model_is_traced_without_values():
     """It has 4.3 GB of weights, which are made nowhere."""
     wide = 2**15
     trace = trace_step(step_of(lambda: Routed(wide, wide), (wide,)), 4)
     assert kinds(trace)["product"] == 2 * 2 * 4 * wide**2
-    assert "as if all" in trace.notes[0]
+    assert "examples alone" in trace.notes[0]
 
 
 class WithKernel(nn.Linear):
@@ -428,3 +452,28 @@ def test_what_a_large_step_chooses_by_values_keeps_its_gradient(choice):
     trace = trace_step(step, 2**23)
     assert trace.work.operations == 2 * 2 * 2**23 * 64 * 64
     assert "were chosen" in trace.notes[0]
+
+
+def test_a_long_loop_asks_no_mode_for_functions_about_the_tensors_of_its_backward_pass():
+    """Each operation asks for some twenty sizes: a decoder of hundreds of time steps took minutes."""
+
+    class Steps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.GRUCell(8, 8)
+
+        def forward(self, state: torch.Tensor) -> torch.Tensor:
+            for _ in range(20):
+                state = self.cell(state, state)
+            return state
+
+    class Counting(TorchFunctionMode):
+        calls = 0
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            self.calls += 1
+            return function(*args, **(kwargs or {}))
+
+    with Counting() as counting:
+        trace = trace_step(step_of(Steps, (8,)), 4)
+    assert counting.calls < trace.work.kernels

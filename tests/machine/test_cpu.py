@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 
 from whichdevice.machine import cpu
@@ -74,53 +73,6 @@ def test_a_quota_below_one_processor_holds_every_run_up_and_is_no_noise(
     put(tmp_path / "sys/fs/cgroup/job/cpu.max", quota)
     put(tmp_path / "sys/fs/cgroup/job/cpu.stat", "throttled_usec 3000000")
     assert cpu.throttled_seconds(tmp_path) == seconds
-
-
-MIB = 2**20
-
-
-@pytest.fixture(autouse=True)
-def _host(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = SimpleNamespace(total=8000 * MIB, available=6000 * MIB)
-    monkeypatch.setattr(cpu.psutil, "virtual_memory", lambda: facts)
-
-
-def test_kills_of_the_host_and_of_the_own_groups_are_counted(tmp_path: Path) -> None:
-    assert cpu.memory_kills(tmp_path) == 0
-    put(tmp_path / "proc/vmstat", "nr_free_pages 9\noom_kill 3\nballoon_inflate 0")
-    put(tmp_path / "proc/self/cgroup", "4:memory:/old\n0::/job")
-    put(tmp_path / "sys/fs/cgroup/job/memory.events", "oom 5\noom_kill 2")
-    put(tmp_path / "sys/fs/cgroup/memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1")
-    assert cpu.memory_kills(tmp_path) == 6
-
-
-@pytest.mark.parametrize(
-    ("group", "names", "cache", "total", "left"),
-    [
-        ("job", ("memory.max", "memory.current"), "inactive_file", 2000, 900),
-        ("memory/job", ("memory.limit_in_bytes", "memory.usage_in_bytes"), "total_inactive_file", 2000, 900),
-    ],
-)
-def test_a_limit_counts_less_what_is_used_but_for_file_cache(
-    tmp_path: Path, group: str, names: tuple[str, str], cache: str, total: int, left: int
-) -> None:
-    put(tmp_path / "proc/self/cgroup", "4:memory:/job" if group.startswith("memory") else "0::/job")
-    for name, mebibytes in zip(names, (total, 1500), strict=True):
-        put(tmp_path / CGROUP / group / name, mebibytes * MIB)
-    put(tmp_path / CGROUP / group / "memory.stat", f"anon 1\n{cache} {400 * MIB}")
-    assert (cpu.total_memory(tmp_path), cpu.available_memory(tmp_path)) == (total * MIB, left * MIB)
-
-
-@pytest.mark.parametrize("limit", ["max", str(2**63 - 4096)])
-def test_no_limit_leaves_the_host_s_memory(tmp_path: Path, limit: str) -> None:
-    put(tmp_path / "proc/self/cgroup", "0::/job")
-    put(tmp_path / CGROUP / "job/memory.max", limit)
-    assert (cpu.total_memory(tmp_path), cpu.available_memory(tmp_path)) == (8000 * MIB, 6000 * MIB)
-
-
-def test_the_peak_of_this_process_is_in_bytes_and_no_less_than_it_holds() -> None:
-    holds = psutil.Process().memory_info().rss
-    assert 0.9 * holds < cpu.peak_memory() < 100 * holds  # the kernel counts in batches
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])

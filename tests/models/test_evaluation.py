@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whichdevice.models.evaluation import evaluations_in, of_fit, of_trainer, passes_in, takes_gradients
+from whichdevice.models.evaluation import after_trainer, evaluations_in, of_fit, of_trainer, passes_in, takes_gradients
 from whichdevice.models.further import further
 from whichdevice.models.script_run import Evaluation
 from whichdevice.models.script_size import Stack
@@ -74,12 +74,15 @@ CASES = {  # script: batches, their size, epochs or steps between two times
     EVALUATE + "done = 1\ndef train(done):\n    for x in data:\n        step()\n        done += 1\n"
     "        if done % 50 == 0:\n            evaluate(net, val)\n    return done\n"
     "for epoch in range(10):\n    done = train(done)\n": [(79, 128, 50, "step")],
+    EVALUATE + "net.done = 0\nwhile net.done < 900:\n    step()\n    net.done += 1\n    if net.done % 90 == 0:\n    "
+    + AFTER: [(79, 128, 90, "step")],
+    EVALUATE + EPOCHS + "    if epoch in (3, 7):\n    " + AFTER: [(79, 128, 5, "epoch")],
     # Periods and loops that are too long to try
     EVALUATE + LONG + "    if i > 0 and i % 20000 == 0:\n    " + AFTER: [(79, 128, 20000, "step")],
     EVALUATE + LONG + "    if not (i + 1) % 20000:\n    " + AFTER: [(79, 128, 20000, "step")],
     EVALUATE + LONG + "    if i % 20000:\n        continue\n" + AFTER: [(79, 128, 20000, "step")],
-    EVALUATE + LONG + "    if i % 20000 < 5:\n    " + AFTER: [(79, 128, None, "step")],
-    EVALUATE + LONG + "    if i >= 50000:\n    " + AFTER: [(79, 128, None, "step")],
+    EVALUATE + LONG + "    if i % 20000 < 5:\n    " + AFTER: [(79, 128, 4000, "step")],
+    EVALUATE + LONG + "    if i >= 50000:\n    " + AFTER: [(79, 128, 2, "step")],
     # Nothing is without gradients, or it is no model.
     EVALUATE.replace("    net.eval()\n", "").replace("with no_grad()", "if loader") + EPOCHS + AFTER: [],
     EPOCHS + "    with no_grad():\n        for x in val:\n            print(x)\n": [],
@@ -152,6 +155,27 @@ class Writer(Net):
     def get_encoder(self) -> Any:
         """Its encoder has two."""
         return SimpleNamespace(parameters=lambda: [SimpleNamespace(numel=lambda: 2)])
+
+
+BY_LAMBDA = EVALUATE + EPOCHS + "    list(map(lambda part: evaluate(net, val), [1, 2, 3]))\n"
+IN_A_LIST = (
+    EVALUATE + "def goal(target):\n    def of(net):\n        for _ in range(50):\n            evaluate(net, val)\n"
+)
+IN_A_LIST += "    return of\ngoals = [goal(1), goal(2)]\n" + EPOCHS + "    for fn in goals:\n        fn(net)\n"
+
+
+@pytest.mark.parametrize("text, batches", [(BY_LAMBDA, 3 * 79), (IN_A_LIST, 2 * 50 * 79)], ids=["lambda", "list"])
+def test_functions_that_are_named_by_a_loop_are_read(text: str, batches: int, tmp_path: Path) -> None:
+    found = evaluations_in(stack_of(text, tmp_path / "train.py"), 32, work_of)
+    assert [(one.batches, one.every, one.per) for one in found] == [(batches, 1, "epoch")]
+
+
+def test_an_agent_acts_in_as_many_environments_at_once_as_there_are(tmp_path: Path) -> None:
+    text = "def rollout(game, net):\n    with no_grad():\n        for _ in range(400):\n            net(game.frame)\n"
+    text += EPOCHS + "    rollout(game, net)\n"
+    game = SimpleNamespace(step=lambda *_: (), reset=dict, action_space=object())
+    found = evaluations_in(stack_of(text, tmp_path / "train.py", {"game": game}), 32, work_of)
+    assert [(one.batches, one.batch_size) for one in found] == [(400, 1)]
 
 
 WRITES = {  # how a script lets it write: tokens
@@ -332,6 +356,104 @@ def test_a_trainers_validation_has_as_many_passes_as_its_step_makes(tmp_path: Pa
     assert found and {one.work for one in found} == {2}
 
 
+MADE = "def {name}():\n    model = make()\n    model{method}(1)\n"
+UNREAD = {  # a function in the loop over epochs, whether gradients are by name alone: whether it is said
+    "evaluates a model that it makes": (MADE.format(name="evaluate", method=""), True, True),
+    "calls a method of one": (MADE.format(name="sample", method=".apply"), True, True),
+    "evaluates nothing": ("def evaluate():\n    print(1)\n", True, False),
+    "has another name": (MADE.format(name="report", method=""), True, False),
+    "has no gradients by its text": ("@no_grad()\n" + MADE.format(name="report", method=""), False, True),
+    "sets its model to evaluation": (MADE.format(name="report", method=".eval()\n    model"), False, True),
+    "measures alone": ("@no_grad()\ndef test_scores():\n    def top(x): return x\n    top(1)\n", False, False),
+    "takes gradients": (MADE.format(name="evaluate", method=""), False, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_what_may_run_a_model_that_does_not_show_is_said_not_to_be_counted(case: str, tmp_path: Path) -> None:
+    text, free, expected = UNREAD[case]
+    name = text.partition("def ")[2].partition("(")[0]
+    text += f"def load_test_data():\n    evaluate = make()\n    evaluate(1)\nload_test_data()\n{EPOCHS}    {name}()\n"
+    found = evaluations_in(stack_of(text, tmp_path / "train.py", {"make": lambda: print}), 32, work_of, free=free)
+    assert [(one.line, one.batches) for one in found] == [(len(text.splitlines()), None)] * expected
+
+
+TESTS = "    net.eval()\n    for x in val:\n        net(x)\n"
+FITTING = {  # where a library's function trains for 4 epochs: how often the evaluation is, without and with its epochs
+    "for fold in range(5):\n    step()\n" + TESTS: (4, "epoch"),
+    "step()\nif data:\n" + TESTS: (1, "training"),
+    "for fold in range(5):\n    for rate in range(3):\n        step()\n" + TESTS: (12, "epoch"),
+    "for fold in range(10):\n    step()\n    if fold == 0:\n        continue\n" + TESTS: (4 / 0.9, "epoch"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FITTING)
+def test_an_evaluation_after_each_call_of_fit_is_one_in_so_many_epochs(text: str, tmp_path: Path) -> None:
+    found = evaluations_in(stack_of(text, tmp_path / "train.py"), 32, work_of, epochs=4)
+    assert [(one.every, one.per) for one in found] == [FITTING[text]]
+
+
+TRAINER = """
+class Trainer:
+    max_epochs = 2
+    def fit(self, step):
+        step()
+"""
+
+
+def test_an_evaluation_in_the_loop_that_starts_a_librarys_trainer_is_one_of_each_turn(tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "trainer.py").write_text(TRAINER)
+    trainer = runpy.run_path(str(tmp_path / "library" / "trainer.py"))["Trainer"]()
+    (tmp_path / "own").mkdir()
+    text = "for fold in range(5):\n    trainer.fit(step)\n" + TESTS
+    stack = stack_of(text, tmp_path / "own" / "train.py", {"trainer": trainer})
+    assert [(one.batches, one.every, one.per) for one in evaluations_in(stack, 32, work_of)] == [(79, 0.2, "training")]
+
+
+class Transformers:
+    """Hugging Face's trainer, as far as it is asked for."""
+
+    args = SimpleNamespace(eval_strategy="no", per_device_eval_batch_size=8)
+    eval_dataset = range(2000)
+
+    def evaluate(self, eval_dataset: Any = None) -> None:
+        """Nothing is computed."""
+
+    predict = evaluate
+
+
+class Lightning:
+    """Lightning's."""
+
+    limit_val_batches, val_dataloaders = 1.0, Loader(79)
+
+    def test(self, *_: Any, **__: Any) -> None:
+        """Nothing is computed."""
+
+    def validate(self, *_: Any, **__: Any) -> None:
+        """Nothing is computed."""
+
+
+CALLED = {  # what comes after a trainer's training: batches, their size, once in which part of all
+    "step()\ntrainer.evaluate()\n": (Transformers, [(250, 8, 1)]),
+    "step()\ntrainer.evaluate(metric_key_prefix='eval')\n": (Transformers, [(250, 8, 1)]),
+    "step()\nprint(trainer.evaluate(data))\n": (Transformers, [(1, 8, 1)]),
+    "step()\ntrainer.evaluate(stream())\n": (Transformers, [(None, 8, 1)]),
+    "step()\ntrainer.test(net, val)\n": (Lightning, [(79, 128, 1)]),
+    "step()\ntrainer.test(net)\n": (Lightning, [(None, 32, 1)]),
+    "step()\ntrainer.validate(net)\n": (Lightning, [(79, 128, 1)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CALLED)
+def test_what_a_trainer_evaluates_after_its_training_is_counted(text: str, tmp_path: Path) -> None:
+    kind, expected = CALLED[text]
+    found = after_trainer(stack_of(text, tmp_path / "train.py", {"trainer": kind()}), 32)
+    assert [(one.batches, one.batch_size, one.every) for one in found] == expected
+    assert {one.per for one in found} == {"training"}
+
+
 @pytest.mark.parametrize("call", WRITES)
 def test_tokens_that_a_model_writes_are_counted_one_by_one(call: str, tmp_path: Path) -> None:
     text = EPOCHS + f"    for x in val:\n        {call}\n"
@@ -348,14 +470,6 @@ def test_a_trainer_that_predicts_by_writing_writes_as_much_as_the_labels_have(
     inputs = {"labels": SimpleNamespace(shape=(8, labels))} if labels else {}
     found = of_trainer([{"inputs": inputs}, {"self": trainer}])
     assert found == [Evaluation(None, 250, 8, 1, split=True, tokens=tokens, decoder=0.75)]
-
-
-def test_what_a_name_alone_says_is_an_evaluation_in_the_loops_of_a_training_only(tmp_path: Path) -> None:
-    """Of a framework whose gradients are taken by name; what prepares data or saves the latest weights is none."""
-    text = "def load_test_data(): pass\ndef save_latest(): pass\ndef evaluate(): pass\nload_test_data()\n"
-    text += EPOCHS + "    save_latest()\n    evaluate()\n"
-    found = evaluations_in(stack_of(text, tmp_path / "train.py"), 32, work_of, free=True)
-    assert [(one.line, one.batches) for one in found] == [(len(text.splitlines()), None)]
 
 
 def test_what_an_own_object_hides_by_raising_is_said_not_to_be_known() -> None:

@@ -10,6 +10,7 @@ from needs import require
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import read_address
+from whichdevice.models.script_run import is_own
 from whichdevice.models.scripts import is_script, probe
 
 ENGINES = {
@@ -153,3 +154,10 @@ def test_a_script_that_is_killed_says_by_what(tmp_path: Path) -> None:
     path.write_text("import os, signal\nimport numpy\nos.kill(os.getpid(), signal.SIGKILL)\n")
     with pytest.raises(StudyError, match=r"train.py: killed \(signal 9\) before its training started: where"):
         probe(read_address(str(path)))
+
+
+def test_a_library_s_compiled_code_is_not_the_script_s(tmp_path, monkeypatch):
+    """Its functions name their file from the library's own folder, which looks like one below the script."""
+    monkeypatch.chdir(tmp_path)
+    assert is_own(str(tmp_path / "train.py"), tmp_path / "train.py")
+    assert not is_own("numpy/random/mtrand.pyx", tmp_path / "train.py")

@@ -1,5 +1,6 @@
 """How long a script's training is, by the loops around its step and by its arrays."""
 
+import ast
 import runpy
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +12,11 @@ import pytest
 from whichdevice.answer import Wants
 from whichdevice.commands.ask import check_size
 from whichdevice.errors import StudyError
+from whichdevice.models.beside import trainers_beside
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found
 from whichdevice.models.script_size import Loops, Stack, is_whole, sizes
+from whichdevice.models.script_text import turns_over
 from whichdevice.models.scripts import keep
 from whichdevice.planning.one_model import Question
 
@@ -49,7 +52,7 @@ CASES = {
     "for i, x in enumerate(cycle(data)):\n    if i >= 70:\n        break\n    step()": Loops(1, 70),
     "def one():\n    step()\n    args.steps += 1\nargs = Namespace(steps=0, max_steps=80)\n"
     "while args.steps < args.max_steps:\n    one()": Loops(1, 80),
-    "def get_updates():\n    return 0\nwhile get_updates() < 70:\n    for x in cycle(data):\n        step()": Loops(1, 70),
+    "def get_steps():\n    return 0\nwhile get_steps() < 70:\n    for x in cycle(data):\n        step()": Loops(1, 70),
     "for it in range(70):\n    for x in data:\n        step()\n        break": Loops(1, 70),
     "for x in data:\n    for optimizer in optimizers:\n        step()": Loops(1, batches=4),
     "for epoch in range(3):\n    for x in DataLoader(data, batch_size=3):\n        step()": Loops(3, batches=2),
@@ -188,3 +191,59 @@ def test_a_size_that_no_loop_shows_is_asked_for_unless_it_is_named(
     with pytest.raises(StudyError, match=asked) as refused:
         check_size(question)
     assert "\n" not in str(refused.value)
+
+
+HELPER = """
+def other(tape, optimizer):
+    optimizer.apply_gradients(tape.gradient(1))
+def run(step):
+    for turn in range(2):
+        step(turn)
+        other(None, None)
+"""
+
+
+def test_what_trains_beside_a_step_is_found_where_two_files_have_it_in_the_same_line(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text(HELPER)
+    helper = runpy.run_path(str(tmp_path / "helper.py"))
+    stack, _ = stack_in("\n" * 5 + "run(step)\n", tmp_path, {name: helper[name] for name in ("run", "other")})
+    assert len({part.line for part in stack.own}) == 1 < len(stack.own)
+    assert trainers_beside(stack, None) == [(str(tmp_path / "helper.py"), 7)]
+
+
+NESTED = """
+def pairs(data):
+    for x in data:
+        yield x, x
+class Own:
+    def rows(self, data, size):
+        for start in range(0, len(data), size):
+            yield data[start]
+own = Own()
+"""
+LENGTHS = {  # an expression that a loop is over: turns
+    "data": 4, "enumerate(data, 1)": 4, "reversed(range(3))": 3, "tqdm(zip(data, cycle(data)), total=9)": 4,
+    "islice(data, 10)": 4, "islice(cycle(data), 7)": 7, "islice(data, 1, None)": 3, "islice(cycle(data), None)": None,
+    "DataLoader(data, batch_size=3)": 2, "launcher.prepare(loader)": 3, "pairs(data)": 4, "own.rows(data, 2)": 2,
+    "stored.take(2)": 2, "stored.take(9).enumerate()": 4, "stored.repeat()": None, "table.items()": 1,
+    # What makes parts of an array, or reads a name, gives any number.
+    "split(rows, 2)": None, "chunks(data, 3)": None, "read('name')": None, "stream()": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LENGTHS)
+def test_turns_of_a_loop_are_those_of_what_it_is_over(text: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(NESTED)
+    given = {"data": [1, 2, 3, 4], "rows": np.zeros((8, 2)), "table": {"a": 1}}
+    given |= {"loader": Sized(3), "stored": Sized(4), **runpy.run_path(str(tmp_path / "train.py"))}
+    assert turns_over(ast.parse(text, mode="eval").body, given) == LENGTHS[text]
+
+
+class Sized:
+    """A loader, or a data set of a library."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length

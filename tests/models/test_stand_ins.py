@@ -57,3 +57,12 @@ def test_a_script_is_of_the_framework_that_its_library_needs(tmp_path):
     assert is_script(path) and framework_in([path]) != TORCH
     path.write_text("from unknown import Policy\nimport accelerate\nPolicy().learn(1000)\n")
     assert framework_in([path]) == TORCH
+
+
+@pytest.mark.parametrize(("line", "there"), [("import torch", True), ("import torch, tensorflow", False)])
+def test_tensorboard_leaves_tensorflow_alone_unless_the_script_imports_it(tmp_path, line, there):
+    """TensorBoard asks for a module of this name before it imports TensorFlow, which takes seconds."""
+    path = tmp_path / "train.py"
+    path.write_text(line, encoding="utf-8")
+    stand_ins = StandIns([path], lambda _: {})
+    assert (stand_ins.find_spec("tensorboard.compat.notf") is not None) == there

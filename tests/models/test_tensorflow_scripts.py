@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
+from whichdevice.models import tensorflow_script
 from whichdevice.models.script_run import run_watched
+from whichdevice.models.scripts import is_script
 from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 HEAD = """
@@ -201,3 +203,38 @@ def test_what_no_program_is_made_of_is_refused_in_one_line(text, tmp_path):
     with pytest.raises(StudyError, match=REFUSED[text]) as refused:
         script_of(text, tmp_path)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["Session", "InteractiveSession"])
+def test_a_session_of_tensorflow_1_is_named(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(f"import tensorflow.compat.v1 as tf\nwith tf.{kind}() as session:\n    session.run(None)\n")
+    assert is_script(path)
+    with pytest.raises(StudyError, match=r"train\.py, line 2: it trains in a session of TensorFlow 1, whose graph"):
+        run_watched(path, [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [2**27, 100])
+def test_a_large_batch_that_feeds_jax_is_made_once(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script goes on with as many batches as before."""
+    monkeypatch.setattr(tensorflow_script, "MAX_BATCH", most)
+    text = """
+import jax, jax.numpy as jnp, tensorflow as tf
+data = tf.data.Dataset.range(320).map(lambda place: tf.fill((8,), tf.cast(place, tf.float32)))
+data = data.batch(16, drop_remainder=True).map(lambda x: {"x": x}).prefetch(1)
+assert len(data) == 20 and data.element_spec["x"].shape == (16, 8)
+numbers = [int(batch["x"][0, 0]) for batch in data][:3]
+open(f"{numbers}", "w").close()
+step = jax.jit(lambda w, x: w - jax.grad(lambda w: (x @ w).mean())(w))
+w = jnp.ones((8, 4))
+for epoch in range(3):
+    for batch in data.as_numpy_iterator():
+        w = step(w, batch["x"])
+"""
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    found = run_watched(path, []).found
+    assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)
+    assert (tmp_path / ("[0, 0, 0]" if most == 100 else "[0, 16, 32]")).exists()

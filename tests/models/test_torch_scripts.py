@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +25,9 @@ from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found, run_watched
 from whichdevice.models.scripts import known, probe
 from whichdevice.models.torch_fakes import Fakes, is_fake
+from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_script import ACCUMULATION, SHARED, Watch, divides_by_gpus
+from whichdevice.models.torch_tape import Guessed
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -120,6 +123,98 @@ with torch.no_grad():
 net.train()
 for _ in range(30):
     loss().backward()
+    optimizer.step()
+"""
+CRITIC = """
+import torch
+from torch.autograd import Variable
+makes, judges = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+makers = torch.optim.Adam(makes.parameters())
+judging = torch.optim.Adam(judges.parameters())
+for turn in range(50):
+    for weight in judges.parameters():
+        weight.requires_grad = True
+    for _ in range(5):
+        judges.zero_grad()
+        real, made = Variable(torch.rand(16, 8)), Variable(makes(torch.rand(16, 4)).data)
+        judges(real).mean().backward()
+        (-judges(made).mean()).backward()
+        between = Variable((real + made) / 2, requires_grad=True)
+        assert isinstance(between, Variable)
+        slope, = torch.autograd.grad(judges(between).sum(), between, create_graph=True)
+        ((slope.norm(dim=1) - 1) ** 2).mean().backward()
+        judging.step()
+    for weight in judges.parameters():
+        weight.requires_grad = False
+    (-judges(makes(torch.rand(16, 4))).mean()).backward()
+    makers.step()
+"""
+POINTS = """
+import torch
+net = torch.nn.Linear(2, 1)
+few, many = torch.rand(2, 100, 1), torch.rand(2, 2000, 1)
+optimizer = torch.optim.Adam(net.parameters())
+for epoch in range(70):
+    loss = net(torch.cat([few[0], few[1]], dim=1)).mean() + net(torch.cat([many[0], many[1]], dim=1)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+STYLE = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+class Kept(nn.Module):
+    def __init__(self, target):
+        super().__init__()
+        self.target = target.detach()
+    def forward(self, x):
+        self.loss = F.mse_loss(x, self.target)
+        return x
+conv = nn.Conv2d(3, 8, 3)
+content = torch.rand(1, 3, 32, 32, device="cuda")
+kept = Kept(conv(content))
+model = nn.Sequential(conv, kept).eval()
+model.requires_grad_(False)
+image = content.clone().requires_grad_(True)
+optimizer = torch.optim.LBFGS([image])
+run = [0]
+while run[0] <= 300:
+    def closure():
+        with torch.no_grad():
+            image.clamp_(0, 1)
+        optimizer.zero_grad()
+        model(image)
+        loss = 0
+        for part in [kept]:
+            loss += part.loss
+        loss *= 5
+        loss.backward()
+        run[0] += 1
+        return loss
+    optimizer.step(closure)
+"""
+CHECKS_BOXES = """
+import torch
+class Boxes(torch.Tensor):
+    pass
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(100, 4, sparse=True)
+    def forward(self, words, wanted):
+        place = int(torch.empty(1).uniform_(0.0, 3.0).item())
+        size = [4, 4, 4][place]
+        assert all(type(box["boxes"]) is not Boxes for box in wanted)
+        flat = wanted[0]["boxes"][2:] <= wanted[0]["boxes"][:2]
+        if flat.any():
+            torch._assert(False, "a box without an area")
+        return (self.words(words) - torch.tensor([0.1] * size)).sum(1).square().mean()
+net = Net()
+optimizer = torch.optim.SparseAdam(list(net.parameters()))
+for _ in range(30):
+    boxes = torch.tensor([0.0, 0.0, 1.0, 1.0]).as_subclass(Boxes)
+    net(torch.randint(100, (8, 6)), [{"boxes": boxes, "name": "x"}]).backward()
     optimizer.step()
 """
 COLLECTS = """
@@ -793,6 +888,13 @@ def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("devices", "gpus"), [("", 4), (", device_ids=[0, 1]", 2)])
+def test_the_gpus_of_one_process_share_its_batch(devices, gpus, tmp_path):
+    text = IN_LOOP.replace("torch.nn.Linear(4, 2)", f"torch.nn.DataParallel(torch.nn.Linear(4, 2){devices})")
+    assert probed(text, tmp_path).notes == (SHARED.format(batch=64, gpus=gpus),)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
 def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
     """Not where more GPUs make fewer of them."""
@@ -1160,6 +1262,49 @@ def test_a_loss_that_a_module_keeps_is_the_steps(tmp_path):
 
 
 @pytest.mark.slow
+def test_an_image_is_optimised_as_often_as_the_loss_is_taken(tmp_path):
+    """LBFGS takes it twenty times a step; a part of the network keeps it, and the network itself is fixed."""
+    (tmp_path / "train.py").write_text(STYLE, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.batch_size, found.examples * found.epochs, found.unknown) == (1, 300, None)
+    assert "LBFGS takes the loss up to 20 times a step" in found.notes[0]
+    step = step_of(Model.read(address.text).workload(Options(batch_size=1)), "float32", "train")
+    assert trace_step(step, 1).trained == 3 * 32 * 32
+
+
+@pytest.mark.slow
+def test_a_turn_of_the_only_loop_is_a_step_whatever_its_counter_is_called(tmp_path):
+    """Two thousand points are one batch, joined anew in each turn, beside a hundred others."""
+    (tmp_path / "train.py").write_text(POINTS, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples * found.epochs) == (100, 100 * 70)
+
+
+@pytest.mark.slow
+def test_a_critic_that_steps_more_often_than_what_it_judges_is_the_step(tmp_path):
+    """Its weights are frozen where the other part steps, and its penalty is of a gradient of what it is given."""
+    (tmp_path / "train.py").write_text(CRITIC, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.batch_size, found.examples * found.epochs, found.notes) == (16, 16 * 5 * 50, ())
+    step = step_of(Model.read(address.text).workload(Options(batch_size=16)), "float32", "train")
+    assert trace_step(step, 16).trained == 49
+
+
+@pytest.mark.slow
+def test_a_step_runs_on_without_the_values_that_it_draws_checks_and_chooses_by(tmp_path):
+    """Tensors of a library's class are plain, a number drawn is the middle, sparse gradients are dense ones."""
+    (tmp_path / "train.py").write_text(CHECKS_BOXES, encoding="utf-8")
+    address = read_address(str(tmp_path / "train.py"))
+    found = probe(address)
+    assert (found.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
+    assert "an upper bound" in found.notes[0]
+    step = step_of(Model.read(address.text).workload(Options(batch_size=8)), "float32", "train")
+    assert trace_step(step, 8).trained == 400
+
+
+@pytest.mark.slow
 def test_what_a_launcher_gives_a_script_is_there(tmp_path):
     (tmp_path / "train.py").write_text(LAUNCHED, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
@@ -1328,3 +1473,13 @@ def of_words(module, batch):
 
 def of_step(module, batch):
     return module(input_0=batch).loss
+
+
+def test_a_start_that_draws_until_it_is_within_bounds_ends_for_weights_without_values(monkeypatch):
+    """PyTorch draws a truncated normal again until no number is outside: of weights without values each one is."""
+    fakes = Fakes()
+    Names(partial(monkeypatch.setattr, raising=False)).replace_torch()
+    with Guessed(fakes):
+        for weight in (torch.nn.Parameter(fakes.empty((4, 4), torch.float32)), torch.empty(4, 4)):
+            assert torch.nn.init.trunc_normal_(weight, std=0.02, a=-0.01, b=0.01) is weight
+    assert weight.abs().max() <= 0.01

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from whichdevice.errors import StudyError
-from whichdevice.machine.cpu import peak_memory
+from whichdevice.memory import peak_memory
 from whichdevice.models.model_file import overridden
 from whichdevice.models.shapes import in_mode, leaves
 from whichdevice.records.schema import Request, Types

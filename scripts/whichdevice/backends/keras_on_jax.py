@@ -23,7 +23,7 @@ from whichdevice.backends.base import (
     total_loss,
 )
 from whichdevice.backends.number_formats import emulated, product_format
-from whichdevice.machine.cpu import available_memory
+from whichdevice.memory import available_memory
 from whichdevice.models.model_file import require_jax_step
 from whichdevice.models.shapes import in_mode
 from whichdevice.records.schema import Types

@@ -18,7 +18,7 @@ from whichdevice.backends.base import Means, TrainingLoop
 from whichdevice.backends.keras_on_torch import build_loop
 from whichdevice.backends.torch_devices import join_ranks, take_device
 from whichdevice.backends.torch_operation import TorchOperation
-from whichdevice.machine.cpu import peak_memory
+from whichdevice.memory import peak_memory
 from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request
 from whichdevice.workloads.base import OperationWorkload, Split, TrainingWorkload

@@ -71,7 +71,7 @@ def _nested(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     """The plan as lines for a person."""
-    from whichdevice.machine.cpu import available_memory
+    from whichdevice.memory import available_memory
     from whichdevice.planning.estimate import REDRAW_SECONDS, datasets_bytes, estimate_run
     from whichdevice.planning.products import compiled_records
 

@@ -168,6 +168,11 @@ class Work:
         )
         return replace(self, items=tuple(items))
 
+    def in_tf32(self) -> "Work":
+        """The same work where products of float32 may be multiplied as TF32."""
+        items = (replace(item, precision="tf32") if item.precision == "float32" else item for item in self.items)
+        return replace(self, items=tuple(items))
+
     def deepened(self, deeper: "Work", layers: float) -> "Work":
         """The work of `layers` equal layers, from the work of one layer (`self`) and of two (`deeper`).
 

@@ -1,29 +1,21 @@
-"""Describe this host's processors and what a process may use of them, of memory and of disk.
-
-Limits of containers and schedulers are control groups of version 1 and 2, read from the innermost outwards. Memory is
-in bytes.
-"""
+"""Describe this host's processors and what a process may use of them and of disk."""
 
 import errno
 import os
 import platform
 import re
-import resource
 import shutil
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
 from whichdevice.machine.devices import DeviceFacts
+from whichdevice.memory import ROOT, group_limits, read_number, total_memory
 
-ROOT = Path("/")
 THROTTLED_UNITS = {"throttled_usec": 1e-6, "throttled_time": 1e-9}  # control groups of version 2 and 1, in seconds
-MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes, of the system's `ru_maxrss`
 DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 MIN_BYTES = 2**16  # nothing of a run fits in less
 CPUINFO = Path("/proc/cpuinfo")
@@ -34,52 +26,6 @@ INSTRUCTION_SETS = (
     "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
     "asimd", "asimddp", "sve", "sve2", "i8mm", "bf16", "sme",
 )  # fmt: skip
-
-
-def group_limits(controller: str, v2_file: str, v1_file: str, root: Path = ROOT) -> Iterator[tuple[Path, str]]:
-    """Each file that states a limit of this process, or what came of it, as (path, text).
-
-    A limit of any enclosing group holds too, so all parents are read. In a container the path in
-    /proc/self/cgroup may not exist below the mount; its root then is the container's own group.
-    """
-    for folder, version in _groups(controller, root):
-        path = folder / (v2_file if version == 2 else v1_file)
-        text = _read(path)
-        if text is not None:
-            yield path, text
-
-
-def read_number(path: Path) -> int | None:
-    """The whole number that a control file holds; None where the file is missing or says `max`."""
-    text = _read(path)
-    return int(text) if text is not None and text.lstrip("-").isdigit() else None
-
-
-def _groups(controller: str, root: Path) -> Iterator[tuple[Path, int]]:
-    seen: set[Path] = set()
-    for line in (_read(root / "proc/self/cgroup") or "").splitlines():
-        _, controllers, group = line.split(":", 2)
-        if not controllers:
-            mounts, version = ("", "unified"), 2
-        elif controller in controllers.split(","):
-            mounts, version = (controllers, controller), 1
-        else:
-            continue
-        for mount in (root / "sys/fs/cgroup" / name for name in dict.fromkeys(mounts)):
-            inner = mount / group.lstrip("/")
-            for folder in (inner, *inner.parents):
-                if (place := folder.resolve()) not in seen:  # a mount of several controllers has links to it
-                    seen.add(place)
-                    yield folder, version
-                if folder == mount:
-                    break
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def usable_cores(root: Path = ROOT) -> int:
@@ -143,67 +89,6 @@ def thread_environment(threads: int) -> dict[str, str]:
         "PJRT_NPROC",
     )
     return dict.fromkeys(names, str(threads))
-
-
-def total_memory(root: Path = ROOT) -> int:
-    """Memory of the host, or the tightest limit of this process's control groups where that is less."""
-    return min([psutil.virtual_memory().total, *(limit for _, limit in _memory_limits(root))])
-
-
-def available_memory(root: Path = ROOT) -> int:
-    """Return the bytes that can be taken without swapping: free for the host and below every control group's limit.
-
-    File cache that a group could give back counts as free, as it does for the host.
-    """
-    return min(
-        [
-            psutil.virtual_memory().available,
-            *(max(0, limit - _used_memory(path)) for path, limit in _memory_limits(root)),
-        ]
-    )
-
-
-def peak_memory() -> int:
-    """The most that this process has held at once so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
-
-
-def memory_kills(root: Path = ROOT) -> int:
-    """How often the kernel has killed for lack of memory on this host or in the own control groups; it only grows.
-
-    0 where the system does not count (macOS).
-    """
-    files = [
-        root / "proc/vmstat",
-        *(path for path, _ in group_limits("memory", "memory.events", "memory.oom_control", root)),
-    ]
-    return sum(_read_count("oom_kill", path) for path in files)
-
-
-def _read_count(name: str, path: Path) -> int:
-    """The number beside a name in a file of lines `name number`; 0 without it."""
-    with suppress(OSError, UnicodeDecodeError):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith(f"{name} "):
-                return int(line.split()[1])
-    return 0
-
-
-def _memory_limits(root: Path) -> list[tuple[Path, int]]:
-    limits = group_limits("memory", "memory.max", "memory.limit_in_bytes", root)
-    return [(path, int(text)) for path, text in limits if text.isdigit()]  # "max" or a huge number: no limit
-
-
-def _used_memory(limit: Path) -> int:
-    """Bytes in use in the group of this limit file, without its inactive file cache."""
-    version_2 = limit.name == "memory.max"
-    usage = read_number(limit.with_name("memory.current" if version_2 else "memory.usage_in_bytes")) or 0
-    key = "inactive_file" if version_2 else "total_inactive_file"
-    try:
-        statistics = dict(line.split() for line in limit.with_name("memory.stat").read_text("utf-8").splitlines())
-    except (OSError, ValueError):
-        return usage
-    return max(0, usage - int(statistics.get(key, 0)))
 
 
 def is_full(reason: str | None, *folders: Path) -> bool:

@@ -16,9 +16,9 @@ from whichdevice.machine.cpu import (
     instruction_sets,
     last_level_cache,
     physical_cores,
-    total_memory,
     usable_cores,
 )
+from whichdevice.memory import total_memory
 from whichdevice.records.schema import Machine, Software
 
 FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))

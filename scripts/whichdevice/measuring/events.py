@@ -7,18 +7,16 @@ host is short of memory.
 
 import json
 import re
-import resource
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from pathlib import Path
 from typing import IO, Any
 
 from pydantic import BaseModel
 
 from whichdevice.backends.base import Backend
 from whichdevice.errors import StudyError
+from whichdevice.memory import memory_within
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import own_place
 
@@ -52,36 +50,6 @@ def built_within(limit: float | None, build: Callable[[], Any]) -> Any:
             f"memory, this host has {limit / 1e9:.1f} GB left; make the model smaller"
         )
     return model
-
-
-@contextmanager
-def memory_within(limit: float | None) -> Iterator[None]:
-    """While it lasts, this process may take at most `limit` bytes more; None: no limit.
-
-    What asks for more fails as on a host without memory, and the run is `out_of_memory`. Without effect on macOS, whose
-    kernel does not count.
-    """
-    if limit is None:
-        yield
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = _data_in_use() + int(limit)
-    if soft != resource.RLIM_INFINITY:
-        wanted = min(wanted, soft)
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _data_in_use() -> int:
-    """Bytes of private memory that the process has mapped, as the kernel counts them for RLIMIT_DATA."""
-    try:
-        lines = Path("/proc/self/status").read_text("ascii").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:")), 0)
 
 
 ASKED = re.compile(r"OOM|out of memory|allocat", re.IGNORECASE)

@@ -22,13 +22,14 @@ from whichdevice.datasets.prepare import sound_dataset
 from whichdevice.errors import StudyError
 from whichdevice.files import checksum
 from whichdevice.locks import measurement_lock
-from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
+from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.machine.energy import EnergyMeter
 from whichdevice.machine.facts import describe_machine, describe_software
 from whichdevice.machine.noise import NoiseWatch
 from whichdevice.measuring.events import with_what_was_asked
 from whichdevice.measuring.request import build_request, dataset_folder, measuring_order, run_code_hash, run_key
 from whichdevice.measuring.supervisor import Finish, Progress, end_from_inside, supervise_job
+from whichdevice.memory import available_memory
 from whichdevice.models.counting import counts_folder
 from whichdevice.records.schema import Artefact, Attempt, DataFacts, Energy, Record, Request
 from whichdevice.records.store import write_record

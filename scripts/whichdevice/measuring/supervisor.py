@@ -21,7 +21,8 @@ from typing import IO, Any, Self
 
 from whichdevice.cells import Run
 from whichdevice.files import package_first
-from whichdevice.machine.cpu import MAXRSS_UNIT, available_memory, is_full, memory_kills
+from whichdevice.machine.cpu import is_full
+from whichdevice.memory import MAXRSS_UNIT, available_memory, memory_kills
 from whichdevice.numbers import duration, number, quality
 from whichdevice.numbers import seconds as time_text
 from whichdevice.records.schema import Record

@@ -9,14 +9,13 @@ import ast
 import inspect
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import dropwhile
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
-from whichdevice.code_hash import parsed
-from whichdevice.models.evaluation import value_in
 from whichdevice.models.script_run import is_own
-from whichdevice.models.script_size import Stack, attribute, function_at
+from whichdevice.models.script_size import Stack
+from whichdevice.models.script_text import attribute, code_of, names_in, value_in
 
 APPLIED = {"apply_gradients", "apply", "minimize", "assign_sub"}  # methods that change weights
 TAKEN = {"gradient", "minimize"}  # methods that take gradients
@@ -30,30 +29,17 @@ def trainers_beside(stack: Stack, step: Any) -> list[Place]:
 
     In the lines that lead to the step only functions that are not on the way to it are others.
     """
-    if not stack.around:
-        return []
-    outermost = stack.around[0]
-    parts = stack.own[next(place for place, part in enumerate(stack.own) if part.line == outermost.line) :]
+    parts = list(dropwhile(lambda part: not part.loops, stack.inside))
     calls = [*(part.code for part in parts[1:]), code_of(step)]
     places = dict[Place, None]()
-    for part, called in zip(parts, calls, strict=True):
+    for part, called in zip(parts, calls[: len(parts)], strict=True):
         file = part.code.co_filename
-        tree = outermost.node if part is parts[0] else function_at(parsed(Path(file).read_bytes()), part.line)
-        variables = {**part.module, **part.variables}
-        for node in ast.walk(tree):
+        for node in ast.walk(part.loops[0].node if part is parts[0] else part.tree):
             if isinstance(node, ast.Name | ast.Attribute) and (file, node.lineno) not in places:
-                value = value_in(node, variables)
+                value = value_in(node, part.scope)
                 if not (node.lineno == part.line and code_of(value) is called) and _trains(value, stack.path):
                     places[file, node.lineno] = None
     return list(places)
-
-
-def code_of(function: Any) -> CodeType | None:
-    """The code of a function, also of a bound or traced one; None: it is no function."""
-    with suppress(Exception):  # of an object of the script's
-        code = attribute(inspect.unwrap(function), "__code__") if callable(function) else None
-        return code if inspect.iscode(code) else None
-    return None
 
 
 def _trains(function: Any, path: Path) -> bool:
@@ -67,7 +53,7 @@ def _reached(value: Any, path: Path, depth: int = MAX_DEPTH) -> Iterator[set[str
     if code is None or not is_own(code.co_filename, path):
         return
     function = inspect.unwrap(value)
-    names, variables = set(_names_in(code)), dict[str, Any]()
+    names, variables = set(names_in(code)), dict[str, Any]()
     yield names
     if depth:
         with suppress(TypeError, ValueError):  # a variable that is not set yet
@@ -76,10 +62,3 @@ def _reached(value: Any, path: Path, depth: int = MAX_DEPTH) -> Iterator[set[str
         owner: Any = attribute(function, "__self__")
         for name in names:
             yield from _reached(variables.get(name, attribute(owner, name)), path, depth - 1)
-
-
-def _names_in(code: CodeType) -> Iterator[str]:
-    yield from (*code.co_names, *code.co_freevars)
-    for part in code.co_consts:
-        if inspect.iscode(part):
-            yield from _names_in(part)

@@ -7,51 +7,57 @@ loops around it, and in the script's functions that are called there. Values are
 """
 
 import ast
-import builtins
 import inspect
 import math
 import re
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import takewhile
-from pathlib import Path
-from types import ModuleType
+from itertools import chain
+from types import CodeType
 from typing import Any, NamedTuple
 
-from whichdevice.code_hash import parsed
+import numpy as np
+
+from whichdevice.models.environment import is_environment
 from whichdevice.models.script_run import Evaluation, Per, is_own
-from whichdevice.models.script_size import HOLDERS, Loop, Stack, attribute, counter_of, function_at, turns_of
+from whichdevice.models.script_size import HOLDERS, Loop, Stack, counter_of, most_turns, turns_of
+from whichdevice.models.script_text import (
+    UNKNOWN,
+    WRAPPING,
+    Place,
+    Turns,
+    attribute,
+    bound,
+    calls_around,
+    code_of,
+    count_of,
+    function_of,
+    holds,
+    is_expression,
+    last_name,
+    names_in,
+    raised_in,
+    stored_in,
+    targets_of,
+    turns_over,
+    value_in,
+)
 
 FREE = {"no_grad", "inference_mode"}  # of gradients
-BARS = {"tqdm", "trange", "enumerate", "reversed", "list", "tuple", "iter", "track", "prange", "log_every", "notebook"}
-SAFE = {  # builtin functions that are called to know a number
-    "len", "int", "float", "bool", "min", "max", "abs", "round", "range", "reversed", "getattr", "hasattr",
-    "isinstance",
-}  # fmt: skip
-OF_MODULES = {"ceil", "floor", "linspace", "arange", "flip"}  # functions of NumPy and the like
-OF_VALUES = {"long", "int", "float", "bool", "flip", "tolist", "round", "ceil", "floor", "min", "max", "abs", "isdigit"}
-NUMERIC = {"math", "numpy", "torch", "jax", "jaxlib", "tensorflow"}
 TAPE = "GradientTape"
 GRADIENTS = {
     "grad", "value_and_grad", "vjp", "filter_grad", "filter_value_and_grad", "apply_gradients", "apply_updates",
     "update", "train_step",
 }  # fmt: skip
+RUNS = {"apply", "apply_fn", "generate", "sample", "evaluate", "predict", "forward", "scan"}  # a model, as methods
+TESTING = {"evaluate", "validate", "test", "predict"}  # methods of a trainer
+DATA = {"eval_dataset", "test_dataset", "dataloaders"}  # arguments of these
 LOOPED = {"evaluate", "predict"}  # methods of a model that take data
-RANKS: Mapping[str, Any] = {  # of the first process
-    "is_main_process": True, "is_master": True, "is_rank_zero": True, "get_rank": 0, "get_local_rank": 0,
-}  # fmt: skip
-EXPRESSIONS = (
-    ast.Expression, ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.BinOp,
-    ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.keyword, ast.operator, ast.unaryop, ast.boolop,
-    ast.cmpop, ast.expr_context,
-)  # fmt: skip
 SIZES = re.compile("batch_?size|samples|^bsz?$|num_images|n_images")  # names of how many a function makes
 EVALUATES = re.compile("eval|valid|(?<!la)test|sampl|render|generat|infer|predict")  # names of functions
-MAX_DEPTH, MAX_TURNS = 6, 10_000  # functions in one another that are read; turns of a loop whose tests are tried
-UNKNOWN = object()
-HELD = (list, tuple, set, dict, range, KeysView, ValuesView, ItemsView)
-OF_ONE = ("min", "max", "list", "tuple")  # builtin functions that go through one argument
-IN_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+MAX_DEPTH = 6  # functions in one another that are read
+MAX_TURNS, MAX_PERIOD = 10_000, 10**6  # turns that are tried one by one; of a loop or a period whose numbers are tried
 
 
 class Sampler(NamedTuple):
@@ -69,31 +75,45 @@ class At(NamedTuple):
     scope: dict[str, Any]
     free: bool
     often: float | None = 1.0  # share of the turns of that loop
-    loops: tuple[tuple[int, float | None], ...] = ()  # numbers of loops around it beside the step, and their turns
+    loops: tuple[tuple[ast.AST, float | None], ...] = ()  # around it beside the step, with their turns
     size: int | None = None
     split: bool = False
     loads: bool = False
     deep: tuple[Any, ...] = ()  # functions it is in
+    suspect: bool = False  # whether the name of one of them says that it evaluates
 
 
+Is = Callable[[Any], bool]
 Forward = Callable[[Any], float | None]  # from what is called to its work, of that of a step's forward pass
 
 
 def evaluations_in(
-    stack: Stack, size: int, forward: Forward, inside: Callable[[Any], bool] = lambda called: False, free: bool = False
+    stack: Stack,
+    size: int,
+    forward: Forward,
+    inside: Is = lambda called: False,
+    free: bool = False,
+    epochs: int | None = None,
 ) -> list[Evaluation]:
     """Return what a script does without gradients besides its step, where it was stopped in the first one.
 
     `size` is a step's batch. What is `inside` of each step is a part of it. With `free` nothing takes gradients there.
+    `epochs` are those that a function trains which was called in place of a step.
     """
-    search = _Search(stack, size, forward, inside, free)
+    search = _Search(stack, size, forward, inside, free, epochs)
     search.read()
     return _summed(search.found)
 
 
+def after_trainer(stack: Stack, size: int) -> list[Evaluation]:
+    """Return what a trainer of Hugging Face or Lightning evaluates beside its training, by calls in the text."""
+    found = evaluations_in(stack, size, lambda called: 1.0 if _is_trainers(called) else None, free=True)
+    return [one for one in found if one.per == "training"]
+
+
 def passes_in(stack: Stack, size: int, forward: Forward, method: Any) -> float:
     """Return the forward passes of one of the script's methods; one where its text shows none."""
-    search = _Search(stack, size, forward, lambda _: False, False)
+    search = _Search(stack, size, forward, lambda _: False, False, None)
     search.follow(method, ast.Call(ast.Name("method"), [], []), At(-1, 0, {}, True))
     return sum(one.work * (one.batches or 1.0) for _, one in search.found) or 1.0
 
@@ -109,42 +129,36 @@ def _summed(found: Sequence[tuple[Any, Evaluation]]) -> list[Evaluation]:
 
 
 class _Search:
-    def __init__(self, stack: Stack, size: int, forward: Forward, inside: Callable[[Any], bool], free: bool) -> None:
+    def __init__(self, stack: Stack, size: int, forward: Forward, inside: Is, free: bool, epochs: int | None) -> None:
         self.stack, self.size, self.forward, self.inside, self.free = stack, size, forward, inside, free
-        self.loops = stack.around
+        self.loops, self.epochs = [*stack.starting, *stack.around], epochs
         self.found: list[tuple[Any, Evaluation]] = []  # with the loops around it
+        self.unread = 0  # calls without gradients of what is not known, so far
         self._function: ast.AST = ast.Module([], [])  # that is read
-        self._next = 0  # of the loops around the step
-        self._loops = 0  # beside it, so far
 
     def read(self) -> None:
         """Read the functions that are running, the outermost first."""
         level = -1
         for part in self.stack.own:
-            tree: Any = function_at(parsed(Path(part.code.co_filename).read_bytes()), part.line)
-            scope = {**part.module, **part.variables}
-            self._function = tree
-            level = self._beside(tree.body, part.line, At(level, 0, scope, self.free))
+            self._function = part.tree
+            level = self._beside(part.path, At(level, 0, dict(part.scope), self.free))
 
-    def _beside(self, body: Sequence[ast.stmt], line: int, at: At) -> int:
-        """Read what stands beside the statement of a line; return the innermost loop around that."""
-        deepest = at.level
-        for node in body:
-            if not node.lineno <= line <= (node.end_lineno or 0):
-                at = self._read(node, at._replace(line=node.lineno))
-                continue
-            at.scope.pop(EVALUATING, None)
-            inner = at
-            if self._next < len(self.loops) and self.loops[self._next].node.lineno == node.lineno:
-                inner, self._next = at._replace(level=self._next, often=1.0), self._next + 1
-            for part in _bodies(node):
-                if part and part[0].lineno <= line <= (part[-1].end_lineno or 0):
-                    deepest = self._beside(part, line, inner)
+    def _beside(self, path: Sequence[Place], at: At) -> int:
+        """Read what stands beside the statements of a path; return the innermost loop around its end."""
+        if not path:
+            return at.level
+        place, inner = path[0], at.level + 1
+        at = self._all(place.block[: place.number], at, beside=True)
+        at.scope.pop(EVALUATING, None)
+        is_loop = inner < len(self.loops) and self.loops[inner].node is place.node
+        deepest = self._beside(path[1:], at._replace(level=inner, often=1.0) if is_loop else at)
+        self._all(place.block[place.number + 1 :], at, beside=True)
         return deepest
 
-    def _all(self, body: Sequence[ast.stmt], at: At) -> None:
+    def _all(self, body: Sequence[ast.stmt], at: At, beside: bool = False) -> At:
         for node in body:
-            at = self._read(node, at)
+            at = self._read(node, at._replace(line=node.lineno) if beside else at)
+        return at
 
     def _read(self, node: ast.AST, at: At) -> At:
         """Read a part of the text; return the place after it. What it does is not known where its objects raise."""
@@ -156,7 +170,12 @@ class _Search:
 
     def _read_part(self, node: ast.AST, at: At) -> At:
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                at.scope.setdefault(name, None)  # no model
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                for alias in names:
+                    at.scope.setdefault(alias.asname or alias.name.partition(".")[0], None)
+            case ast.Lambda():
                 pass
             case ast.If():
                 return self._either(node, at)
@@ -168,13 +187,19 @@ class _Search:
                 self._read(node.iter, at)
                 self._all(node.body, self._in_loop(node, at))
             case ast.While():
-                self._all(node.body, at._replace(loops=(*at.loops, (self._numbered(), None))))
+                self._all(node.body, self._in_loop(node, at))
             case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
                 inner = at
                 for part in node.generators:
                     inner = self._in_loop(part, inner)
                 for value in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
                     self._read(value, inner)
+            case ast.Call(
+                func=ast.Name(id="map"), args=[ast.Lambda(args=ast.arguments(args=[part])) as function, over]
+            ):
+                self._read(over, at)
+                target = ast.Name(part.arg, ast.Store())
+                self._read(function.body, self._in_loop(ast.comprehension(target, over, [], 0), at))
             case ast.Assign(targets=[ast.Name(id=name)]):
                 self._read(node.value, at)
                 if at.deep or name not in at.scope:  # of a function that runs the values are those of its first step
@@ -199,65 +224,85 @@ class _Search:
         return at
 
     def _share(self, test: ast.expr, at: At) -> float | None:
-        """The share of the turns in which a test holds, by trying it in each of them or in a period."""
-        tests = _remainders(test)
+        """The share of the turns in which a test holds: of all of a loop, or of a period.
+
+        That is the second one: the first turn of all is often another.
+        """
+        parts = [part for part in ast.walk(test) if isinstance(part, ast.BinOp | ast.Name | ast.Attribute)]
+        divisors = [part.right for part in parts if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)]
         if at.level < 0 or at.deep or at.loops:
-            return None if tests else _as_share(_holds(test, at.scope))
+            return None if divisors else _mean(holds(test, at.scope))
         loop = self.loops[at.level]
-        changed = _stored(loop.node)
+        changed, turns = stored_in(loop.node), turns_of(loop)
         scope = {name: value for name, value in at.scope.items() if name not in changed}
-        named = {ast.unparse(part) for part in ast.walk(test) if isinstance(part, ast.Name | ast.Attribute)}
-        counters = {name: count for name, count in _counters(loop).items() if name in named}
-        periods = [value_in(part.right, scope) for part in tests]
+        counters = {name: count for name, count in _counters(loop).items() if name in map(ast.unparse, parts)}
+        periods = [value_in(part, scope) for part in divisors]
         periods = [period for period in periods if type(period) is int and period > 0]
-        turns = turns_of(loop)
         if not counters or not (turns or periods):
-            return _as_share(_holds(test, scope))
-        going = {name: count for name, count in counters.items() if self._goes_on(name, at.level)}
-        anew = {name: count for name, count in counters.items() if name not in going}
-        if going and anew:
+            return _mean(holds(test, scope))
+        going = {name for name in counters if self._goes_on(name, at.level)}
+        if going and len(going) < len(counters):
             periods = [*periods, turns] if turns and periods else []
+        first, count = 0, 0 if going else turns or 0
+        if periods and (going or count == 0 or math.lcm(*periods) <= count > MAX_TURNS):
+            first = count = math.lcm(*periods)
+        if not 0 < count <= MAX_PERIOD:
+            return None
+        named_test = _Names(counters).visit(ast.parse(ast.unparse(test), mode="eval")).body
 
-        def held(turn: int, part: ast.expr = test) -> bool | None:
-            return _holds(part, _Turn(_Turn(scope, anew, turn % turns if turns and going else turn), going, turn))
+        def held(turn: Any) -> Any:
+            anew = turn % turns if turns and going else turn
+            values = {name: at + by * (turn if name in going else anew) for name, (at, by) in counters.items()}
+            return holds(named_test, {**scope, **values})
 
-        return _share_of(test, held, periods, turns, bool(going))
+        found = held((first + np.arange(count)).view(Turns))
+        if found is None and count <= MAX_TURNS:  # it takes one turn at a time
+            turn_by_turn = [held(turn) for turn in range(first, first + count)]
+            found = None if None in turn_by_turn else turn_by_turn
+        return _mean(found)
 
     def _goes_on(self, name: str, level: int) -> bool:
         """Whether a counter that a loop raises keeps its value where the loop around it comes to its next turn."""
         loop = self.loops[level]
-        if level == 0 or name == counter_of(loop.node):
+        if level == 0 or name == counter_of(loop):
             return False
         around: ast.AST = self.loops[level - 1].node
         if loop.node not in ast.walk(around):  # of another function
             around = self._function
-        targets = (target for part in ast.walk(around) if isinstance(part, ast.Assign) for target in part.targets)
-        return name not in (ast.unparse(part) for target in targets for part in getattr(target, "elts", [target]))
+        return name not in chain.from_iterable(map(targets_of, ast.walk(around)))
 
-    def _in_loop(self, node: ast.For | ast.comprehension, at: At) -> At:
+    def _in_loop(self, node: ast.For | ast.While | ast.comprehension, at: At) -> At:
         """The place in a loop beside the step, whose targets have no known values."""
-        loader = _unwrapped(node.iter, at.scope)
-        turns = _length(node.iter, at.scope)
-        if isinstance(node, ast.For) and (limit := _limit(node, at.scope)) is not None:
-            turns = limit if turns is None else min(turns, limit)
-        stored, targets = _stored(node), _stored(node.target)  # an array that is set anew keeps its shape
-        changed = {name for name in stored if name in targets or attribute(at.scope.get(name), "shape") is None}
+        loader, turns, targets = UNKNOWN, None, set[str]()
+        if not isinstance(node, ast.While):
+            targets = stored_in(node.target)
+            inner = [call.args[0] for name, call in calls_around(node.iter) if name in WRAPPING and call.args]
+            loader, turns = value_in((inner or [node.iter])[-1], at.scope), turns_over(node.iter, at.scope)
+        if not isinstance(node, ast.comprehension):
+            counted = count_of(node, at.scope)
+            scope = at.scope if counted is None else at.scope | {counted[0]: counted[1]}
+            turns = most_turns(Loop(node, scope, node.end_lineno or 0))
+        changed = {  # an array that is set anew keeps its shape
+            name for name in stored_in(node) if name in targets or attribute(at.scope.get(name), "shape") is None
+        }
         scope = {name: value for name, value in at.scope.items() if name not in changed}
+        if (
+            isinstance(loader, list | tuple)
+            and isinstance(node.target, ast.Name)
+            and all(map(inspect.isfunction, loader))
+        ):
+            scope |= dict.fromkeys([node.target.id], next(iter(loader), UNKNOWN))  # the others are like it
         known = batch_size_of(loader)
         return at._replace(
-            scope=scope, loops=(*at.loops, (self._numbered(), turns)), size=known or at.size,
+            scope=scope, loops=(*at.loops, (node, turns)), size=known or at.size,
             split=at.split or is_split(loader), loads=at.loads or known is not None,
         )  # fmt: skip
-
-    def _numbered(self) -> int:
-        self._loops += 1
-        return self._loops
 
     def _value(self, node: ast.expr, scope: Mapping[str, Any]) -> Any:
         """The value of an expression; a model without what several GPUs put around it, and a pipeline around one."""
         if not isinstance(node, ast.Call):
             return value_in(node, scope)
-        name, given = _last(node.func), [*node.args, *(part.value for part in node.keywords)]
+        name, given = last_name(node.func), [*node.args, *(part.value for part in node.keywords)]
         if name == "unwrap_model" and node.args:
             return self._value(node.args[0], scope)
         owner = self._value(node.func.value, scope) if isinstance(node.func, ast.Attribute) else UNKNOWN
@@ -279,7 +324,7 @@ class _Search:
         turns, *sizes = (count if type(count) is int else None for count in counts)
         guided = settings.get("guidance_scale")
         size = (next(filter(None, sizes), 1)) * (2 if isinstance(guided, int | float) and guided > 1 else 1)
-        at = at._replace(loops=(*at.loops, (self._numbered(), turns)), size=size, loads=False)
+        at = at._replace(loops=(*at.loops, (node, turns)), size=size, loads=False)
         self._note(node, at, sampler.work, sampler)
 
     def _generates(self, node: ast.Call, at: At) -> None:
@@ -291,7 +336,10 @@ class _Search:
         for part in node.keywords:
             value = value_in(part.value, at.scope)
             given |= {part.arg: value} if part.arg else value if isinstance(value, dict) else {}
+        before = len(self.found)
         self._note(node, at, work, model)
+        if len(self.found) == before:  # a part of each step
+            return
         loops, one = self.found.pop()
         config = given.get("generation_config", attribute(model, "generation_config"))
         limits = [given.get(name, attribute(config, name)) for name in ("max_new_tokens", "max_length")]
@@ -301,88 +349,116 @@ class _Search:
 
     def _called(self, node: ast.Call, at: At) -> None:
         """Note a forward pass, or read the script's function that is called."""
-        function = value_in(node.func, at.scope)
+        function, name = value_in(node.func, at.scope), last_name(node.func)
         if function is UNKNOWN and isinstance(node.func, ast.Attribute):  # a method of what is no longer wrapped
             owner = self._value(node.func.value, at.scope)
-            function = UNKNOWN if owner is UNKNOWN else attribute(owner, node.func.attr) or UNKNOWN
+            function = UNKNOWN if owner is UNKNOWN else attribute(owner, name) or UNKNOWN
+        free = at.free or bool(at.scope.get(EVALUATING))
+        self.unread += free and self._may_run_a_model(node, function, at)
         if function is UNKNOWN:
+            if isinstance(node.func, ast.Attribute) and name in ("eval", "train"):
+                at.scope[EVALUATING] = name == "eval"
             return
         if isinstance(function, Sampler):
             self._samples(node, at, function)
             return
-        name = getattr(node.func, "attr", "")
-        code = attribute(inspect.unwrap(function), "__code__") if callable(function) else None
-        if name == "generate" and not (code and is_own(code.co_filename, self.stack.path)):
+        code = code_of(function)
+        if name == "generate" and isinstance(node.func, ast.Attribute) and not self._is_own(code):
             self._generates(node, at)
             return
-        if name in ("eval", "train") and self.forward(value_in(node.func.value, at.scope)) is not None:  # type: ignore[attr-defined]
+        if (
+            isinstance(node.func, ast.Attribute)
+            and name in ("eval", "train")
+            and self.forward(value_in(node.func.value, at.scope)) is not None
+        ):
             off = name == "eval" or any(value_in(part, at.scope) is False for part in node.args)
             at.scope[EVALUATING] = off
             return
-        free = at.free or bool(at.scope.get(EVALUATING))
         if (work := self.forward(function)) is not None:
             if free:
                 self._note(node, at, work, function)
             return
         self.follow(function, node, at._replace(free=free))
 
+    def _may_run_a_model(self, node: ast.Call, function: Any, at: At) -> bool:
+        """Whether a call is of a model that is not known, or in what is named so of a library's with such a method."""
+        if function is UNKNOWN and isinstance(node.func, ast.Name | ast.Call) and not self.free:
+            return True
+        named = last_name(node.func) in RUNS or (function is UNKNOWN and isinstance(node.func, ast.Name | ast.Call))
+        return at.suspect and named
+
+    def _is_own(self, code: CodeType | None) -> bool:
+        return code is not None and is_own(code.co_filename, self.stack.path) and not is_expression(code)
+
     def follow(self, function: Any, node: ast.Call, at: At) -> None:
         """Read one of the script's functions where it is called so."""
-        owner = None
-        if inspect.ismethod(function):
-            function, owner = function.__func__, getattr(function, "__self__", None)
-        function = inspect.unwrap(function) if callable(function) else function
-        if not inspect.isfunction(function) or not is_own(function.__code__.co_filename, self.stack.path):
+        code = code_of(function)
+        if code is None or not self._is_own(code) or code in at.deep or len(at.deep) >= MAX_DEPTH:
             return
-        code = function.__code__
-        tree = _text_of(code)
-        if tree is None or code in at.deep or len(at.deep) >= MAX_DEPTH:
-            return
-        scope = _bound(function, owner, node, at.scope)
+        tree, scope = function_of(code), bound(function, node, at.scope)
         sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
         sizes = [_rows_of(node, at.scope), *(value for value in sizes if type(value) is int and value > 0)]
         free = at.free or any(map(_is_free, tree.decorator_list))
-        size = at.size or next(filter(None, sizes), None)
-        inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size)
-        before = len(self.found)
+        size = at.size or next(filter(None, sizes), None) or _environments_in(scope, code)
+        suspect = at.suspect or EVALUATES.search(last_name(node.func)) is not None
+        inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size, suspect=suspect)
+        before, unread = len(self.found), self.unread
         self._all(tree.body, inner)
-        each_step = at.level == len(self.loops) - 1 and at.often == 1
-        prepares = self.free and at.level < 0  # as `load_test_data` does: by its name alone it is no evaluation
-        by_name = EVALUATES.search(_last(node.func)) and not (at.deep or each_step or prepares)
-        if free and by_name and len(self.found) == before:
+        prepares = self.free and at.level < 0  # as `load_test_data` does
+        may_evaluate = not (at.deep or prepares or self._is_in_each_step(at))
+        if may_evaluate and len(self.found) == before and self.unread > unread:
             self.found.append(((), Evaluation(at.line, None, self.size, None)))
 
     def _note(self, node: ast.Call, at: At, work: float, called: Any) -> None:
-        last = len(self.loops) - 1
-        if at.level == last >= 0 and at.often == 1 and self.inside(called):
+        if self._is_in_each_step(at) and self.inside(called):
             return
         batches: float | None = 1.0
-        if getattr(called, "__name__", "") in LOOPED:
+        if getattr(called, "__name__", "") in LOOPED and not _is_trainers(called):
             data = value_in(node.args[0], at.scope) if node.args else UNKNOWN
             sizes = (value_in(part.value, at.scope) for part in node.keywords if part.arg == "batch_size")
             batches, size = batches_of(data, next(sizes, None))
             at = at._replace(loads=True, size=size)
-        elif self.free and not at.loops:
+        elif _is_trainers(called):
+            named = (part.value for part in node.keywords if part.arg in DATA)
+            given = [value_in(part, at.scope) for part in (*node.args, *named)]
+            batches, size = _batches_of_trainer(called, given)
+            at = at._replace(loads=True, size=size, split=True)
+        elif self.free and not at.loops and (at.level < 0 or not at.suspect or self._is_in_each_step(at)):
             return
         for _, turns in at.loops:
             batches = _product(batches, turns)
         per, every = self._every(at)
         size = at.size or _rows_of(node, at.scope) or self.size
         one = Evaluation(at.line, batches, size, every, per, work, at.split, at.loads)
+        if _is_trainers(called):
+            one = _with_tokens(one, called.__self__, self.stack.scopes)
         self.found.append((at.loops, one))
 
+    def _is_in_each_step(self, at: At) -> bool:
+        return at.level == len(self.loops) - 1 >= len(self.stack.starting) and at.often == 1 and not self.epochs
+
     def _every(self, at: At) -> tuple[Per, float | None]:
-        """How often a place runs: each so many epochs or steps, or once in the training."""
+        """How often a place runs: each so many epochs or steps, or so many times in the training."""
+        if at.level < len(self.stack.starting):
+            times = at.often
+            for loop in self.loops[: at.level + 1]:
+                times = _product(times, turns_of(loop))
+            return "training", 1 / times if times else None
         often = None if not at.often else 1 / at.often
-        if at.level < 0:
-            return "training", often
-        if at.level == len(self.loops) - 1:
+        if at.level == len(self.loops) - 1 and not self.epochs:
             loops = self.stack.loops
             alone = len(self.loops) == 1 and not loops.steps and not loops.batches
             return "epoch" if alone else "step", often
-        for loop in self.loops[at.level + 1 : -1]:
+        for loop in self.loops[at.level + 1 : None if self.epochs else -1]:
             often = _product(often, turns_of(loop))
-        return "epoch", often
+        return "epoch", _product(often, self.epochs or 1)
+
+
+def _environments_in(scope: Mapping[str, Any], code: Any) -> int | None:
+    """Environments at once of the one that a function is given: an agent acts in each of them."""
+    values = (scope.get(name) for name in code.co_varnames[: code.co_argcount])
+    environment = next((value for value in values if is_environment(value)), None)
+    return None if environment is None else int(attribute(environment, "num_envs") or 1)
 
 
 def _rows_of(node: ast.Call, scope: Mapping[str, Any]) -> int | None:
@@ -394,260 +470,45 @@ def _rows_of(node: ast.Call, scope: Mapping[str, Any]) -> int | None:
 EVALUATING = "evaluating()"  # in a scope: its model was set to evaluation
 
 
-class _Turn(dict[str, Any]):
-    """A scope in one turn of a loop."""
+class _Names(ast.NodeTransformer):
+    """Puts names in place of some attributes: `trainer.step` is a variable, too."""
 
-    def __init__(self, scope: Mapping[str, Any], counters: Mapping[str, tuple[Any, Any]], turn: int) -> None:
-        super().__init__(scope)
-        for name, (first, step) in counters.items():
-            head, _, attribute = name.partition(".")
-            if attribute:
-                self[head] = _Counted(scope.get(head), {attribute: first + step * turn})
-            else:
-                self[name] = first + step * turn
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = names
 
-
-class _Counted:
-    """An object with other values of some attributes."""
-
-    def __init__(self, held: Any, values: Mapping[str, Any]) -> None:
-        self.__dict__["_held"], self.__dict__["_values"] = held, values
-
-    def __getattr__(self, name: str) -> Any:
-        values = self.__dict__["_values"]
-        return values[name] if name in values else getattr(self.__dict__["_held"], name)
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        name = ast.unparse(node)
+        return ast.copy_location(ast.Name(name, ast.Load()), node) if name in self.names else self.generic_visit(node)
 
 
 def _counters(loop: Loop) -> dict[str, tuple[Any, Any]]:
     """First values and steps of what counts the turns of a loop: its own counter, and what it raises."""
-    counters: dict[str, tuple[Any, Any]] = {}
-    if isinstance(loop.node, ast.For) and (name := counter_of(loop.node)) is not None:
-        call = next((part for part in ast.walk(loop.node.iter) if isinstance(part, ast.Call) and _ranges(part)), None)
-        given = [value_in(part, loop.variables) for part in call.args] if call else []
-        if call is None or UNKNOWN in given:
-            counters[name] = 0, 1
-        else:
-            counters[name] = (given[0] if len(given) > 1 else 0), (given[2] if len(given) > 2 else 1)
-    for node in ast.walk(loop.node):
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-            name, step = ast.unparse(node.target), value_in(node.value, loop.variables)
-            first = value_in(ast.parse(name, mode="eval").body, loop.variables)
-            if type(step) is int and type(first) is int and name.count(".") <= 1:
-                counters[name] = first, step
+    counted = count_of(loop.node, loop.variables)
+    counters: dict[str, tuple[Any, Any]] = {} if counted is None else {counted[0]: counted[1:]}
+    for name, by in filter(None, map(raised_in, ast.walk(loop.node))):
+        step, first = (value_in(part, loop.variables) for part in (by, ast.parse(name, mode="eval").body))
+        if type(step) is int and type(first) is int:
+            counters[name] = first, step
     return counters
-
-
-def _ranges(call: ast.Call) -> bool:
-    return ast.unparse(call.func).endswith("range")
-
-
-def _stored(node: ast.AST) -> set[str]:
-    """Names that a part of the text sets."""
-    parts = ast.walk(node)
-    return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-
-
-def _remainders(test: ast.expr) -> list[ast.BinOp]:
-    return [part for part in ast.walk(test) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)]
-
-
-Held = Callable[..., bool | None]  # from a turn, and a part of a test, to whether that holds
-
-
-def _share_of(test: ast.expr, held: Held, periods: Sequence[int], turns: int | None, goes_on: bool) -> float | None:
-    """The share of turns in which a test holds: of all of a loop, or of the second period.
-
-    The first turn of all is often another. None: they are too many to try.
-    """
-    tried = range(0 if goes_on else turns or 0)
-    if periods and (goes_on or not turns or turns > MAX_TURNS):
-        period = math.lcm(*periods)
-        tried = range(period, 2 * period)
-        if len(tried) > MAX_TURNS:
-            return None if turns and not goes_on and turns < period else _share_of_long(test, held, tried)
-    if not tried or len(tried) > MAX_TURNS:
-        return None
-    found = [held(turn) for turn in tried]
-    return None if None in found else sum(map(bool, found)) / len(found)
-
-
-def _share_of_long(test: ast.expr, held: Held, tried: range) -> float | None:
-    """The share of a long period for `(step + 1) % 20000 == 0`, by itself, or with what holds in all of it."""
-    match test:
-        case ast.BoolOp(op=ast.And(), values=parts):
-            shares = [_share_of_long(part, held, tried) for part in parts]
-            rare = [share for share in shares if share != 1]
-            return 0.0 if 0 in rare else 1.0 if not rare else rare[0] if len(rare) == 1 else None
-        case ast.UnaryOp(op=ast.Not(), operand=inner):
-            share = _share_of_long(inner, held, tried)
-            return None if share is None else 1 - share
-        case ast.Compare(
-            left=ast.BinOp(op=ast.Mod()), ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=0)]
-        ):
-            share = _share_of_long(test.left, held, tried)
-            return None if share is None else share if isinstance(test.ops[0], ast.NotEq) else 1 - share
-        case ast.BinOp(op=ast.Mod(), left=ast.Name() | ast.Attribute() | ast.BinOp(op=ast.Add(), right=ast.Constant())):
-            zeros = [turn for turn in (tried[0], tried[-1]) if held(turn, test) is False]
-            return None if len(zeros) > 1 else 1 - 1 / len(tried)
-        case _ if not _remainders(test):
-            return _as_share(held(tried[0], test)) if held(tried[0], test) == held(tried[-1], test) else None
-    return None
 
 
 def _product(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one * other
 
 
-def _as_share(holds: bool | None) -> float | None:
-    return None if holds is None else float(holds)
-
-
-def _holds(test: ast.expr, scope: Mapping[str, Any]) -> bool | None:
-    """Whether a test holds; None: its values do not show it."""
-    if isinstance(test, ast.BoolOp):
-        decides = isinstance(test.op, ast.Or)
-        parts = [_holds(part, scope) for part in test.values]
-        return decides if decides in parts else None if None in parts else not decides
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _holds(test.operand, scope)
-        return None if inner is None else not inner
-    value = value_in(test, scope)
-    try:
-        return None if value is UNKNOWN else bool(value)
-    except Exception:  # of the script's own object
-        return None
-
-
-def value_in(node: ast.expr, scope: Mapping[str, Any]) -> Any:
-    """The value of an expression that calls nothing of the script's own, else UNKNOWN."""
-    for part in ast.walk(node):
-        if not isinstance(part, EXPRESSIONS):
-            return UNKNOWN
-        if isinstance(part, ast.Name) and scope.get(part.id) is UNKNOWN:
-            return UNKNOWN
-        if isinstance(part, ast.Call) and not _is_safe(part, scope):
-            return RANKS.get(_last(part.func), UNKNOWN) if part is node else _by_ranks(node, scope)
-    try:
-        code = compile(ast.Expression(node), "script", "eval")
-        return eval(code, {}, dict(scope))  # nosec B307  # of the user's own script, without calls of its own
-    except Exception:  # of the script's own objects
-        return UNKNOWN
-
-
-def _is_safe(call: ast.Call, scope: Mapping[str, Any]) -> bool:
-    """Whether a call runs no code of the script's and waits for nothing.
-
-    It is one of a builtin function, of a mapping's `get`, or of an array, a number or a module of theirs.
-    """
-    name = _last(call.func)
-    if isinstance(call.func, ast.Name):
-        function = scope.get(name, getattr(builtins, name, None))
-        if name in OF_ONE and len(call.args) == 1:  # of what has an end
-            return function is getattr(builtins, name) and isinstance(value_in(call.args[0], scope), HELD)
-        is_builtin = name in SAFE and function is getattr(builtins, name)
-        return is_builtin or (name in OF_MODULES and _package(getattr(function, "__module__", None)) in NUMERIC)
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    owner = value_in(call.func.value, scope)
-    if isinstance(owner, ModuleType):
-        return name in OF_MODULES and _package(owner.__name__) in NUMERIC
-    if name == "get":
-        return isinstance(owner, Mapping)
-    if name in ("keys", "values", "items"):
-        return type(owner) is dict
-    is_array = attribute(owner, "shape") is not None and attribute(owner, "dtype") is not None
-    is_array = is_array and any(_package(base.__module__) in NUMERIC for base in type(owner).__mro__)
-    return name in OF_VALUES and (is_array or isinstance(owner, int | float | str))
-
-
-def _package(module: str | None) -> str:
-    return (module or "").partition(".")[0]
-
-
-def _by_ranks(node: ast.expr, scope: Mapping[str, Any]) -> Any:
-    """The value of a comparison whose one side asks for the process."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Call):
-        left, right = value_in(node.left, scope), value_in(node.comparators[0], scope)
-        if UNKNOWN not in (left, right) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
-            return (left == right) == isinstance(node.ops[0], ast.Eq)
-    return UNKNOWN
-
-
-def _last(node: ast.expr) -> str:
-    return str(getattr(node, "attr", getattr(node, "id", "")))
+def _mean(held: Any) -> float | None:
+    return None if held is None else float(np.mean(held))
 
 
 def _last_called(node: ast.expr) -> str:
-    return _last(node.func) if isinstance(node, ast.Call) else ""
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
 
 
 def _is_free(node: ast.expr) -> bool:
     """Whether it turns gradients off, as a context or a decorator."""
     call = node.func if isinstance(node, ast.Call) else node
     off = isinstance(node, ast.Call) and any(getattr(part, "value", None) is False for part in node.args)
-    return _last(call) in FREE or (_last(call) == "set_grad_enabled" and off)
-
-
-def _bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The lists of statements in a statement."""
-    for part in [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]:
-        yield from (getattr(part, name, []) for name in ("body", "orelse", "finalbody"))
-
-
-def _unwrapped(node: ast.expr, scope: Mapping[str, Any]) -> Any:
-    """The value of what a loop is over, without bars around it."""
-    while isinstance(node, ast.Call) and node.args and _last(node.func) in BARS:
-        node = node.args[0]
-    return value_in(node, scope)
-
-
-def _length(node: ast.expr, scope: Mapping[str, Any]) -> int | None:
-    """Turns of a loop over it."""
-    while isinstance(node, ast.Call) and node.args and _last(node.func) in BARS - {"trange", "prange"}:
-        node = node.args[0]
-    if isinstance(node, ast.Call) and _last(node.func) == "zip":
-        known = [length for part in node.args if (length := _length(part, scope)) is not None]
-        return min(known, default=None)
-    if isinstance(node, ast.Call) and _last(node.func) == "islice":
-        bounds = [value_in(part, scope) for part in node.args[1:]]
-        return bounds[-1] if len(bounds) == 1 and type(bounds[0]) is int else None
-    if isinstance(node, ast.Call) and _ranges(node):
-        given = [value_in(part, scope) for part in node.args]
-        return len(range(*given)) if all(type(value) is int for value in given) else None
-    if isinstance(node, ast.Call) and inspect.isgeneratorfunction(function := value_in(node.func, scope)):
-        return _yields(function, node, scope)
-    value = value_in(node, scope)
-    try:
-        return None if value is UNKNOWN else len(value)
-    except Exception:  # of the script's own object, or of a stream
-        return None
-
-
-def _yields(function: Any, node: ast.Call, scope: Mapping[str, Any]) -> int | None:
-    """How often a generator of the script's own gives something, where one loop of its does that in each turn."""
-    tree = _text_of(function.__code__)
-    loops = [part for part in tree.body if isinstance(part, ast.For)] if tree else []
-    inside = [part.value for loop in loops for part in loop.body if isinstance(part, ast.Expr)]
-    all_inside = [part for part in ast.walk(tree) if isinstance(part, ast.Yield | ast.YieldFrom)] if tree else []
-    if (
-        len(loops) != 1
-        or len(all_inside) != 1
-        or not isinstance(all_inside[0], ast.Yield)
-        or all_inside[0] not in inside
-    ):
-        return None
-    return _length(loops[0].iter, _bound(function, None, node, scope))
-
-
-def _limit(node: ast.For, scope: Mapping[str, Any]) -> int | None:
-    """Turns after which `if i >= limit: break` ends a loop."""
-    name = counter_of(node)
-    for part in node.body:
-        if isinstance(part, ast.If) and isinstance(part.body[-1], ast.Break) and isinstance(part.test, ast.Compare):
-            test, end = part.test, value_in(part.test.comparators[0], scope)
-            if name and ast.unparse(test.left) == name and type(end) is int:
-                return end + isinstance(test.ops[0], ast.Gt)
-    return None
+    return last_name(call) in FREE or (last_name(call) == "set_grad_enabled" and off)
 
 
 def batches_of(data: Any, size: int | None) -> tuple[int | None, int | None]:
@@ -709,12 +570,34 @@ def decoder_share(model: Any) -> float:
 
 def takes_gradients(function: Any) -> bool:
     """Whether a function names what takes gradients or applies them."""
-    waiting, names = [getattr(function, "__code__", None)], set[str]()
-    while waiting:
-        if (code := waiting.pop()) is not None:
-            names |= {*code.co_names}
-            waiting += [part for part in code.co_consts if inspect.iscode(part)]
-    return bool(names & GRADIENTS)
+    code = code_of(function)
+    return code is not None and not GRADIENTS.isdisjoint(names_in(code))
+
+
+def _is_trainers(called: Any) -> bool:
+    """Whether it is a method of a trainer of Hugging Face or Lightning that evaluates."""
+    owner = attribute(called, "__self__")
+    kinds = attribute(attribute(owner, "args"), "eval_strategy"), attribute(owner, "limit_val_batches")
+    return getattr(called, "__name__", "") in TESTING and kinds != (None, None)
+
+
+def _batches_of_trainer(called: Any, given: Sequence[Any]) -> tuple[int | None, int | None]:
+    """Batches of a trainer's evaluation and their size, by what its method is given or else the trainer has."""
+    owner, is_validation = called.__self__, called.__name__ in ("evaluate", "validate")
+    if attribute(owner, "limit_val_batches") is not None:
+        loaders = [value for value in given if batch_size_of(value)]
+        loaders = loaders or (list(_in_tree(attribute(owner, "val_dataloaders"))) if is_validation else [])
+        counts = [batches_of(loader, None)[0] or 0 for loader in loaders]
+        return sum(counts) if counts and all(counts) else None, next(map(batch_size_of, loaders), None)
+    data = next(iter(given), owner.eval_dataset if is_validation else None)
+    size = int(owner.args.per_device_eval_batch_size)
+    return _batches_of_all(_in_tree(data) if isinstance(data, Mapping) else [data], size), size
+
+
+def _batches_of_all(sets: Iterable[Any], size: int) -> int | None:
+    with suppress(TypeError):  # of a stream
+        return sum(-(-len(part) // size) for part in sets)
+    return None
 
 
 def is_split(loader: Any) -> bool:
@@ -723,36 +606,6 @@ def is_split(loader: Any) -> bool:
     samplers += [attribute(sampler, "sampler") for sampler in samplers]
     names = [type(part).__name__ for part in samplers]
     return any("Distributed" in name for name in names) or type(loader).__module__.startswith("accelerate")
-
-
-def _text_of(code: Any) -> ast.FunctionDef | None:
-    """The text of one of the script's functions."""
-    nodes = ast.walk(parsed(Path(code.co_filename).read_bytes()))
-    functions = (node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == code.co_name)
-    first = ((min([node.lineno, *(part.lineno for part in node.decorator_list)]), node) for node in functions)
-    return next((node for line, node in first if line == code.co_firstlineno), None)
-
-
-def _bound(function: Any, owner: Any, node: ast.Call, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables of a function where it begins, as far as the call shows them."""
-    given: dict[str, Any] = dict(function.__globals__)
-    with_cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-    for name, cell in with_cells:
-        try:
-            given[name] = cell.cell_contents
-        except ValueError:  # not set yet
-            given[name] = UNKNOWN
-    parameters = inspect.signature(function).parameters
-    for name, parameter in parameters.items():
-        given[name] = UNKNOWN if parameter.default is parameter.empty else parameter.default
-    positional = takewhile(lambda part: not isinstance(part, ast.Starred), node.args)
-    values = [*([owner] if owner is not None else []), *(value_in(part, scope) for part in positional)]
-    first = [name for name, parameter in parameters.items() if parameter.kind in IN_PLACE]
-    given |= dict(zip(first, values, strict=False))
-    rest = next((name for name, parameter in parameters.items() if parameter.kind is parameter.VAR_POSITIONAL), None)
-    if rest is not None:
-        given[rest] = tuple(values[len(first) :]) if len(values) >= len(node.args) else UNKNOWN
-    return given | {part.arg: value_in(part.value, scope) for part in node.keywords if part.arg}
 
 
 def of_trainer(
@@ -783,8 +636,7 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
     if strategy == "no" or data is None:
         return []
     size = int(settings.per_device_eval_batch_size)
-    sets = list(_in_tree(data)) if isinstance(data, Mapping) else [data]
-    batches = sum(-(-len(part) // size) for part in sets) if all(hasattr(part, "__len__") for part in sets) else None
+    batches = _batches_of_all(_in_tree(data) if isinstance(data, Mapping) else [data], size)
     if strategy == "epoch":
         return [Evaluation(None, batches, size, 1, "epoch", split=True)]
     every = settings.eval_steps or settings.logging_steps
@@ -796,7 +648,7 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
 
 def _with_tokens(one: Evaluation, trainer: Any, scopes: Sequence[Mapping[str, Any]]) -> Evaluation:
     """An evaluation with the tokens that its model writes: as many as a step's labels have, and not above its limit."""
-    if not attribute(trainer.args, "predict_with_generate"):
+    if not attribute(attribute(trainer, "args"), "predict_with_generate"):
         return one
     held = (scope["inputs"] for scope in scopes if isinstance(scope.get("inputs"), Mapping))
     labels = next((attribute(inputs.get("labels"), "shape") for inputs in held), None)

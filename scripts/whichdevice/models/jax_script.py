@@ -31,7 +31,8 @@ from whichdevice.models.data import repeated
 from whichdevice.models.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.framework import JAX
 from whichdevice.models.script_run import EACH, SHARED, Found, JaxStep, Run, Script, Watcher
-from whichdevice.models.script_size import Stack, attribute, is_whole, sizes
+from whichdevice.models.script_size import Stack, is_whole, sizes
+from whichdevice.models.script_text import attribute
 
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
@@ -100,6 +101,10 @@ class Watching(Watcher):
         """Replace what compiles and what takes gradients."""
         if package.__name__ == "equinox":
             self.replace(package, "filter_jit", self._compiling(package.filter_jit))
+            return
+        if package.__name__ == "flax.jax_utils":  # copies for devices, which one does not need
+            self.replace(package, "replicate", lambda tree, devices=None: jax.tree.map(_view_for_devices, tree))
+            self.replace(package, "prefetch_to_device", lambda iterator, *_, **__: iter(iterator))
             return
         self.replace(package, "jit", self._compiling(package.jit))
         if package is not jax:
@@ -235,7 +240,7 @@ def _on_one_device(
         axes = in_axes if isinstance(in_axes, list | tuple) else [in_axes] * len(args)
         kept = [place in static or axes[place] is None for place in range(len(args))]
         given = [arg if keeps else _of_first(arg) for arg, keeps in zip(args, kept, strict=True)]
-        return jax.tree.map(lambda leaf: leaf[None], alone(*given, **_of_first(kwargs)))
+        return jax.tree.map(_view_for_devices, alone(*given, **_of_first(kwargs)))
 
     return call
 
@@ -255,7 +260,17 @@ def _with_axis(function: Callable[..., Any], axis_name: Any) -> Callable[..., An
 
 
 def _of_first(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[0], tree)
+    return jax.tree.map(lambda leaf: _view(leaf)[0], tree)
+
+
+def _view_for_devices(leaf: Any) -> Any:
+    return _view(leaf)[None]
+
+
+def _view(leaf: Any) -> Any:
+    """An array of which a part is no copy."""
+    real = isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and not _is_key(leaf)
+    return np.asarray(leaf) if real or not hasattr(leaf, "dtype") else leaf
 
 
 def _lowered(function: Any, compiled: Any, *args: Any, **kwargs: Any) -> Any:
@@ -438,14 +453,18 @@ def _step(found: Traced, where: str) -> tuple[JaxStep, dict[str, Any]]:
     batch = {f"input_{place}": (place, leaf) for place, _, leaf in rows if len(leaf) == size}
 
     taken = [place for place, _ in batch.values()]
+    types = {place: jax.dtypes.canonicalize_dtype(leaf.dtype) for place, leaf in batch.values()}
     held += [place for place, _, leaf in rows if place not in taken and leaf.size > MAX_CONSTANT]
+
+    for place in taken:
+        leaves[place] = None  # its memory is free where the script lets go of it
 
     def one(new_trained: Any, new_held: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         values = list(leaves)
         for place, value in zip((*trained, *held), (*new_trained, *new_held), strict=True):
             values[place] = jax.random.wrap_key_data(value) if _is_key(leaves[place]) else value
-        for name, (place, leaf) in batch.items():
-            values[place] = inputs[name].astype(jax.dtypes.canonicalize_dtype(leaf.dtype))
+        for place, dtype in types.items():
+            values[place] = inputs[f"input_{place}"].astype(dtype)
         now = jax.tree.unflatten(structure, values)
         output = function(now)
         after = jax.tree.leaves(now | {name: new(output, now) for name, new in news.items()})

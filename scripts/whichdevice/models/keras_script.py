@@ -32,7 +32,8 @@ from whichdevice.models.framework import KERAS
 from whichdevice.models.further import further
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
 from whichdevice.models.script_run import SAMPLE, Evaluation, Found, Run, Script, Watcher, calls_of, others_like
-from whichdevice.models.script_size import Stack, attribute, is_whole, sizes
+from whichdevice.models.script_size import Stack, is_whole, sizes
+from whichdevice.models.script_text import attribute
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
 from whichdevice.models.tensorflow_step import joined_step, script_of
 from whichdevice.workloads.base import Options
@@ -113,6 +114,7 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
                 f"{path.name}, line {line}: fit(epochs={given['epochs']}, initial_epoch={given['initial_epoch']}) "
                 "trains no epoch: epochs is the number of the last one"
             )
+        trained = epochs
         epochs *= (loops.epochs or 1) * (loops.steps or loops.batches or 1)  # of a loop around it
         times, again = further(stack, "fit", _is_model)
         epochs = round(epochs * times)
@@ -120,7 +122,7 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
         steps = given.get("steps_per_epoch")
         size = given.get("batch_size") if first is None else first
         batch, examples = _sizes(x, size, steps, given.get("validation_split"))
-        evaluated = evaluations_in(stack, batch, _evaluates, free=True)
+        evaluated = evaluations_in(stack, batch, _evaluates, free=True, epochs=trained)
         size_of_all = {
             "examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps,
             "evaluations": tuple(_validations(given, line, batch, epochs) + evaluated),

@@ -26,7 +26,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -44,7 +44,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
 from whichdevice.models.pipeline import Rate
-from whichdevice.models.stand_ins import StandIns
+from whichdevice.models.stand_ins import Silent, StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
@@ -57,7 +57,8 @@ SAMPLE = 1024  # examples that are read of data that come one after the other
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
     KERAS: "keras_script", "tf_keras": "keras_script", "tensorflow": "tensorflow_script",
-    JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", TORCH: "torch_script",
+    JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", "flax.jax_utils": "jax_script",
+    TORCH: "torch_script",
     "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
     "deepspeed": "torch_script", "transformers.training_args": "torch_script",
     "torch.utils.tensorboard": "torch_script", "tensorboardX": "torch_script",
@@ -110,6 +111,7 @@ class Found:
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
     evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
     values: bool = False  # whether its first step is computed to see it: without values it fails
+    memory: int = field(default=0, compare=False)  # bytes that it took to its first step
 
     def declaration(self) -> Declaration:
         """Return it as constants of a model file; `examples` limits what is read of streamed data."""
@@ -150,9 +152,9 @@ Result = Callable[[], Script] | StudyError  # of a run: what makes the script's 
 
 
 def is_own(file: str, path: Path) -> bool:
-    """Whether a file is the script or one beside or below it."""
+    """Whether a file is the script or one beside or below it. Of a library's compiled code a relative name is known."""
     inside = Path(file).absolute().is_relative_to(path.absolute().parent)
-    return inside and file[:1] != "<" and "site-packages" not in file
+    return inside and file[:1] != "<" and "site-packages" not in file and not file.endswith(".pyx")
 
 
 class Run:
@@ -164,7 +166,8 @@ class Run:
         self.path = path.absolute()
         self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
         self.values = values  # whether its first step is computed
-        self._start = start or partial(runpy.run_path, str(self.path), run_name="__main__")
+        given = {"get_ipython": Silent} if b"get_ipython" in self.path.read_bytes() else {}  # an exported notebook's
+        self._start = start or partial(runpy.run_path, str(self.path), given, run_name="__main__")
         self.over = False  # from then on the watchers let everything pass
         self.main = sys.modules["__main__"]  # the script as a module
         self.watchers: dict[str, Watcher] = {}  # by module

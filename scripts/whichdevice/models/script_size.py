@@ -8,47 +8,45 @@ sizes(stack.scopes, stack.loops, [(64, 28, 28)], None)    # {"examples": ..., "e
 import ast
 import inspect
 import math
-import operator
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-from whichdevice.code_hash import parsed
-from whichdevice.models.script_run import is_own
+from whichdevice.models.script_run import calls_of, is_own
+from whichdevice.models.script_text import (
+    DEFINING,
+    ENDLESS,
+    Place,
+    around,
+    attribute,
+    calls_around,
+    count_of,
+    function_of,
+    holds,
+    is_expression,
+    raised_in,
+    statements_of,
+    stored_in,
+    targets_of,
+    turns_over,
+    value_in,
+)
 
 EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
 HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params", "training_args")
-OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.truediv, ast.Mod: operator.mod, ast.Pow: operator.pow,
-}  # fmt: skip
-CHANGED: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.Not: operator.not_, ast.USub: operator.neg}
-WORKED_OUT: Mapping[str, Callable[..., Any]] = {
-    "len": len, "int": int, "float": float, "max": max, "min": min, "abs": abs, "round": round, "math.ceil": math.ceil,
-    "ceil": math.ceil, "math.floor": math.floor, "floor": math.floor, "np.ceil": math.ceil, "np.floor": math.floor,
-}  # fmt: skip
-
-COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.Eq: operator.eq, ast.NotEq: operator.ne,
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.In: lambda part, whole: part in whole, ast.NotIn: lambda part, whole: part not in whole,
-}  # fmt: skip
-
-
 REACHED: tuple[type[ast.cmpop], ...]  # how a loop's end compares a count
 BELOW: tuple[type[ast.cmpop], ...]  # how its test does
 REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)
-ENDLESS = ("cycle", "count", "repeat")
-SAME_LENGTH = {"enumerate", "shuffle", "prefetch", "cache", "map", "with_options", "as_numpy_iterator"}  # of tf.data
 STEPS = re.compile("step|iter|update")  # a name of how many steps were made
+ASKED_STEPS = re.compile(r"(get|num|global)_\w*(step|iter|update)s?$")  # a method's name that says it
 MAX_COUNTED = 10_000  # turns of a loop that are tried one by one
-MAX_TURNS = 10**12  # of a slice without an end
 
 
 class Loops(NamedTuple):
@@ -60,7 +58,16 @@ class Loops(NamedTuple):
     unknown: str | None = None  # which loop has no end that shows
 
 
-class Function(NamedTuple):
+class Loop(NamedTuple):
+    """A loop of the script's files, with the variables there."""
+
+    node: ast.For | ast.While
+    variables: Mapping[str, Any]
+    line: int  # of the step, or of the call that leads to it
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
     """A function that is running, with the line in it."""
 
     code: CodeType
@@ -68,13 +75,38 @@ class Function(NamedTuple):
     variables: Mapping[str, Any]
     module: Mapping[str, Any]  # its module's variables
 
+    @cached_property
+    def scope(self) -> dict[str, Any]:
+        """The variables that it sees."""
+        return {**self.module, **self.variables}
 
-class Loop(NamedTuple):
-    """A loop of the script's files that is running, with the variables of its function."""
+    @cached_property
+    def tree(self) -> Any:
+        """Its text."""
+        return function_of(self.code)
 
-    node: ast.For | ast.While
-    variables: Mapping[str, Any]
-    line: int  # of the step, or of the call that leads to it
+    @cached_property
+    def path(self) -> list[Place]:
+        """The statements around its line, the outermost first."""
+        return [] if is_expression(self.code) else around(self.tree, self.line)
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        """The loops around its line, the outermost first, but those that are over parts of a step."""
+        nodes = (place.node for place in self.path)
+        loops = [node for node in nodes if isinstance(node, ast.For | ast.While) and self._is_in_body(node)]
+        return [Loop(node, self.scope, self.line) for node in loops if not self._is_over_parts(node)]
+
+    def _is_in_body(self, loop: ast.For | ast.While) -> bool:
+        return loop.body[0].lineno <= self.line <= (loop.body[-1].end_lineno or 0)
+
+    def _is_over_parts(self, loop: ast.For | ast.While) -> bool:
+        """Whether a loop is over the optimisers of a step, or starts a process for each GPU."""
+        names = stored_in(loop.target) if isinstance(loop, ast.For) else ()
+        starts = (call.func for call in calls_of(loop) if call.lineno == self.line)
+        return any(attribute(self.variables.get(name), "param_groups") is not None for name in names) or any(
+            isinstance(function, ast.Attribute) and function.attr == "start" for function in starts
+        )
 
 
 def sizes(
@@ -159,27 +191,38 @@ class Stack:
         return [part for part in reversed(self.functions) if is_own(part.code.co_filename, self.path)]
 
     @cached_property
-    def around(self) -> list[Loop]:
-        """The loops of the script's files around the line of each function, the outermost first.
+    def inside(self) -> list[Function]:
+        """Those that a library's trainer calls; it counts by itself: loops outside of it are none of its epochs."""
+        trainers = [place for place, part in enumerate(self.functions) if _is_trainer(part, self.path)]
+        outside = set(self.functions[trainers[0] + 1 :] if trainers else [])
+        return [part for part in self.own if part not in outside]
 
-        A library's trainer counts by itself: loops outside of it are none of its epochs (`repeats`).
-        """
-        return [loop for part in self.own[self._outside :] for loop in _loops_in(part)]
+    @cached_property
+    def around(self) -> list[Loop]:
+        """The loops of the script's files around the line of each function, the outermost first."""
+        return [loop for part in self.inside for loop in part.loops]
+
+    @cached_property
+    def starting(self) -> list[Loop]:
+        """The loops that start a library's trainer."""
+        return [loop for part in self.own if part not in self.inside for loop in part.loops]
+
+    @cached_property
+    def repeats(self) -> int | None:
+        """How often a library's trainer is started by them; None: their variables do not show it."""
+        turns = [turns_of(loop) for loop in self.starting]
+        return None if None in turns else math.prod(filter(None, turns))
 
     def begins_with(self, other: "Stack") -> bool:
         """Whether an earlier place is in an epoch of this step, before the loop over its batches and in no loader."""
-        inside = self._shared_with(other)
+        shared = self._shared_with(other)
         loads = any("/torch/utils/data/" in part.code.co_filename for part in other.functions)
-        return inside[-2:] == [True, False] and not loads
+        return shared[-2:] == [True, False] and not loads
 
     def _shared_with(self, other: "Stack") -> list[bool]:
         """Whether each of the loops around this place is around an earlier one, too."""
-        around = [(part.code, loop.node) for part in self.own[self._outside :] for loop in _loops_in(part)]
-        lines = [(part.code, part.line) for part in other.own]
-        return [
-            any(known is code and node.lineno <= line <= (node.end_lineno or 0) for known, line in lines)
-            for code, node in around
-        ]
+        theirs = {place.node for part in other.own for place in part.path}
+        return [loop.node in theirs for loop in self.around]
 
     def turns_with(self, other: "Stack") -> int | None:
         """Return the turns of the loops that are around an earlier place, too; None: there are none, or not known."""
@@ -196,19 +239,6 @@ class Stack:
         """The turns of the first 0, 1, 2, ... loops together."""
         loops = self.around
         return _least(self._turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
-
-    @cached_property
-    def repeats(self) -> int | None:
-        """How often a library's trainer is started by the loops outside of it; None: their variables do not show it."""
-        turns = [turns_of(loop) for part in self.own[: self._outside] for loop in _loops_in(part)]
-        return None if None in turns else math.prod(filter(None, turns))
-
-    @cached_property
-    def _outside(self) -> int:
-        """How many of the script's functions are outside of the innermost trainer of a library."""
-        trainers = [place for place, part in enumerate(self.functions) if _is_trainer(part, self.path)]
-        outside = self.functions[trainers[0] + 1 :] if trainers else []
-        return sum(is_own(part.code.co_filename, self.path) for part in outside)
 
     @cached_property
     def loops(self) -> Loops:
@@ -244,6 +274,15 @@ class Stack:
         """Return whether there is one loop around the step."""
         return len(self.around) == 1
 
+    @property
+    def is_turn(self) -> bool:
+        """Return whether each turn of the only loop around it is a step: no library's loop is between the two."""
+        if not self.has_one_loop:
+            return False
+        code = next(part.code for part in self.inside if part.loops)
+        inner = takewhile(lambda part: part.code is not code, self.functions)
+        return not any(part.loops for part in inner if _is_librarys(part.code.co_filename, self.path))
+
     @cached_property
     def outside(self) -> list[Any]:
         """Return what the only loop around a step leaves as it is: a batch among it is all examples.
@@ -252,12 +291,16 @@ class Stack:
         """
         if not self.has_one_loop:
             return []
-        loop = self.around[0]
+        loop, inner = self.around[0], self.own[-1]
         trees: list[tuple[ast.AST, Mapping[str, Any]]] = [(loop.node, loop.variables)]
-        inner = self.own[-1]
-        if not loop.node.lineno <= inner.line <= (loop.node.end_lineno or 0):
-            trees.append((function_at(parsed(Path(inner.code.co_filename).read_bytes()), inner.line), inner.module))
+        if loop.node not in (place.node for place in inner.path):
+            trees.append((inner.tree, inner.module))
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
+
+
+def _is_librarys(file: str, path: Path) -> bool:
+    """Whether a file is of a package that may train in loops of its own: PyTorch calls hooks in one, and does not."""
+    return Path(file).is_file() and not (is_own(file, path) or re.search(r"[/\\](torch|whichdevice)[/\\]", file))
 
 
 def _is_trainer(part: Function, path: Path) -> bool:
@@ -267,29 +310,6 @@ def _is_trainer(part: Function, path: Path) -> bool:
         return False
     scopes = [{"self": holder}]
     return bool(named_count(scopes) or steps_in(scopes, None))
-
-
-def _loops_in(part: Function) -> list[Loop]:
-    """The loops around the line of a function, the outermost first, but those that are over parts of a step."""
-    return [
-        Loop(node, {**part.module, **part.variables}, part.line)
-        for node in _around(parsed(Path(part.code.co_filename).read_bytes()), part.line)
-        if not (_steps_each(node, part.variables) or _starts_processes(node, part.line))
-    ]
-
-
-def _steps_each(node: ast.For | ast.While, variables: Mapping[str, Any]) -> bool:
-    """Whether a loop is over the optimisers of a step."""
-    if isinstance(node, ast.While):
-        return False
-    names = (part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
-    return any(attribute(variables.get(name), "param_groups") is not None for name in names)
-
-
-def _starts_processes(node: ast.For | ast.While, line: int) -> bool:
-    """Whether a loop starts a process for each GPU, by `process.start()` in this line of it."""
-    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call) and part.lineno == line)
-    return any(isinstance(function, ast.Attribute) and function.attr == "start" for function in calls)
 
 
 def _no_end(loop: Loop) -> str:
@@ -306,13 +326,6 @@ def own_code(path: Path) -> CodeType | None:
     """The innermost of a script's functions that is running."""
     codes = (frame.f_code for frame, _ in traceback.walk_stack(inspect.currentframe()))
     return next((code for code in codes if is_own(code.co_filename, path)), None)
-
-
-def function_at(tree: ast.AST, line: int) -> ast.AST:
-    """The innermost function around a line."""
-    around = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    around = [node for node in around if node.lineno <= line <= (node.end_lineno or 0)]
-    return max(around, key=lambda node: node.lineno, default=tree)
 
 
 def _unchanged(tree: ast.AST, variables: Mapping[str, Any]) -> Iterator[Any]:
@@ -351,40 +364,9 @@ def is_whole(batch: Iterable[Any], outside: Sequence[Any]) -> bool:
     return bool(outside) and all(map(known, batch))
 
 
-def _around(tree: ast.AST, line: int) -> list[ast.For | ast.While]:
-    """The loops around a line, in its function, the outermost first."""
-    loops: list[ast.For | ast.While] = []
-    node: ast.AST | None = tree
-    while node is not None:
-        node = next((part for part in _statements(node) if part.lineno <= line <= (part.end_lineno or 0)), None)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            loops = []
-        elif isinstance(node, ast.For | ast.While) and line >= node.body[0].lineno:
-            loops.append(node)
-    return loops
-
-
-def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    for part in ast.iter_child_nodes(node):
-        if isinstance(part, ast.stmt):
-            yield part
-        elif isinstance(part, ast.ExceptHandler | ast.match_case):
-            yield from part.body
-
-
-def _calls_around(node: ast.expr) -> Iterator[tuple[str, ast.Call]]:
-    """The calls around what a loop is over, from the outside, by the last names of their functions: tqdm, range."""
-    while isinstance(node, ast.Call):
-        name = ast.unparse(node.func).rpartition(".")[2]
-        yield name, node
-        if not node.args or name.endswith("range"):
-            return
-        node = node.args[0]
-
-
 def _counts(loop: ast.For, variables: Mapping[str, Any]) -> bool:
     """Whether a loop counts or goes on without end, in place of being over data; a variable may be a bar of a range."""
-    if any(name.endswith("range") or name in (*ENDLESS, "islice") for name, _ in _calls_around(loop.iter)):
+    if any(name.endswith("range") or name in {*ENDLESS, "islice"} for name, _ in calls_around(loop.iter)):
         return True
     over = variables.get(loop.iter.id) if isinstance(loop.iter, ast.Name) else None
     return isinstance(over, range) or isinstance(attribute(over, "iterable"), range)
@@ -394,68 +376,28 @@ def turns_of(loop: Loop) -> int | None:
     """Turns of a loop over a range or over what has a length, by the values of the variables."""
     if isinstance(loop.node, ast.While):
         return None
-    turns = _turns_over(loop.node.iter, loop.variables)
+    turns = turns_over(loop.node.iter, loop.variables)
     before = (node for node in loop.node.body if isinstance(node, ast.If) and node.lineno < loop.line)
     skips = [node.test for node in before if isinstance(node.body[-1], ast.Continue)]
     if not turns or turns > MAX_COUNTED or not skips:
         return turns
-    scopes = ({**loop.variables, **value} for value in _values_in(loop, turns))
-    return sum(not any(_holds(test, scope) for test in skips) for scope in scopes)
+    scopes = ({**loop.variables, **values} for values in _values_in(loop.node, turns, loop.variables))
+    return sum(not any(holds(test, scope) for test in skips) for scope in scopes)
 
 
-def _values_in(loop: Loop, turns: int) -> Iterator[Mapping[str, Any]]:
+def _values_in(loop: ast.For, turns: int, variables: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What a loop sets in each turn: its counter, or a variable to each part of a list."""
-    assert isinstance(loop.node, ast.For)
-    counter, values = counter_of(loop.node), list(range(turns))
-    with suppress(Exception):  # of the script's own object, too
-        calls = [call for name, call in _calls_around(loop.node.iter) if name.endswith("range")]
-        if calls:
-            values = [*range(*(int(_value(part, loop.variables)) for part in calls[-1].args))]
-        elif isinstance(known := _value(loop.node.iter, loop.variables), list | tuple):
-            counter, values = ast.unparse(loop.node.target), list(known)
-    return ({} if counter is None else {counter: value} for value in values)
+    if (counted := count_of(loop, variables)) is not None:
+        name, first, step = counted
+        return [{name: first + step * turn} for turn in range(turns)]
+    values = value_in(loop.iter, variables)
+    is_list = isinstance(values, list | tuple)
+    return [{ast.unparse(loop.target): value} for value in values] if is_list else [{}] * turns
 
 
-def _holds(test: ast.expr, variables: Mapping[str, Any]) -> bool:
-    """Whether a test is true, as far as the variables show it."""
-    with suppress(Exception):  # of the script's own object, too
-        return bool(_value(test, variables))
-    return False
-
-
-def _turns_over(inner: ast.expr, variables: Mapping[str, Any]) -> int | None:
-    try:
-        for name, call in _calls_around(inner):
-            if name.endswith("range"):
-                return len(range(*(int(_value(part, variables)) for part in call.args)))
-            if name == "islice":
-                return len(range(*slice(*(_value(part, variables) for part in call.args[1:])).indices(MAX_TURNS)))
-            if name == "zip":
-                turns = [_turns_over(part, variables) for part in getattr(call.args[0], "elts", call.args)]
-                return min(count for count in turns if count is not None)
-            if not call.args or (isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}):
-                return _length(call, variables)
-            if name in ENDLESS or inspect.isgeneratorfunction(variables.get(name)):  # the script's own says no length
-                return None
-            if name == "DataLoader":
-                size = next((part.value for part in call.keywords if part.arg == "batch_size"), None)
-                size = call.args[1] if size is None and len(call.args) > 1 else size
-                count = len(_value(call.args[0], variables))
-                return count if size is None else math.ceil(count / _value(size, variables))
-            inner = call.args[0]
-        return _length(inner, variables)
-    except Exception:  # of the script's own object, too
-        return None
-
-
-def _length(node: ast.expr, variables: Mapping[str, Any]) -> int:
-    """The length of a variable's value, also of a tf.data.Dataset behind its methods; else an error."""
-    match node:
-        case ast.Call(func=ast.Attribute(attr="take"), args=[count]):
-            return int(_value(count, variables))
-        case ast.Call(func=ast.Attribute(attr=name, value=inner)) if name in SAME_LENGTH:
-            return _length(inner, variables)
-    return len(_value(node, variables))
+def most_turns(loop: Loop) -> int | None:
+    """Turns of a loop by itself, also by what its test, or that of a `break` in it, compares with a count."""
+    return _least([turns_of(loop)], list(_limits([loop], 0)))[-1]
 
 
 class Limit(NamedTuple):
@@ -479,7 +421,7 @@ def _least(turns: Sequence[int | None], limits: Iterable[Limit]) -> list[int | N
 def _limits(loops: Sequence[Loop], place: int) -> Iterator[Limit]:
     """Limits by what the test of a loop, or of a `break` or `return` in it, compares with a count."""
     loop = loops[place]
-    ends = [node for node in _statements_of(loop.node.body) if isinstance(node, ast.If)]
+    ends = [node for node in statements_of(loop.node.body) if isinstance(node, ast.If)]
     tests = [(node.test, REACHED) for node in ends if isinstance(node.body[-1], ast.Break | ast.Return)]
     tests += [(loop.node.test, BELOW)] if isinstance(loop.node, ast.While) else []
     for test, wanted in tests:
@@ -495,30 +437,33 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
     if type(part.ops[0]) not in wanted:
         count, end = end, count
     asked = _asked(count, loops[place].node)
-    if asked is not None and STEPS.search(ast.unparse(asked.func).lower()):  # the script's trainer counts its steps
+    if asked is not None and ASKED_STEPS.search(
+        ast.unparse(asked.func).lower()
+    ):  # the script's trainer counts its steps
         with suppress(Exception):  # of the script's own object, too
-            return Limit(0, len(loops), math.ceil(_value(end, loops[place].variables)))
+            return Limit(0, len(loops), math.ceil(value_in(end, loops[place].variables)))
     if not isinstance(count, ast.Name | ast.Attribute | ast.Subscript):
         return None
     name = ast.unparse(count)
     with suppress(Exception):  # of the script's own object, too
-        left = _value(end, loops[place].variables) - _value(count, loops[place].variables)
+        left = value_in(end, loops[place].variables) - value_in(count, loops[place].variables)
         level, raised = _raised(loops, place, name, by_name=not isinstance(end, ast.Constant))
         inner = math.prod(turns_of(loop) or 0 for loop in loops[level + 1 :])
         if raised == inner > 1:  # by the turns of the loops in it, as blocks of steps do
             level, raised = len(loops) - 1, 1
-        turns = math.ceil(left / raised)
-        first = level if name == counter_of(loops[level].node) else _set_again(loops[:level], name)
+        is_last = type(part.ops[0]) is (ast.Gt if wanted is REACHED else ast.LtE)  # with the end's own turn
+        turns = left // raised + 1 if is_last else math.ceil(left / raised)
+        first = level if name == counter_of(loops[level]) else _set_again(loops[:level], name)
         first = max([first, *(number + 1 for number in range(level) if _is_named(loops[number].node, end))])
-        return Limit(first, level + 1, turns) if turns > 0 else None
+        return Limit(first, level + 1, int(turns)) if turns > 0 else None
     return None
 
 
 def _asked(count: ast.expr, loop: ast.For | ast.While) -> ast.Call | None:
     """The call without arguments that gives a count, also where a loop's variable holds it."""
-    values = [count] if isinstance(count, ast.Call) else []
+    values: list[ast.expr] = [count]
     if isinstance(count, ast.Name):
-        stored = (node for node in _statements_of(loop.body) if isinstance(node, ast.Assign))
+        stored = (node for node in statements_of(loop.body) if isinstance(node, ast.Assign))
         values += [node.value for node in stored if [*map(ast.unparse, node.targets)] == [count.id]]
     return next((call for call in values if isinstance(call, ast.Call) and not (call.args or call.keywords)), None)
 
@@ -535,15 +480,18 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
     The name shows it where a function that the loop calls raises the count.
     """
     for level, loop in reversed([*enumerate(loops)][place:]):
-        if count == counter_of(loop.node):
+        if count == counter_of(loop):
             return level, 1
-        for node in _statements_of(loop.node.body, loop.line):
-            if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == count:
-                return level, _value(node.value, loop.variables)
-            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.BinOp):
-                continue
-            if ast.unparse(node).startswith(f"{count} = {count} +"):
-                return level, _value(node.value.right, loop.variables)
+        for node in statements_of(loop.node.body, loop.line):
+            if (raised := raised_in(node)) is not None and raised[0] == count:
+                return level, value_in(raised[1], loop.variables)
+    inner, variables = loops[-1].node.body, loops[-1].variables
+    closures = chain.from_iterable(statements_of(node.body) for node in inner if isinstance(node, DEFINING))
+    for node in closures:  # the optimiser calls it, as often as it takes the loss
+        if (raised := raised_in(node)) is not None and raised[0] == count:
+            known = (attribute(value, "defaults") for value in variables.values())
+            times = max((part.get("max_iter", 1) for part in known if isinstance(part, dict)), default=1)
+            return len(loops) - 1, value_in(raised[1], variables) * times
     stored = (node for node in ast.walk(loops[place].node) if isinstance(getattr(node, "ctx", None), ast.Store))
     if by_name and count not in map(ast.unparse, stored):
         if STEPS.search(count.lower()):
@@ -553,73 +501,17 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
     raise LookupError
 
 
-def counter_of(loop: ast.For | ast.While) -> str | None:
+def counter_of(loop: Loop) -> str | None:
     """The variable in which a loop over a range or with `enumerate` counts its turns."""
-    if isinstance(loop, ast.While):
-        return None
-    names = {name for name, _ in _calls_around(loop.iter)}
-    if "enumerate" in names and isinstance(loop.target, ast.Tuple):
-        return ast.unparse(loop.target.elts[0])
-    return ast.unparse(loop.target) if any(name.endswith("range") for name in names) else None
+    counted = count_of(loop.node, loop.variables)
+    return None if counted is None else counted[0]
 
 
 def _set_again(loops: Sequence[Loop], count: str) -> int:
     """The place after the innermost of these loops that sets a count, or 0."""
-    places = [
-        place
-        for place, loop in enumerate(loops)
-        for node in _statements_of(loop.node.body)
-        if isinstance(node, ast.Assign)
-        and count in (ast.unparse(part) for target in node.targets for part in getattr(target, "elts", [target]))
-    ]
+    bodies = [map(targets_of, statements_of(loop.node.body)) for loop in loops]
+    places = [place for place, targets in enumerate(bodies) if count in chain.from_iterable(targets)]
     return max(places, default=-1) + 1
-
-
-def _statements_of(body: Sequence[ast.stmt], line: int | None = None) -> Iterator[ast.stmt]:
-    """The statements of a loop, not those of loops and functions in it; with a line, only under an `if` around it."""
-    for node in body:
-        yield node
-        if isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.ClassDef):
-            continue
-        if line is None or not isinstance(node, ast.If) or node.lineno <= line <= (node.end_lineno or 0):
-            yield from _statements_of([*_statements(node)], line)
-
-
-def _value(node: ast.expr, variables: Mapping[str, Any]) -> Any:
-    """The value of a number, a variable, an attribute, a length, or of what is worked out of such; else LookupError."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Name):
-        return variables[node.id]
-    if isinstance(node, ast.List | ast.Tuple):
-        return [_value(part, variables) for part in node.elts]
-    if isinstance(node, ast.Attribute):
-        return getattr(_value(node.value, variables), node.attr)
-    if isinstance(node, ast.Subscript):
-        held = _value(node.value, variables)
-        if isinstance(held, Mapping | list | tuple):
-            return held[_value(node.slice, variables)]
-    if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in WORKED_OUT:
-        return WORKED_OUT[ast.unparse(node.func)](*(_value(part, variables) for part in node.args))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
-        held = _value(node.func.value, variables)
-        if isinstance(held, Mapping):
-            return held.get(*(_value(part, variables) for part in node.args))
-    if isinstance(node, ast.UnaryOp) and type(node.op) in CHANGED:
-        return CHANGED[type(node.op)](_value(node.operand, variables))
-    if isinstance(node, ast.IfExp):
-        return _value(node.body if _value(node.test, variables) else node.orelse, variables)
-    if isinstance(node, ast.BoolOp):
-        for part in node.values:
-            value = _value(part, variables)
-            if bool(value) is isinstance(node.op, ast.Or):
-                break
-        return value
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARED:
-        return COMPARED[type(node.ops[0])](_value(node.left, variables), _value(node.comparators[0], variables))
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
-        return OPERATIONS[type(node.op)](_value(node.left, variables), _value(node.right, variables))
-    raise LookupError
 
 
 def named_count(scopes: Sequence[Mapping[str, Any]], names: Sequence[str] = EPOCHS) -> int | None:
@@ -640,13 +532,6 @@ def _held(scopes: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
     """Return what holds settings, by the usual names."""
     owners = (scope[name] for scope in scopes for name in HOLDERS if name in scope)
     return (held for owner in owners for held in (owner, attribute(owner, "args")))
-
-
-def attribute(owner: Any, name: str) -> Any:
-    """Return an attribute of a script's own object; None where there is none, whatever error says so."""
-    with suppress(Exception):
-        return getattr(owner, name)
-    return None
 
 
 def steps_in(scopes: Sequence[Mapping[str, Any]], each: int | None) -> int | None:

@@ -12,11 +12,11 @@ import json
 import multiprocessing
 import os
 import platform
-import resource
 import signal
 import subprocess
 import sys
 import time
+import traceback
 import warnings
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -26,17 +26,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
-import psutil
-
 from whichdevice.code_hash import code_hash, parsed
 from whichdevice.errors import StudyError
 from whichdevice.files import RETURNED, package_first, write_atomically
+from whichdevice.memory import memory_within, most_to_compute, peak_memory
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import WATCH_IT, Evaluation, Found, Run, calls_of, run_watched
+from whichdevice.models.script_run import WATCH_IT, Evaluation, Found, Run, calls_of, is_own, run_watched
 from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
@@ -46,6 +45,7 @@ GPUS, MAX_GPUS = "WHICHDEVICE_SCRIPT_GPUS", 8  # that a script sees
 VALUES = "--with-values"  # the first step is computed
 NEEDS_VALUES = 3  # exit code of a script whose code fails in a step that is not computed
 MIN_BYTES, MAX_BYTES = 2**31, 6e9  # of a process that computes a step: what a framework takes; what a user may miss
+OWN = "this error is the script's own: mend it there, or give its arguments after --"
 KILLED = "killed (signal 9) before its training started: where memory ran out, read less of its data first"
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
@@ -54,7 +54,7 @@ QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a
 }  # fmt: skip
 TRAINING = {
     "fit", "fit_generator", "learn", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",
-    "value_and_grad", "filter_grad", "filter_value_and_grad",
+    "value_and_grad", "filter_grad", "filter_value_and_grad", "Session", "InteractiveSession",
 }  # fmt: skip
 
 
@@ -123,16 +123,23 @@ def probe(address: Address) -> Found:
     computes that step. Raises StudyError in one line where it fails, ends or takes too long before.
     """
     done = _run_apart(address)
+    said = _said(address, done)
     if done.returncode == NEEDS_VALUES:
         with suppress(StudyError):
-            _run_apart(address, VALUES)
+            again = _said(address, _run_apart(address, VALUES))
+            said = f"{again}; {OWN}" if said == f"{again}; {WATCH_IT}" else said
     training = known(address)
     if training is None:
         if done.returncode == -signal.SIGKILL:
             raise StudyError(f"{address.label}: {KILLED}")
-        lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
-        raise StudyError(lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}")
+        raise StudyError(said)
     return training
+
+
+def _said(address: Address, done: subprocess.CompletedProcess[str]) -> str:
+    """The last line of a run that failed."""
+    lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
+    return lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}"
 
 
 def _run_apart(address: Address, *options: str) -> subprocess.CompletedProcess[str]:
@@ -214,6 +221,14 @@ def _kept(address: Address) -> Path:
     return FOLDER / f"{digest.hexdigest()[:16]}.json"
 
 
+def is_scripts_own(error: BaseException, path: Path) -> bool:
+    """Return whether an error is none of a step that is not computed: a file, a name, or a key that is not there."""
+    if isinstance(error, KeyError):
+        last = traceback.extract_tb(error.__traceback__)[-1:]
+        return isinstance(next(iter(error.args), None), str) and all(is_own(frame.filename, path) for frame in last)
+    return isinstance(error, OSError | NameError | ImportError)
+
+
 def main() -> NoReturn:
     """Run one script and write what was found: `python -m whichdevice.models.scripts ADDRESS [--with-values]`.
 
@@ -227,29 +242,24 @@ def main() -> NoReturn:
             warnings.simplefilter("ignore")  # they would hide the last line
             _look(address, run)
     except BaseException as error:
+        status = 1
         # Also of the frameworks, where a part of the script's model does not work by itself.
         text = str(error) if isinstance(error, StudyError) else f"{address.label}: {error_line(error, address)}"
         of_its_code = not isinstance(error, StudyError) or error.__cause__ is not None
-        status = NEEDS_VALUES if of_its_code and run.without_values else 1
-        print(f"{text}; {WATCH_IT}" if status == NEEDS_VALUES else text, file=sys.stderr)
+        if of_its_code and run.without_values:
+            own = is_scripts_own(error.__cause__ or error, address.path)
+            status, text = (1, f"{text}; {OWN}") if own else (NEEDS_VALUES, f"{text}; {WATCH_IT}")
+        print(text, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
 
-def most_bytes(available: float, limit: int) -> int:
-    """Return the bytes that a process that computes a step may take: half of what is available, within its limit."""
-    most = max(MIN_BYTES, int(min(MAX_BYTES, available / 2)))
-    return most if limit == resource.RLIM_INFINITY else min(most, limit)
-
-
 def _look(address: Address, run: Run) -> None:
-    if run.values:
-        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes(psutil.virtual_memory().available, soft), hard))
     sys.addaudithook(run.audit)
     try:
-        script = run.result(address.arguments)
+        with memory_within(most_to_compute(MAX_BYTES, MIN_BYTES) if run.values else None):
+            script = run.result(address.arguments)
     except StudyError:
         if not run.counts_gpus or run.gpus >= MAX_GPUS:
             raise
@@ -264,6 +274,7 @@ def _look(address: Address, run: Run) -> None:
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))
+    training = replace(training, memory=peak_memory())
     if isinstance(script, TensorFlowScript) and script.step is not None:
         keep_step(script.step, _kept(address))
     elif training.framework == KERAS:

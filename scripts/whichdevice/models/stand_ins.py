@@ -24,6 +24,7 @@ LOGGING = {
 }  # fmt: skip
 WRAPPING = {"deepspeed", "apex", "horovod"}
 TENSORBOARD = "torch.utils.tensorboard"  # needs another package
+WITHOUT_TENSORFLOW = "tensorboard.compat.notf"  # where it is there TensorBoard leaves TensorFlow alone
 VERSION = "99.0"
 
 
@@ -111,6 +112,7 @@ class StandIns(MetaPathFinder, Loader):
         names = {name for file in files if file.suffix == ".py" for name in _imported(file)}
         self._absent = {name for name in names & (LOGGING | WRAPPING) if find_spec(name) is None}
         self._absent |= {TENSORBOARD} if find_spec("tensorboard") is None else set()
+        self._absent |= {WITHOUT_TENSORFLOW} if "tensorflow" not in names else set()
         self._made = made  # what a package that wraps has, by its name
 
     def __enter__(self) -> None:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -25,10 +25,11 @@ import numpy as np
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.models.beside import APPLIED, code_of, trainers_beside
+from whichdevice.models.beside import APPLIED, trainers_beside
 from whichdevice.models.evaluation import evaluations_in
 from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
-from whichdevice.models.script_size import Function, Stack, attribute, is_whole, sizes
+from whichdevice.models.script_size import Function, Stack, is_whole, sizes
+from whichdevice.models.script_text import attribute, code_of, function_of
 from whichdevice.models.tensorflow_step import (
     BY_FUNCTION,
     INSTEAD,
@@ -46,6 +47,11 @@ EACH = "Each of its GPUs takes {batch} examples: for {gpus} of them add --gpus {
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 UNCOUNTED = "Training starts in line {line}; what trains in {places} is not counted."
 TURNS = 2  # of a loop in which several functions train, until it is known which ones do in each
+SESSION = (
+    "it trains in a session of TensorFlow 1, whose graph is not read: put the step into a @tf.function with a "
+    "tf.GradientTape (TensorFlow 2), or write a model file (docs/start/your-model.md)"
+)
+MAX_BATCH = 2**27  # bytes of a batch that is made again and again
 TRIAL_SECONDS = 30.0  # until the turns of a loop with several functions that train are over
 LENGTHS = "Lengths vary from {least} to {most}; steps are of the mean, {mean}."
 
@@ -131,8 +137,34 @@ class Watching(Watcher):
             (tf.config, "set_logical_device_configuration"),
         ):  # fmt: skip
             self.replace(owner, name, lambda *_, **__: None)
+        for session in (tf.compat.v1.Session, tf.compat.v1.InteractiveSession):
+            self.replace(session, "__init__", self._session)
+        self.replace(tf.data.Dataset, "batch", untraced(self._batching(tf.data.Dataset.batch)))
         self.replacements.enter_context(silent())
         self.replace(tf.summary, "create_file_writer", lambda *_, **__: tf.summary.create_noop_writer())
+
+    def _session(self, *_: Any, **__: Any) -> None:
+        """Stand in for a session of TensorFlow 1."""
+        self.run.stop(StudyError(f"{Stack(self.run.path).where}: {SESSION}"))
+
+    def _batching(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Stand in for `Dataset.batch`: what feeds JAX, whose pipeline is not timed, makes a large batch once."""
+
+        tf = self._tf
+
+        @wraps(original)
+        def batch(dataset: Any, batch_size: Any, *args: Any, **settings: Any) -> Any:
+            batches = original(dataset, batch_size, *args, **settings)
+            if self.run.over or "jax_script" not in self.run.watchers or not tf.executing_eagerly():
+                return batches
+            parts = tf.nest.flatten(dataset.element_spec)
+            known = batches.cardinality() != tf.data.UNKNOWN_CARDINALITY
+            if not known or not all(isinstance(part, tf.TensorSpec) for part in parts):
+                return batches
+            size = int(batch_size) * sum((part.shape.num_elements() or 0) * part.dtype.size for part in parts)
+            return batches if size <= MAX_BATCH else _same_again(batches)
+
+        return batch
 
     def _devices(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Stand in for the list of devices, in which the script sees GPUs."""
@@ -274,6 +306,26 @@ def _changes(traced: Any) -> bool:
     return any(node.op.startswith(CHANGES) for node in nodes)
 
 
+def _same_again(batches: Any) -> Any:
+    """As many batches of a tf.data.Dataset, each of which is the first one: all share its memory."""
+    import tensorflow as tf
+
+    first: list[Any] = []
+    parts = tf.nest.flatten(batches.element_spec)
+
+    def made() -> list[Any]:
+        if not first:
+            first.extend(tf.nest.flatten(next(iter(batches))))
+        return first
+
+    def batch(_: Any) -> Any:
+        tensors = tf.py_function(made, [], [part.dtype for part in parts])
+        shaped = [tf.ensure_shape(tensor, part.shape) for tensor, part in zip(tensors, parts, strict=True)]
+        return tf.nest.pack_sequence_as(batches.element_spec, shaped)
+
+    return tf.data.Dataset.range(1).repeat(batches.cardinality()).map(batch)
+
+
 def _is_dataset(value: Any) -> bool:
     """Whether a value gives batches, as `tf.data` does."""
     return attribute(value, "element_spec") is not None
@@ -329,9 +381,8 @@ def _inside(stack: Stack, calls: Sequence[Call]) -> Stack:
             variables = {**known.nonlocals, **inspect.signature(function).bind(*call.args, **call.kwargs).arguments}
             if inspect.ismethod(function):
                 variables["self"] = function.__self__
-            code, tree = function.__code__, parsed(Path(function.__code__.co_filename).read_bytes())
-            lines = range(code.co_firstlineno, max(line or 0 for *_, line in code.co_lines()) + 1)
-            loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While) and node.lineno in lines]
+            code = function.__code__
+            loops = [node for node in ast.walk(function_of(code)) if isinstance(node, ast.For | ast.While)]
             line = max((loop.body[0].lineno for loop in loops), default=code.co_firstlineno)
             functions = [Function(code, line, variables, function.__globals__), *functions]
     inside = Stack(stack.path)
@@ -342,23 +393,13 @@ def _inside(stack: Stack, calls: Sequence[Call]) -> Stack:
 def _eager_step(stack: Stack) -> Call | None:
     """The statements from a tape to the change of the weights as a function of what the loop changes; None: no such."""
     for part in (part for part in stack.functions if is_own(part.code.co_filename, stack.path)):
-        body = _body_around(parsed(Path(part.code.co_filename).read_bytes()), part.line)
+        inner = (place.node.body for place in reversed(part.path) if isinstance(place.node, ast.For | ast.While))
+        body = next(inner, part.tree.body)
         first = next((place for place, node in enumerate(body) if part.line <= (node.end_lineno or 0)), len(body))
         last = max((place for place, node in enumerate(body) if _applies(node)), default=-1)
         if first <= last:
             return _as_function(body[first : last + 1], part)
     return None
-
-
-def _body_around(tree: ast.AST, line: int) -> list[ast.stmt]:
-    """The statements of the innermost loop or function around a line, else of the file."""
-    kinds = ast.For | ast.While | ast.FunctionDef | ast.Module
-    around = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    around = [
-        node for node in around
-        if isinstance(node, ast.Module) or node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
-    ]  # fmt: skip
-    return max(around, key=lambda node: getattr(node, "lineno", 0)).body
 
 
 def _applies(node: ast.stmt) -> bool:

@@ -11,7 +11,7 @@ Only this file and forecast/torch/trace.py use what PyTorch calls its own.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -42,8 +42,10 @@ SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 SOUND = {  # of each number of a training that goes well
     "isnan": False, "isinf": False, "isposinf": False, "isneginf": False, "isfinite": True,
 }  # fmt: skip
+SIMPLE = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
 PRODUCTS = ("mm", "spmm", "_sparse_mm", "matmul", "__matmul__")
 COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
+DRAWING = ("rand", "randint", "uniform_", "random_")  # by which a script chooses, where it draws one number
 
 
 class Fakes:
@@ -66,7 +68,11 @@ class Fakes:
     def call(self, function: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""
         kwargs, name = dict(kwargs or {}), getattr(function, "__name__", "")
-        if not tree_any(is_fake, (args, kwargs)):
+        if name == "_assert":  # of values that are ones
+            return None
+        if name in DRAWING:
+            return self._middle(function(*args, **kwargs), name, [*args[name[-1] == "_" :]], kwargs)
+        if not any(map(is_fake, args)) and not tree_any(is_fake, (args, kwargs)):
             counts = name in COUNTING and args and torch.is_tensor(args[0]) and not args[0].is_floating_point()
             with unset_fake_temporarily() if counts or name in READING else nullcontext():
                 return function(*args, **kwargs)
@@ -101,6 +107,19 @@ class Fakes:
             given, named = ones((args, kwargs))
             result = function(*given, **named)
         return tree_map_only(torch.Tensor, self.like, result)
+
+    def _middle(self, drawn: torch.Tensor, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.Tensor:
+        """What was drawn; the middle in place of one number without a value, as a place in a list is in no other."""
+        if not is_fake(drawn) or drawn.numel() != 1:
+            return drawn
+        numbers = [part for part in args if isinstance(part, int | float)] if name != "rand" else []
+        least, most = (*numbers[:2],) if len(numbers) > 1 else (0, *(numbers[:1] or (1,)))
+        least, most = (
+            kwargs.get(key, kwargs.get(other, end))
+            for key, other, end in (("low", "from", least), ("high", "to", most))
+        )
+        with unset_fake_temporarily():
+            return torch.full(drawn.shape, (least + most) / 2).to(drawn.dtype)
 
     def _set_data(self, weight: torch.Tensor, data: torch.Tensor) -> None:
         """Let a weight with values keep some, and one without values have none, whichever is put into it."""
@@ -144,6 +163,83 @@ class Fakes:
             return tuple(self.empty((part.numel(),), torch.int64) for _ in part.shape)
         with unset_fake_temporarily():
             return part.nonzero(as_tuple=True)
+
+
+class Form(NamedTuple):
+    """How a tensor without values that an operation made lies in its storage: an own one, or that of its input."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    offset: int
+    is_view: bool
+
+    @classmethod
+    def of(cls, made: Any, inputs: Sequence[torch.Tensor]) -> "Form | None":
+        """Return the form of an outcome; None of one that no other call's may stand for."""
+        if type(made) is not FakeTensor or made.constant is not None or any(made is tensor for tensor in inputs):
+            return None
+        is_view = any(made.untyped_storage()._cdata == tensor.untyped_storage()._cdata for tensor in inputs)
+        whole = made.layout == torch.strided and not made.dtype.is_complex and not made.requires_grad
+        if not whole or (is_view and len(inputs) > 1):
+            return None
+        form = cls(tuple(made.shape), made.stride(), made.dtype, made.fake_device, int(made.storage_offset()), is_view)
+        return form if form.made(inputs).untyped_storage().nbytes() == made.untyped_storage().nbytes() else None
+
+    def made(self, inputs: Sequence[Any]) -> torch.Tensor:
+        """Return a tensor of this form."""
+        mode, first = inputs[0].fake_mode, inputs[0]
+        with torch._C._DisableTorchDispatch():
+            tensor = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device="meta")
+            if self.is_view:
+                tensor.set_(first.untyped_storage(), self.offset, self.shape, self.stride)
+            return FakeTensor(mode, tensor, self.device)
+
+
+class Outcome(NamedTuple):
+    """The tensors without values that an operation makes of such arguments each time."""
+
+    container: type | None  # None: of one tensor
+    forms: tuple[Form, ...]
+
+    @classmethod
+    def of(cls, result: Any, inputs: Sequence[torch.Tensor]) -> "Outcome | None":
+        """Return the outcome of a call; None where the next one's may differ."""
+        container = type(result) if type(result) in (tuple, list) else None
+        made = list(result) if container else [result]
+        forms = [Form.of(part, inputs) for part in made]
+        storages = {part.untyped_storage()._cdata for part in made if torch.is_tensor(part)}
+        apart = len(storages) == len(made) or all(form is not None and form.is_view for form in forms)
+        known = tuple(form for form in forms if form is not None)
+        return cls(container, known) if apart and len(known) == len(forms) else None
+
+    def made(self, inputs: Sequence[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
+        """Return the result of another call, and its tensors."""
+        tensors = [form.made(inputs) for form in self.forms]
+        return (tensors[0] if self.container is None else self.container(tensors)), tensors
+
+
+def signature(arguments: Any, inputs: list[Any]) -> tuple[Any, ...] | None:
+    """Return what an outcome follows from, and put the tensors into `inputs`; None where that is not shapes alone."""
+    parts: list[Any] = []
+    for argument in arguments:
+        kind = type(argument)
+        if kind is FakeTensor:
+            if argument.constant is not None or argument.layout != torch.strided or argument.dtype.is_complex:
+                return None
+            inputs.append(argument)
+            place = argument.stride(), argument.storage_offset(), argument.fake_device
+            parts.append((tuple(argument.shape), argument.dtype, *place))
+        elif kind in (tuple, list):
+            if (inner := signature(argument, inputs)) is None:
+                return None
+            parts.append(inner)
+        elif kind in SIMPLE:
+            parts.append((kind, argument))
+        else:
+            return None
+    return tuple(parts)
 
 
 class Evaluations:

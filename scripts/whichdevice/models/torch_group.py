@@ -86,9 +86,9 @@ EXCHANGES: Mapping[str, Callable[..., Any]] = {
         "isend", "irecv",
     ), _done),
     **dict.fromkeys(("all_gather", "all_gather_object", "scatter_object_list"), _listed),
-    **dict.fromkeys(
-        ("all_gather_into_tensor", "reduce_scatter_tensor", "reduce_scatter", "all_to_all_single"), _copied
-    ),
+    **dict.fromkeys((
+        "all_gather_into_tensor", "reduce_scatter_tensor", "reduce_scatter", "all_to_all_single",
+    ), _copied),
     **dict.fromkeys(("gather", "gather_object"), _gathered),
     "scatter": _scattered, "all_to_all": _all_listed, "new_group": _world,
     "new_subgroups": lambda *_, **__: (_world(), [_world()]),

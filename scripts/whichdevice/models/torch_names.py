@@ -50,7 +50,6 @@ HALVES = (torch.float16, torch.bfloat16)
 GENERATOR = torch.Generator
 TOTAL = "train_batch_size"  # of a step, in DeepSpeed's settings
 KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
-WRAPPERS = ("DistributedDataParallel", "DataParallel")
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
 LOGGERS = ("TensorBoardLogger", "WandbLogger", "CometLogger", "MLFlowLogger", "NeptuneLogger", "CSVLogger")
@@ -151,6 +150,20 @@ class OnHost(metaclass=_OfGenerators):
         return GENERATOR()
 
 
+class _OfTensors(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return torch.is_tensor(value)
+
+
+class Variable(metaclass=_OfTensors):
+    """Stands for what older scripts make of a tensor, by functions that are seen: one that begins a graph anew."""
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        """Return the tensor without its history."""
+        made = torch.empty(0) if data is None else data.detach()
+        return made.requires_grad_() if requires_grad else made
+
+
 class Engine(Whole):
     """Stands for DeepSpeed's: the module, its loss's gradients, and a step of the optimiser after so many batches."""
 
@@ -229,6 +242,7 @@ class Names:
 
     def __init__(self, replace: Callable[[Any, str, Any], None], count: Callable[[], int] = lambda: 1) -> None:
         self.gpus = 1
+        self.splits = 0  # GPUs that share each batch in one process
         self.shares_out = False  # its model, among a number of GPUs that only its command has
         self.mixed = False
         self.compiled = False
@@ -246,6 +260,7 @@ class Names:
             self._put(torch.cuda, "get_rng_state", lambda *_: torch.get_rng_state())
             for name in ("Event", "Stream", "device", "current_stream", "default_stream"):
                 self._put(torch.cuda, name, Moment)
+            self._put(torch.Tensor, "record_stream", partial(_answer, None))
             self._put(torch.cuda, "stream", lambda stream: nullcontext(stream))
             for kind in KINDS:
                 self._put(torch.cuda, f"{kind}Tensor", getattr(torch, f"{kind}Tensor"))
@@ -257,15 +272,18 @@ class Names:
         for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
             self._put(torch.nn.Module, name, partialmethod(moved, getattr(torch.nn.Module, name)))
         self._put(torch.nn.Module, "to_empty", emptied)
+        self._put(torch.nn.init, "trunc_normal_", _truncated(torch.nn.init.trunc_normal_))
         self._put(torch, "compile", self._compile)
         self._put(torch.nn.Module, "compile", lambda module, *_, **__: self._compile(module) and None)
         for name in ("spawn", "start_processes"):
             self._put(torch.multiprocessing, name, self._spawn)
         for owner in (torch.nn, torch.nn.parallel, torch.nn.parallel.distributed):
-            for name in WRAPPERS:
+            for name, wrapper in (("DistributedDataParallel", Whole), ("DataParallel", self._split())):
                 if hasattr(owner, name):
-                    self._put(owner, name, Whole)
+                    self._put(owner, name, wrapper)
         self._put(torch.nn, "SyncBatchNorm", OneBatchNorm)
+        for owner in (torch.autograd, torch.autograd.variable):
+            self._put(owner, "Variable", Variable)
         if torch.distributed.is_available():
             join = torch.distributed.init_process_group
             self._put(torch.distributed, "init_process_group", partial(self._join, join))
@@ -274,6 +292,17 @@ class Names:
             self._put(torch.distributed, "get_backend", partial(_answer, "nccl"))
             for name, answer in (("get_rank", 0), ("get_world_size", 1)):  # what its launcher says
                 self._put(torch.distributed, name, _in_a_group(getattr(torch.distributed, name), answer))
+
+    def _split(self) -> type[Whole]:
+        """Return what stands for a module whose replicas share each batch out."""
+        names = self
+
+        class Split(Whole):
+            def __init__(self, module: torch.nn.Module, device_ids: Any = None, *args: Any, **kwargs: Any) -> None:
+                super().__init__(module, device_ids, *args, **kwargs)
+                names.splits = max(names.splits, len(device_ids or [0]))
+
+        return Split
 
     def replace_fsdp(self) -> None:
         """Replace what shares a module out; its import takes a while."""
@@ -472,6 +501,11 @@ def moved(module: torch.nn.Module, move: Callable[..., Any], *args: Any, **kwarg
     elif types != [None]:
         replace_tensors(module, lambda tensor: tensor.to(types[0]) if tensor.is_floating_point() else tensor)
     return module
+
+
+def _truncated(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Draw nothing for weights without values: it draws again until each is within its bounds."""
+    return lambda tensor, *args, **kwargs: tensor if is_fake(tensor) else original(tensor, *args, **kwargs)
 
 
 def emptied(module: torch.nn.Module, *_: Any, **__: Any) -> torch.nn.Module:

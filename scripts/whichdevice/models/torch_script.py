@@ -11,7 +11,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +28,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
 from whichdevice.models.environment import FRAMES, Environment, environment_in
-from whichdevice.models.evaluation import evaluations_in, of_trainer, passes_in
+from whichdevice.models.evaluation import after_trainer, evaluations_in, of_trainer, passes_in
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script_run import (
     EACH,
@@ -42,7 +42,8 @@ from whichdevice.models.script_run import (
     is_own,
     others_like,
 )
-from whichdevice.models.script_size import HOLDERS, Loops, Stack, attribute, is_whole, named_count, sizes, steps_in
+from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
+from whichdevice.models.script_text import attribute
 from whichdevice.models.torch_batches import of_few
 from whichdevice.models.torch_fakes import Fakes, is_fake, ones
 from whichdevice.models.torch_names import Names
@@ -84,6 +85,10 @@ COLLECTS = "Between two steps it collects {frames} frames; its environment gives
 PREPARES = (
     "Its first epoch began with {seconds} of the CPU's work before line {line}: {whole} if each does, not counted."
 )
+SPARSE = (
+    "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
+)
+EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
 STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
 LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
@@ -116,6 +121,7 @@ class Watching(Watcher):
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
         self._tape = Tape(self._fakes, run.path, run.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
+        self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
         self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
@@ -180,6 +186,9 @@ class Watching(Watcher):
 
         def added(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
             add(optimizer, group)
+            for weight in optimizer.param_groups[-1]["params"]:
+                if type(weight) is torch.Tensor and weight.requires_grad:  # an image that is optimised
+                    weight.__class__ = torch.nn.Parameter
             self._tape.trains(optimizer.param_groups[-1]["params"])
 
         self.replace(torch.optim.Optimizer, "add_param_group", added)
@@ -238,8 +247,6 @@ class Watching(Watcher):
     def _step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         """An optimiser steps: the training starts where all have, and else nothing is computed."""
         stack = Stack(self.run.path)
-        if isinstance(optimizer, torch.optim.LBFGS):
-            self._refuse(f", line {stack.line}: LBFGS evaluates the loss many times a step; ask with Adam")
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if callable(closure):  # it works out the loss
             closure()
@@ -254,6 +261,10 @@ class Watching(Watcher):
         if known is not None and known != stack.lines:  # a further loss of some steps, as a penalty each 16
             self._tape.forget(*self._kept)
             return
+        weights = (weight for group in optimizer.param_groups for weight in group["params"])
+        self._learn |= {id(weight): weight for weight in weights if weight.requires_grad}
+        if known is not None:  # it steps again before another one does: its first step is enough
+            self._tape.forget(*self._kept)
         self._stepped[optimizer], self._kept = stack.lines, (len(self._tape.calls), len(self._tape.losses))
         if known is not None or weights_of(optimizers_in(stack.scopes)) <= weights_of(self._stepped):
             self._start(stack)
@@ -294,9 +305,11 @@ class Watching(Watcher):
         name, stack = self.run.path.name, stopped.stack
         if not stopped.calls:
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
-        self._shares = self._shares or _splits_batches(stack)
+        self._shares = self._shares or self._names.splits > 0 or _splits_batches(stack)
         optimizers = [*stopped.optimizers, *optimizers_in(stack.scopes)]
         trained = weights_of(optimizers) | _copied_by(optimizers, stopped.calls)
+        for weight in self._learn.values():  # which a GAN freezes in its other part
+            weight.requires_grad_()
         _freeze(stopped.calls, trained, stack.where)
         step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
@@ -322,6 +335,9 @@ class Watching(Watcher):
             if frames and rate:
                 note = SIMULATES if environment.is_on_gpu else COLLECTS
                 asked.append(note.format(frames=number(frames), rate=two(rate)))
+        asked += [SPARSE] * _made_dense(step)
+        times = _evaluations_of(stopped.optimizers)
+        asked += [EVALUATES.format(times=times)] * (times > 1)
         asked += self._of_gpus(size, counts if self._loops(stack).steps else None)
         asked += self._prepares(stack, counts["epochs"])
         training = Found(
@@ -363,7 +379,10 @@ class Watching(Watcher):
         """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
         forwards = _forwards(step, self._tape.works)
         by_trainer = of_trainer(stopped.stack.scopes, partial(passes_in, stopped.stack, size, forwards[0]))
-        known = evaluations_in(stopped.stack, size, *forwards) if by_trainer is None else by_trainer
+        if by_trainer is None:
+            known = evaluations_in(stopped.stack, size, *forwards)
+        else:
+            known = by_trainer + after_trainer(stopped.stack, size)
         summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
         shared = self._shares or self._sums_less
         loops = self._loops(stopped.stack)
@@ -376,6 +395,8 @@ class Watching(Watcher):
 
     def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
         """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
+        if splits := self._names.splits:
+            return [SHARED.format(gpus=splits if splits > 1 else 4, batch=size)]
         gpus = self._names.gpus if self._names.gpus > 1 else self._launched
         if gpus == 1 and not (self._by_torchrun or self._names.shares_out):
             return []
@@ -425,14 +446,19 @@ class Watching(Watcher):
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
         if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
             loops = loops._replace(steps=loops.steps * passes)
-        batches = _length(loader)
+        batches, times = _length(loader), _evaluations_of(stopped.optimizers)
+        if loops == Loops() and times > 1:  # one step is the training
+            loops = Loops(1)
         if loops == Loops() and (most := steps_in(scopes, batches and batches // passes)):
             loops = Loops(1, most * passes)
         whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
+        whole = whole or (loops == Loops(loops.epochs or 0) and self._environment is None and stopped.stack.is_turn)
         loaded = None if loader is None else len(loader.dataset)
         counts = sizes(scopes, loops, shapes, loaded, batches, whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
             counts["examples"] = counts["examples"] * size // shapes[0][0]
+        if counts["epochs"]:
+            counts["epochs"] *= times
         if (repeats := stopped.stack.repeats) is None:
             counts["unknown"] = "how often its trainer is started does not show"
         elif counts["epochs"]:
@@ -635,6 +661,19 @@ def _functions(
     return SimpleNamespace(model=step.copied, data=lambda: both, optimizer=lambda module: make(module))
 
 
+def _evaluations_of(optimizers: Iterable[torch.optim.Optimizer]) -> int:
+    """How often a step of theirs takes the loss: that of LBFGS at most so many times."""
+    return max((part.defaults["max_iter"] for part in optimizers if isinstance(part, torch.optim.LBFGS)), default=1)
+
+
+def _made_dense(step: Step) -> bool:
+    """Let embeddings have dense gradients, as sparse ones cannot be traced; return whether one had sparse ones."""
+    sparse = [part for part in step.modules() if getattr(part, "sparse", False) is True]
+    for part in sparse:
+        part.sparse = False  # type: ignore[assignment]
+    return bool(sparse)
+
+
 def _precision(step: Step, mixed: bool) -> str:
     """Mixed under autocast; else TF32, without convolutions only where the script asks for that."""
     if mixed:
@@ -672,6 +711,7 @@ def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
     weights = [weight for name, weight in module.named_parameters() if weight.requires_grad and name not in others]
     if kind is type(None):
         return torch.optim.AdamW(weights)
+    kind = torch.optim.Adam if kind in (torch.optim.SparseAdam, torch.optim.LBFGS) else kind
     known = inspect.signature(kind.__init__).parameters
     return kind(weights, **{name: value for name, value in defaults.items() if name in known})
 

@@ -25,7 +25,8 @@ from torch.overrides import TorchFunctionMode
 
 from whichdevice.errors import StudyError
 from whichdevice.models.script_run import NAME_IT
-from whichdevice.models.script_size import Stack, attribute, own_code
+from whichdevice.models.script_size import Stack, own_code
+from whichdevice.models.script_text import attribute
 from whichdevice.models.torch_fakes import (
     EVALUATION_SECONDS,
     READING,
@@ -140,7 +141,7 @@ class Tape(TorchFunctionMode):
             self.reads += 1
         if self.fakes is None:
             result = function(*args, **kwargs)
-        elif name in ("cuda", "pin_memory", "record_stream") and tensor:
+        elif name in ("cuda", "pin_memory") and tensor:
             return args[0]
         elif name == "_assert" and self._faking:  # of boxes, say, that have no values
             return None
@@ -241,7 +242,7 @@ class Tape(TorchFunctionMode):
             if self._free_bytes > FREE_BYTES:
                 self._free_bytes, self.calls = 0, [call for call in self.calls if not call.free]
         held = [] if free or not is_module(function) else [*kept_by(function)]
-        given = (output, {name: vars(function)[name] for name in held}) if held else output
+        given = (output, {name: kept(function, name) for name in held}) if held else output
         self.calls.append(Call(function, args, kwargs, given, free, tuple(held)))
 
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
@@ -255,11 +256,13 @@ class Tape(TorchFunctionMode):
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
         if self._depth == 0 and self.fakes is not None and weight is not None:
-            if module.training and torch.is_grad_enabled() and not self._training:
+            learns = module.training or any(is_weight(part) and self._is_trained(part) for part in args)
+            if learns and torch.is_grad_enabled() and not self._training:
                 self._start(type(module).__name__)
             without = self._training or self._is_heavy(module) or (not module.training and self._is_trained(weight))
             if without and not self._computes:
                 self._faking = True
+                args = plain(args)
                 self.fakes.mode.__enter__()
         if self._depth == 0:
             self._entered, self._outermost = time.monotonic(), module
@@ -381,6 +384,8 @@ class Step(torch.nn.Module):
         linked = [inputs.linked(place) for place in kept]
         order = inputs.order
         outcomes = [loss._replace(source=order[int(loss.source)]) for loss in last if loss.source in order]
+        if not inputs.batch:  # an image that is optimised is all that is given
+            inputs.batch["input_0"] = torch.zeros(inputs.count)
         dtypes = {key: value.dtype for key, value in inputs.batch.items()}
         size = len(next(iter(inputs.batch.values())))
         step = cls(linked, outcomes, dtypes, inputs.time_major, size, inputs.kinds, list(inputs.weights.values()))
@@ -422,6 +427,10 @@ class Step(torch.nn.Module):
             name = getattr(function, "__name__", "")
             if not is_module(function) and not self.graphs:
                 args, kwargs = resized(name, args, kwargs, self.size, size)
+            elif self.graphs:  # whose number a module is given
+                args, kwargs = mapped(
+                    lambda part: size if type(part) is int and part == self.size else part, (args, kwargs)
+                )
             given = [*args, *kwargs.values()]
             if any(part is ABSENT for part in given):
                 rest = [part for part in given if part is not ABSENT]
@@ -433,7 +442,7 @@ class Step(torch.nn.Module):
             with torch.no_grad() if call.free else nullcontext():
                 try:
                     output = function(*args, **kwargs)
-                    held = {name: getattr(function, name) for name in call.held}
+                    held = {name: kept(function, name) for name in call.held}
                     outputs.append((output, held) if held else output)
                 except IndexError:  # output[5] of four images
                     if size >= self.size:
@@ -451,6 +460,8 @@ class Step(torch.nn.Module):
         if name in self.graphs:
             batch = joined_graphs(batch, self.graphs[name])
         dtype = self.dtypes[name]
+        if dtype in HALVES:  # as its weights are, which may be in another format now
+            return batch.to(next((weight.dtype for weight in self.parameters() if weight.is_floating_point()), dtype))
         return batch if dtype.is_floating_point else batch.to(dtype)
 
     def without_fakes(self) -> "Step":
@@ -577,7 +588,9 @@ class Inputs:
         self.order = {old: new for new, old in enumerate(kept)}
         given = [leaf for place in kept for leaf in tensors_of(calls[place])]
         tensors = tensors_of(calls[modules[0]]) if modules else [leaf for leaf in given if not self._is_made(leaf)]
+        trained = [leaf for leaf in tensors if is_weight(leaf)]
         tensors = [leaf for leaf in tensors if leaf.ndim and leaf.layout == torch.strided and not is_weight(leaf)]
+        tensors = tensors or [torch.zeros(leaf.shape[:1]) for leaf in trained if leaf.ndim]  # images that are optimised
         if not tensors:
             raise StudyError(f"{name}: the first module takes no tensor, so its batch is not known; write a model file")
         self.batch: dict[str, torch.Tensor] = {}
@@ -595,6 +608,11 @@ class Inputs:
         self._graphs = 0 if self._ids is None else int(self._ids[-1]) + 1
         self._edges = {leaf.shape[1] for leaf in given if is_edges(leaf)}  # how many there are
         self.weights: dict[int, torch.nn.Parameter] = {}  # that functions use
+
+    @property
+    def count(self) -> int:
+        """Examples of a batch."""
+        return int(self._leading[-1])
 
     def _is_made(self, leaf: torch.Tensor) -> bool:
         """Whether a call of the step makes a tensor."""
@@ -712,16 +730,34 @@ def joined_graphs(batch: torch.Tensor, kind: OfGraphs) -> torch.Tensor:
     return graphs.repeat_interleave(kind.nodes) if kind.part == "ids" else batch.flatten(0, 1)
 
 
+def plain(tree: Any) -> Any:
+    """The same with tensors of PyTorch's own class, in place of images and boxes of a library's."""
+
+    def of(leaf: Any) -> Any:
+        own = not torch.is_tensor(leaf) or is_fake(leaf) or isinstance(leaf, torch.nn.Parameter)
+        return leaf if own or type(leaf) is torch.Tensor else leaf.as_subclass(torch.Tensor)
+
+    return mapped(of, tree) if any(of(leaf) is not leaf for leaf in leaves(tree)) else tree
+
+
 def is_module(function: Any) -> bool:
     """Whether a call is of a module."""
     return isinstance(function, torch.nn.Module)
 
 
 def kept_by(module: torch.nn.Module) -> Iterator[str]:
-    """The names of what a module keeps of its call as an attribute, such as its last loss."""
-    for name, value in vars(module).items():
-        if torch.is_tensor(value) and value.requires_grad and not value.is_leaf:
-            yield name
+    """The names of what a module keeps of its call as an attribute, such as its last loss, and a part of it as one."""
+    for path, part in module.named_modules():
+        for name, value in vars(part).items():
+            made = torch.is_tensor(value) and value.requires_grad and not value.is_leaf
+            if made and (part is module or value.ndim == 0):
+                yield f"{path}.{name}".removeprefix(".")
+
+
+def kept(module: torch.nn.Module, name: str) -> Any:
+    """What it keeps by such a name."""
+    path, _, last = name.rpartition(".")
+    return getattr(module.get_submodule(path), last)
 
 
 def weights_in(module: torch.nn.Module, recurse: bool = True) -> Iterator[torch.nn.Parameter]:

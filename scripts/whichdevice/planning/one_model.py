@@ -249,7 +249,7 @@ class OneModel:
 
     def _estimate(self, compiled: Sequence[Path]) -> Row | None:
         """This machine by the operations and bytes of a traced step, where it takes too long or too much memory."""
-        from whichdevice.machine.facts import total_memory
+        from whichdevice.memory import total_memory
         from whichdevice.planning.estimate import step_flops
 
         traced = [record for path in compiled if path.is_file() for record in [read_compiled(path)]]

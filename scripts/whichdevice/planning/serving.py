@@ -297,8 +297,8 @@ def _costs(question: ServingQuestion, row: HardwareRow, count: int) -> float:
 def _this_machine() -> HardwareRow:
     """This machine as a row of the sheet: its memory, and the rates that are measured now."""
     from whichdevice.machine.calibration import host_flops
-    from whichdevice.machine.facts import total_memory
     from whichdevice.machine.memory_rate import read_rate
+    from whichdevice.memory import total_memory
 
     return HardwareRow(
         device=HERE, kind="cpu", fp32_tflops=host_flops() / 1e12, mem_gb=(total_memory() or 0) / 2**30,

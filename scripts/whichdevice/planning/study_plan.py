@@ -17,9 +17,9 @@ from whichdevice.config.load import load_study, resolved
 from whichdevice.config.model import Call, Study
 from whichdevice.datasets.prepare import standin_notes
 from whichdevice.errors import StudyError
-from whichdevice.machine.cpu import available_memory
 from whichdevice.machine.devices import absent_devices, require_kind
 from whichdevice.measuring.request import DATASETS, dataset_folder, dataset_of, measuring_order, planned_record
+from whichdevice.memory import available_memory
 from whichdevice.planning import slurm
 from whichdevice.planning.checks import check_cells, check_only, check_study, uneven_notes
 from whichdevice.planning.sources import (

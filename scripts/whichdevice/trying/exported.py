@@ -22,10 +22,11 @@ from whichdevice.backends import backend_class
 from whichdevice.datasets.base import get_dataset
 from whichdevice.errors import StudyError
 from whichdevice.locks import measurement_lock
-from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
+from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.measuring.events import Emitter, built_within, run_to_end
 from whichdevice.measuring.inference_run import input_batches
 from whichdevice.measuring.supervisor import supervise_module
+from whichdevice.memory import available_memory
 from whichdevice.models.framework import KERAS, TORCH
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Tree, leaves, mapped

@@ -11,8 +11,9 @@ from typing import Any
 from whichdevice.backends import backend_class
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.machine.cpu import available_memory, thread_environment, usable_cores
+from whichdevice.machine.cpu import thread_environment, usable_cores
 from whichdevice.measuring.supervisor import Finish, supervise_module
+from whichdevice.memory import available_memory
 from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, TORCH
 from whichdevice.models.loading import Model
 from whichdevice.records.schema import Request

@@ -39,9 +39,11 @@ def way_on(
 
 def work_of(target: Target, trace: Trace, precision: str, compiled: bool = False) -> Work:
     """Return the work of one device: in float16 gradients are divided by the loss's scale and checked."""
+    work, gradients = trace.fused if compiled or target.kind == "tpu" else trace.work, trace.memory["gradients"]
+    if precision == "tf32":  # traced as float32, whose kernels are the same
+        work = work.in_tf32()
     if target.kind == "tpu":
-        return tpu.of_trace(trace.fused, target.device)
-    work, gradients = trace.fused if compiled else trace.work, trace.memory["gradients"]
+        return tpu.of_trace(work, target.device)
     if precision == "mixed_float16" and gradients:
         work = replace(work, items=(*work.items, Item("optimizer", "float32", 0.0, 2 * gradients, 1)))
     return work
@@ -90,18 +92,19 @@ def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileF
         operations=work.operations,
         nbytes=work.bytes,
         kernels=work.kernels,
-        **_forward(target, trace),
+        **_forward(target, trace, any(item.precision == "tf32" for item in work.items)),
         collectives={"all": Collective(count=1, nbytes=sent)} if sent else {},
         **facts,
     )
 
 
-def _forward(target: Target, trace: Trace) -> dict[str, float]:
+def _forward(target: Target, trace: Trace, tf32: bool) -> dict[str, float]:
     """Return the shares of the device's time and of the kernels that come before the backward pass."""
     if trace.forward is None or not trace.work.kernels or target.kind == "tpu":
         return {}
+    part, whole = (work.in_tf32() if tf32 else work for work in (trace.forward, trace.work))
     try:
-        share = time_share(trace.forward, trace.work, target.row)
+        share = time_share(part, whole, target.row)
     except StudyError:  # the sheet lacks a number: no forecast either
         return {}
     return {"forward_share": share, "forward_kernels": trace.forward.kernels / trace.work.kernels}

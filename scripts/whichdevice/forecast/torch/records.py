@@ -45,9 +45,9 @@ OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
 
 
 def one_trace(request: ProgramRequest) -> ProgramRequest:
-    """The request whose trace is this one's, too."""
-    mixed = request.precision.startswith("mixed")
-    return request.model_copy(update={"precision": "mixed_bfloat16"}) if mixed else request
+    """The request whose trace is this one's, too: what differs by the label of its number format alone."""
+    same = {"mixed_float16": "mixed_bfloat16", "tf32": "float32"}
+    return request.model_copy(update={"precision": same.get(request.precision, request.precision)})
 
 
 class Traced:

@@ -17,9 +17,9 @@ import re
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -42,14 +42,18 @@ from whichdevice.forecast.work import (
     in_layout,
     sizes_of,
 )
+from whichdevice.memory import most_to_compute
 from whichdevice.models.torch_fakes import (
+    CHOOSING,
     READING,
     READS_VALUE,
     RECURRENT,
     SEQUENCES,
     Fakes,
+    Outcome,
     is_fake,
     replace_tensors,
+    signature,
     unset_fake_temporarily,
 )
 from whichdevice.models.torch_names import on_cpu
@@ -61,20 +65,24 @@ ON_TPU = ("aten::", "prims::", "_c10d_functional::")  # whose operations have a 
 MIXED = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 BLOCK = 512  # bytes; PyTorch's allocator on a GPU rounds up to it
 WITH_VALUES = "its shapes depend on values: traced on examples with values, which other data may differ from"
+PARTLY = "its shapes depend on values: traced with what its examples alone decide, which other data may differ from"
 WITHOUT_VALUES = "its shapes depend on values: traced as if all that it chooses from were chosen"
 LARGE = 4e9  # bytes of a module that is not built for real
 MAX_WITH_VALUES = 1e9  # bytes of a step that reads values and runs for real, as it shows without them
+MAX_WORKED_OUT = 1e8  # bytes of a tensor that follows from examples alone and has values in a step without them
 MAX_COMPUTED = 3e9  # bytes of a step that runs for real because its code fails without values
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
 MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched for longer than they run, on average
 LIST = 48  # tensors that one kernel of an optimiser takes
 ENTRY = 12  # bytes of an entry of a sparse matrix: its value and its column
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
+DEVICE = torch.ops.prim.device.default
 NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
 GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "nll_loss2d_forward")
 SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
 WRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_")  # what they write to is not read
 ONE_IMAGE = ("instance_norm", "reflection_pad2d")  # slow in float32 on one image
+INDEXING = ("arange", "tensor", "as_tensor", "randperm")  # what indexes others, of no tensor
 NORMS = ("batch_norm", "layer_norm", "group_norm", "rms_norm")
 # What autocast runs in float32 on a GPU and not on a CPU: docs.pytorch.org/docs/stable/amp.html.
 IN_FLOAT32 = re.compile(
@@ -172,14 +180,11 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
         reads, large = isinstance(error, READS_VALUE), sum(map(rounded, module.parameters())) > LARGE
         if isinstance(error, StudyError) or (large and not reads):
             raise
-        try:
-            trace = _guessed(step, size, accumulation, fakes, *layers) if reads else None
-        except Exception:  # what a model makes of such values is the model's
-            if large:
-                raise error from None
-            trace = None
+        trace = _guessed(step, size, accumulation, fakes, *layers) if reads else None
+        if trace is None and large:
+            raise error
         if trace is None or (not large and trace.memory["peak"] <= MAX_WITH_VALUES):
-            if kernels.peak > MAX_COMPUTED:  # as far as it got
+            if kernels.peak > most_to_compute(MAX_COMPUTED):  # as far as it got
                 raise error
             try:
                 trace = _with_values(step, size, accumulation, *layers)
@@ -188,16 +193,22 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
     return untested(trace, "values read by the host")
 
 
-def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: int) -> Trace:
-    """The step as if each value that it reads were a one."""
-    module, kernels = built(step, fakes, *layers), Kernels(step.precision)
-    trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes)
-    return replace(trace, notes=(*trace.notes, WITHOUT_VALUES))
+def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: int) -> Trace | None:
+    """The step with the values that few examples alone decide, or else as if each value that it reads were a one."""
+    with fakes.mode:
+        held = sum(map(rounded, (leaf for leaf in tree_leaves(step.batch(size)) if isinstance(leaf, torch.Tensor))))
+    known = step.batch(size) if held <= MAX_WORKED_OUT else None
+    for examples, note in ((known, PARTLY), (None, WITHOUT_VALUES))[known is None :]:
+        with suppress(Exception):  # what a model makes of such values is the model's
+            module, kernels = built(step, fakes, *layers), Kernels(step.precision)
+            trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes, examples)
+            return replace(trace, notes=(*trace.notes, note))
+    return None
 
 
 def _with_values(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
-    """The step as it runs here, for real; raises TooLargeError where it takes more than MAX_COMPUTED bytes."""
-    module, kernels = built(step, None, *layers), Kernels(step.precision, most=MAX_COMPUTED)
+    """The step as it runs here, for real; raises TooLargeError where it takes more than it may."""
+    module, kernels = built(step, None, *layers), Kernels(step.precision, most=most_to_compute(MAX_COMPUTED))
     trace = _traced(step, module, size, accumulation, nullcontext(), kernels)
     return replace(trace, notes=(*trace.notes, WITH_VALUES))
 
@@ -218,6 +229,7 @@ def _traced(
     where: AbstractContextManager[Any],
     kernels: "Kernels",
     guess: Fakes | None = None,
+    known: Any = None,
 ) -> Trace:
     dtype, trains = MIXED.get(step.precision), step.optimizer is not None
     updates, state = Kernels(step.precision, "optimizer"), 0
@@ -232,9 +244,10 @@ def _traced(
     with where:
         kernels.hold(*parameters, *module.buffers())
         weights, kernels.live = kernels.live, kernels.live + state
-        batch = step.batch(size)
+        batch = step.batch(size) if known is None else known
         kernels.hold(*(tensor for tensor in tree_leaves(batch) if isinstance(tensor, torch.Tensor)))
-        with kernels, AsOnGPU(kernels, guess=guess), torch.enable_grad() if trains else torch.no_grad():
+        as_on_gpu = AsOnGPU(kernels, guess=guess, works_out=known is not None)
+        with kernels, as_on_gpu, torch.enable_grad() if trains else torch.no_grad():
             with torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
                 loss = step.loss(module, batch)
             kept, forward = kernels.live - weights - state, Total()
@@ -372,9 +385,16 @@ class AsOnGPU(TorchFunctionMode):
     that the file names are the CPU.
     """
 
-    def __init__(self, kernels: "Kernels | None" = None, device: str = "cpu", guess: Fakes | None = None) -> None:
+    def __init__(
+        self,
+        kernels: "Kernels | None" = None,
+        device: str = "cpu",
+        guess: Fakes | None = None,
+        works_out: bool = False,  # what follows from tensors with values
+    ) -> None:
         super().__init__()
         self._kernels, self._device, self._guess = kernels, torch.device(device), guess
+        self._works_out = works_out
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of PyTorch, as a GPU would run it."""
@@ -405,11 +425,24 @@ class AsOnGPU(TorchFunctionMode):
             args, kwargs = tree_map_only(torch.Tensor, _whole, (args, kwargs))
             with torch.autocast("cpu", enabled=False):
                 return function(*args, **kwargs)
+        if self._works_out and _is_small(name, args, kwargs):
+            with unset_fake_temporarily():
+                return function(*args, **kwargs)
+        if self._works_out and not (name in CHOOSING and _has_values((args[1:2], kwargs.get(CHOOSING[name])))):
+            if name.endswith("_") and not is_fake(args[0]):  # add_ or __iadd__, which must not lose a gradient
+                raise READS_VALUE[0](function)
+            args, kwargs = tree_map_only(torch.Tensor, self._without_values, (args, kwargs))
+            return function(*args, **kwargs)
         if self._guess is not None:
             return self._guess.call(function, args, kwargs)
         if name in ("numpy", "__array__") and is_fake(args[0]):  # PyTorch refuses it by another error
             raise READS_VALUE[0](function)
         return function(*args, **kwargs)
+
+    def _without_values(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that takes part in what has no values: a view of one with values would have none."""
+        assert self._guess is not None
+        return tensor if is_fake(tensor) or tensor.requires_grad else self._guess.like(tensor)
 
     def _attention(
         self,
@@ -427,6 +460,25 @@ class AsOnGPU(TorchFunctionMode):
         if attn_mask is not None and query.shape[-2] == key.shape[-2] > 1 and self._kernels.fixed(attn_mask):
             attn_mask, is_causal = None, True
         return function(query, key, value, attn_mask, 0.0, is_causal, **others)
+
+
+def _is_small(name: str, args: Any, kwargs: Any) -> bool:
+    """Whether a function makes something small of tensors that all have values, or numbers that index others."""
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if not tensors:
+        return name in INDEXING and all(abs(part) < MAX_WORKED_OUT for part in args if isinstance(part, int | float))
+    if any(map(is_fake, tensors)):
+        return False
+    try:
+        shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    except RuntimeError:  # they are no terms of a sum
+        shape = max((tensor.shape for tensor in tensors), key=math.prod)
+    return math.prod(shape) * max(tensor.element_size() for tensor in tensors) <= MAX_WORKED_OUT
+
+
+def _has_values(tree: Any) -> bool:
+    """Whether all tensors of a tree have values."""
+    return not any(map(is_fake, tree_leaves(tree)))
 
 
 def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
@@ -447,6 +499,17 @@ class TooLargeError(Exception):
     """A step that runs for real takes too much memory."""
 
 
+class Kernel(NamedTuple):
+    """What an operation launches on a GPU."""
+
+    kind: Kind
+    half: bool
+    operations: float
+    nbytes: int
+    launches: int
+    of_weights: bool  # whether it may be a product with a weight
+
+
 class Kernels(TorchDispatchMode):
     """The kernels that run under it, with their operations and bytes, and the bytes of live storages."""
 
@@ -457,6 +520,7 @@ class Kernels(TorchDispatchMode):
         self.trained, self.whole = 1, 0  # parameters, and those whose gradient is whole
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
         self._kind, self._found = kind, Counter[Any]()
+        self._repeats = dict[Any, tuple[Outcome, Kernel | None]]()  # by operation and shapes
         self._known, self._fixed = set[int](), set[int]()  # storages that live; those that depend on no input or weight
         self.fusion, self.notes, self.untested, self.images = Fusion(), set[str](), set[Untested](), False
         self.no_tpu = set[str]()
@@ -476,30 +540,55 @@ class Kernels(TorchDispatchMode):
             yield Item(kind, precision, float(operations), float(nbytes), count)
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and take down what it does."""
-        kwargs = kwargs or {}
-        result = function(*args, **kwargs)
-        schema = function._schema
-        if schema.name.startswith("prim::"):  # a tensor's device, asked for 80 times a layer
+        """Run an operation and take down what it does; no mode for functions sees what that asks of tensors."""
+        if function is DEVICE:  # asked for several times by each operation of the backward pass
+            return args[0].device
+        with torch._C.DisableTorchFunction():
+            return self._run(function, args, kwargs or {})
+
+    def _run(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation; one of such shapes that was run before has its outcome and its kernel again."""
+        inputs: list[Any] = []
+        key = signature((*args, *kwargs.items()), inputs) if not function._schema.is_mutable else None
+        known = self._repeats.get((function, key)) if inputs and key is not None else None
+        if known is not None:
+            result, outputs = known[0].made(inputs)
+            self._follow(inputs, outputs, mutable=False)
+            if known[1] is not None:
+                self._count(known[1], inputs, outputs)
             return result
-        outputs, inputs, sparse = dense(result), dense((args, kwargs)), self._sparse((args, kwargs))
-        if schema.is_mutable and not outputs:
-            outputs = dense(args[0])
+        result = function(*args, **kwargs)
+        kernel, inputs = self._kernel(function, args, kwargs, result)
+        if inputs and key is not None and (outcome := Outcome.of(result, inputs)) is not None:
+            self._repeats[function, key] = outcome, kernel
+        return result
+
+    def _follow(self, inputs: Sequence[Any], outputs: Sequence[Any], mutable: bool) -> set[int]:
+        """Hold what was made, and return the storages of what it was made of."""
         self.hold(*outputs)
         shared = {storage_of(tensor) for tensor in inputs}
         if shared <= self._fixed:
             self._fixed.update(map(storage_of, outputs))
-        elif schema.is_mutable:
+        elif mutable:
             self._fixed.difference_update(map(storage_of, outputs))
+        return shared
+
+    def _kernel(self, function: Any, args: Any, kwargs: Any, result: Any) -> tuple["Kernel | None", list[Any]]:
+        """Take down what an operation does; return its kernel, where it has one, and what it reads."""
+        schema = function._schema
+        outputs, inputs, sparse = dense(result), dense((args, kwargs)), self._sparse((args, kwargs))
+        if schema.is_mutable and not outputs:
+            outputs = dense(args[0])
+        shared = self._follow(inputs, outputs, schema.is_mutable)
         view = not schema.is_mutable and all(storage_of(tensor) in shared for tensor in outputs)
         if view or schema.name in NO_KERNEL:
-            return result
+            return None, inputs
         name = schema.name.removeprefix("aten::")
         if any(tensor.dtype in DOUBLE and tensor.dim() for tensor in (*inputs, *outputs)):
             self.no_tpu.add("float64")
         if name in NOT_ON_TPU or not schema.name.startswith(ON_TPU):
             self.no_tpu.add(name)
-        kind, operations = self._kind or kind_of(name, args), 0.0
+        kind, operations, of_weights = self._kind or kind_of(name, args), 0.0, False
         if "convolution" in name:
             kind, operations = convolution_work(name, args, outputs)
             self.images |= inputs[0].dim() == 4
@@ -510,22 +599,29 @@ class Kernels(TorchDispatchMode):
             row = width * outputs[0].element_size()
             self.no_tpu.add("sparse matrices")
             operations, nbytes = 2.0 * sparse * width, sparse * (row + ENTRY) + outputs[0].shape[0] * row
-            self._put("gather and scatter", outputs[0].dtype in HALF, operations, nbytes, 1, inputs, outputs)
-            return result
+            kernel = Kernel("gather and scatter", outputs[0].dtype in HALF, operations, nbytes, 1, False)
+            self._count(kernel, inputs, outputs)
+            return kernel, []
         elif "scaled_dot_product" in name:
             kind, operations = attention_work(name, args)
         elif "grouped_mm" in name:
             kind, operations = "product", 2.0 * args[0].numel() * args[1].shape[-1]
         elif counted := flop_registry.get(function._overloadpacket):
-            kind, operations = "product", counted(*args, **kwargs, out_val=result)
-            self._widths(operations, inputs, outputs)
+            kind, operations, of_weights = "product", counted(*args, **kwargs, out_val=result), True
         if kind in OF_LAYOUT and any(map(last_channels, inputs)):
             kind = in_layout(kind, last=True)
         half = any(tensor.dtype in HALF for tensor in inputs or outputs)
         launches = -(-len(outputs) // LIST) if "_foreach" in name or "_fused" in name else 1
         nbytes = moved(name, inputs, outputs) // max(launches, 1)
-        self._put(kind, half, operations, nbytes, launches, inputs, outputs)
-        return result
+        kernel = Kernel(kind, half, operations, nbytes, launches, of_weights)
+        self._count(kernel, inputs, outputs)
+        return kernel, inputs
+
+    def _count(self, kernel: "Kernel", inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Count a kernel."""
+        if kernel.of_weights:
+            self._widths(kernel.operations, inputs, outputs)
+        self._put(kernel.kind, kernel.half, kernel.operations, kernel.nbytes, kernel.launches, inputs, outputs)
 
     def _sparse(self, tree: Any) -> int:
         """Return the entries of the sparse matrices among some tensors; of one without values as of its transpose."""

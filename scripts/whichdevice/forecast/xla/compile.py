@@ -43,6 +43,7 @@ CACHE = Path("results/programs")
 NEEDED = ("jax", "jaxlib", "keras")
 KEPT = ("ok", "does_not_fit", "refused")  # statuses that a second compile would only repeat
 PARALLEL = 2  # processes; one program's compile keeps little more than one core busy, and takes 1 to 4 GB of memory
+MAX_BESIDE = 1.5e9  # bytes that a script takes to its first step, which each process runs
 LENGTH = 24
 # Of the memory: by so much another card's program must miss it to rule a card out. With less memory XLA computes more
 # values twice: a step of OPT 1.3B needs 42.6 GB for an A100 of 80 GB, and 34.1 for one of 40 GB.
@@ -349,7 +350,9 @@ class _Pool:
         """Compile all of them. Threads are daemons, so that an interrupt ends them and the processes with this one."""
         drafts = self._drafts.values()
         traces = all(software_of(draft.asked.module) == "eager" for draft in drafts)  # one serves all devices
-        count = 1 if traces else min(PARALLEL, usable_cores(), len(self._waiting))
+        modules = {draft.asked.module for draft in drafts}
+        large = any(found.memory > MAX_BESIDE for module in modules if (found := Model.read(module).found) is not None)
+        count = 1 if traces or large else min(PARALLEL, usable_cores(), len(self._waiting))
         threads = [threading.Thread(target=self._work, args=(worker, count), daemon=True) for worker in range(count)]
         for thread in threads:
             thread.start()
