@@ -52,6 +52,7 @@ CASES = {
     "for i, x in enumerate(cycle(data)):\n    if i >= 70:\n        break\n    step()": Loops(1, 70),
     "def one():\n    step()\n    args.steps += 1\nargs = Namespace(steps=0, max_steps=80)\n"
     "while args.steps < args.max_steps:\n    one()": Loops(1, 80),
+    "def get_steps():\n    return 0\nwhile get_steps() < 70:\n    for x in cycle(data):\n        step()": Loops(1, 70),
     "for it in range(70):\n    for x in data:\n        step()\n        break": Loops(1, 70),
     "for x in data:\n    for optimizer in optimizers:\n        step()": Loops(1, batches=4),
     "for epoch in range(3):\n    for x in DataLoader(data, batch_size=3):\n        step()": Loops(3, batches=2),

@@ -26,7 +26,7 @@ from whichdevice.models.script_run import Found, run_watched
 from whichdevice.models.scripts import known, probe
 from whichdevice.models.torch_fakes import Fakes, is_fake
 from whichdevice.models.torch_names import Names
-from whichdevice.models.torch_script import SHARED, Watch, divides_by_gpus
+from whichdevice.models.torch_script import ACCUMULATION, SHARED, Watch, divides_by_gpus
 from whichdevice.models.torch_tape import Guessed
 from whichdevice.workloads.base import Options
 
@@ -720,6 +720,51 @@ for step in range(100):
     net.step()
 """
 
+OF_A_GROUP = """
+import copy, torch
+import torch.distributed as dist
+import torch.distributed.nn as exchange
+import torch.multiprocessing as mp
+import horovod.torch as hvd
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.out = torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 4)
+    def forward(self, x):
+        torch._assert(bool(x.mean() < 0.5), "values are small")
+        side = [8][int(torch.empty(1).uniform_(0.0, 1.0).item())]
+        return self.out(self.norm(x[:, :side]))
+class Criterion(torch.nn.Module):
+    def forward(self, model, sample):
+        y = exchange.all_gather(model(sample))[0]
+        return y.float().square().mean()
+class Trainer:
+    updates = 0
+    def get_num_updates(self):
+        return self.updates
+def main(rank, limit):
+    assert rank == 0 and hvd.broadcast(torch.tensor(3), root_rank=0).item() == 3
+    dist.init_process_group("nccl", world_size=4, rank=rank)
+    group = dist.new_group(range(4))
+    assert dist.get_backend() == "nccl" and dist.get_world_size(group) == 1
+    whole, part, parts = torch.zeros(4), torch.ones(4), [None]
+    dist.all_reduce(part, async_op=True).wait()
+    dist.all_gather_into_tensor(whole, part, group=group)
+    dist.all_gather_object(parts, "one")
+    assert parts == ["one"] and whole.sum() == 4
+    model = Net().bfloat16().cuda()
+    copies = [weight.detach().clone().float().requires_grad_() for weight in model.parameters()]
+    adam = torch.optim.AdamW(copies)
+    average = copy.deepcopy(model)
+    criterion, trainer = Criterion(), Trainer()
+    while trainer.get_num_updates() < limit:
+        for x in torch.zeros(10, 16, 8):
+            criterion(model, x.bfloat16()).backward()
+            adam.step()
+            trainer.updates += 1
+mp.start_processes(main, nprocs=4, args=(300,))
+"""
+
 OWN_SETTINGS = """
 import torch
 class Settings(dict):
@@ -823,6 +868,11 @@ def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs
 )
 def test_a_script_shows_whether_its_gpus_share_a_batch(line, divides):
     assert divides_by_gpus(line) is divides
+
+
+def test_all_examples_of_a_step_over_those_of_its_gpus_are_batches_that_are_summed():
+    line = "sums = args.global_batch_size // (args.micro_batch_size * args.data_parallel_size)"
+    assert divides_by_gpus(line, ACCUMULATION) and not divides_by_gpus(line)
 
 
 @pytest.mark.slow
@@ -1260,6 +1310,14 @@ def test_what_a_launcher_gives_a_script_is_there(tmp_path):
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples) == (16, 1600)
     assert "Its GPUs share 16 examples: for 4 of them add --gpus 4." in found.notes
+
+
+@pytest.mark.slow
+def test_a_group_of_processes_a_loss_around_its_model_and_copies_of_weights_make_a_step(tmp_path):
+    (tmp_path / "train.py").write_text(OF_A_GROUP, encoding="utf-8")
+    found = probe(read_address(str(tmp_path / "train.py")))
+    assert (found.batch_size, found.examples, found.epochs, found.values) == (16, 4800, 1, False)
+    assert any(note.startswith("It asks for 4 GPUs with 16 examples each") for note in found.notes)
 
 
 @pytest.mark.slow

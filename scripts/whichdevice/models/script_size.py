@@ -44,6 +44,8 @@ HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params
 REACHED: tuple[type[ast.cmpop], ...]  # how a loop's end compares a count
 BELOW: tuple[type[ast.cmpop], ...]  # how its test does
 REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)
+STEPS = re.compile("step|iter|update")  # a name of how many steps were made
+ASKED_STEPS = re.compile(r"(get|num|global)_\w*(step|iter|update)s?$")  # a method's name that says it
 MAX_COUNTED = 10_000  # turns of a loop that are tried one by one
 
 
@@ -434,6 +436,12 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
     count, end = part.left, part.comparators[0]
     if type(part.ops[0]) not in wanted:
         count, end = end, count
+    asked = _asked(count, loops[place].node)
+    if asked is not None and ASKED_STEPS.search(
+        ast.unparse(asked.func).lower()
+    ):  # the script's trainer counts its steps
+        with suppress(Exception):  # of the script's own object, too
+            return Limit(0, len(loops), math.ceil(value_in(end, loops[place].variables)))
     if not isinstance(count, ast.Name | ast.Attribute | ast.Subscript):
         return None
     name = ast.unparse(count)
@@ -449,6 +457,15 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
         first = max([first, *(number + 1 for number in range(level) if _is_named(loops[number].node, end))])
         return Limit(first, level + 1, int(turns)) if turns > 0 else None
     return None
+
+
+def _asked(count: ast.expr, loop: ast.For | ast.While) -> ast.Call | None:
+    """The call without arguments that gives a count, also where a loop's variable holds it."""
+    values: list[ast.expr] = [count]
+    if isinstance(count, ast.Name):
+        stored = (node for node in statements_of(loop.body) if isinstance(node, ast.Assign))
+        values += [node.value for node in stored if [*map(ast.unparse, node.targets)] == [count.id]]
+    return next((call for call in values if isinstance(call, ast.Call) and not (call.args or call.keywords)), None)
 
 
 def _is_named(loop: ast.For | ast.While, end: ast.expr) -> bool:
@@ -477,7 +494,7 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
             return len(loops) - 1, value_in(raised[1], variables) * times
     stored = (node for node in ast.walk(loops[place].node) if isinstance(getattr(node, "ctx", None), ast.Store))
     if by_name and count not in map(ast.unparse, stored):
-        if re.search("step|iter", count.lower()):
+        if STEPS.search(count.lower()):
             return len(loops) - 1, 1
         if "epoch" in count.lower():
             return place, 1

@@ -93,7 +93,7 @@ class Fakes:
                 with unset_fake_temporarily():
                     answer = bool(function(torch.ones(()), args[1]))
                 return self._all(answer, args[0])
-        if name == "uniform_" and args[0].numel() == 1:  # a place in a list of choices may follow from it
+        if name == "uniform_" and args and args[0].numel() == 1:  # a place in a list of choices may follow from it
             with unset_fake_temporarily():
                 return function(ones(args[0]).clone(), *args[1:], **kwargs)
         if name not in READING:

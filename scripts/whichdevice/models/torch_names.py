@@ -48,6 +48,7 @@ ANSWERS: Mapping[str, Any] = {
 TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32}  # by method of a module
 HALVES = (torch.float16, torch.bfloat16)
 GENERATOR = torch.Generator
+TOTAL = "train_batch_size"  # of a step, in DeepSpeed's settings
 KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
@@ -209,15 +210,17 @@ class Engine(Whole):
 
     def gradient_accumulation_steps(self) -> int:
         """Return how many batches are summed."""
-        return self._number("gradient_accumulation_steps")
+        steps = self.train_batch_size() // self.train_micro_batch_size_per_gpu() if TOTAL in self._settings else 1
+        return self._number("gradient_accumulation_steps", max(1, steps))
 
     def train_micro_batch_size_per_gpu(self) -> int:
         """Return the examples of a batch of one GPU."""
-        return self._number("train_micro_batch_size_per_gpu", self._number("train_batch_size"))
+        return self._number("train_micro_batch_size_per_gpu", self._number(TOTAL))
 
     def train_batch_size(self) -> int:
         """Return the examples of a step."""
-        return self.train_micro_batch_size_per_gpu() * self.gradient_accumulation_steps()
+        sums = self._number("gradient_accumulation_steps")
+        return self._number(TOTAL, self.train_micro_batch_size_per_gpu() * sums)
 
     def _number(self, name: str, otherwise: int = 1) -> int:
         number = self._settings.get(name, otherwise)
@@ -367,8 +370,10 @@ class Names:
             "apex.normalization": {"FusedLayerNorm": torch.nn.LayerNorm},
             "horovod.torch": {
                 "init": nothing, "size": self._count, "local_size": self._count, "rank": partial(_answer, 0),
-                "local_rank": partial(_answer, 0), "DistributedOptimizer": same, "allreduce": same,
-                "allreduce_": same, "broadcast_parameters": nothing, "broadcast_optimizer_state": nothing,
+                "local_rank": partial(_answer, 0), "broadcast_parameters": nothing,
+                "broadcast_optimizer_state": nothing,
+                **dict.fromkeys(("DistributedOptimizer", "allreduce", "allreduce_", "allgather", "broadcast",
+                                 "broadcast_", "broadcast_object", "allgather_object"), same),
             },
         }  # fmt: skip
         return packages.get(package, {})

@@ -69,7 +69,7 @@ COPIES = 4  # of the script's first batch, as data
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 NEEDS_RANK = re.compile(r"environ\[\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*\](?!\s*=[^=])")  # it does not
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-GPU_COUNT = re.compile("gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices")
+GPU_COUNT = re.compile("gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices|data_parallel_size|dp_size")
 BATCH = re.compile(r"batch_?size|(^|(?<!num)_)(batch|bsz?)$")  # names of how many examples there are in one
 ACCUMULATION = re.compile("accum")
 COUNTS = re.compile("accum|step|iter|batches")  # names of how many batches there are
@@ -306,7 +306,8 @@ class Watching(Watcher):
         if not stopped.calls:
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
         self._shares = self._shares or self._names.splits > 0 or _splits_batches(stack)
-        trained = weights_of([*stopped.optimizers, *optimizers_in(stack.scopes)])
+        optimizers = [*stopped.optimizers, *optimizers_in(stack.scopes)]
+        trained = weights_of(optimizers) | _copied_by(optimizers, stopped.calls)
         for weight in self._learn.values():  # which a GAN freezes in its other part
             weight.requires_grad_()
         _freeze(stopped.calls, trained, stack.where)
@@ -540,6 +541,10 @@ def divides_by_gpus(text: str, what: re.Pattern[str] = BATCH) -> bool:
         (what.search(target) or (what.search(whole) and not COUNTS.search(target)), count)
         for whole, count, target in divisions
     )
+    if what is ACCUMULATION:  # batches of a step: all of its examples over those of a batch on all GPUs
+        products = [ast.unparse(count).lower() for whole, count, _ in divisions if BATCH.search(whole)]
+        if any("batch" in product and GPU_COUNT.search(product) for product in products):
+            return True
     words = (ast.unparse(count).lower() for is_meant, count in counts if is_meant)
     return any("batch" not in count and GPU_COUNT.search(count) for count in words)
 
@@ -589,6 +594,16 @@ def _forwards(step: Step, works: Collection[CodeType]) -> tuple[Callable[[Any], 
         return min(1.0, weights / total) if weights else None
 
     return forward, lambda called: id(called) in teachers
+
+
+def _copied_by(optimizers: Sequence[torch.optim.Optimizer], calls: Sequence[Call]) -> set[int]:
+    """The weights of the modules of a step where optimisers have as many numbers elsewhere: their copies in float32."""
+    modules = {call.function for call in calls if is_module(call.function) and not call.free}
+    weights = {id(weight): weight for module in modules for weight in weights_in(module) if weight.requires_grad}
+    given = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
+    copies = {id(weight): weight for params in given for weight in params}
+    total, copied = (sum(weight.numel() for weight in known.values()) for known in (weights, copies))
+    return {*weights} if total == copied and not weights.keys() & copies.keys() else set()
 
 
 def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:

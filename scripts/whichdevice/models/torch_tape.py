@@ -247,12 +247,15 @@ class Tape(TorchFunctionMode):
 
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
         """A module is called; return its inputs in the format of its weights."""
+        weight = next(weights_in(module), None)
+        if self._depth == 0 and weight is None and any(map(is_module, args)):  # a loss calls the model that it is given
+            self._opened.add(id(module))
         if self._is_open(module):
             return args
         self.mixed = self.mixed or any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
-        if self._depth == 0 and self.fakes is not None and (weight := next(weights_in(module), None)) is not None:
+        if self._depth == 0 and self.fakes is not None and weight is not None:
             learns = module.training or any(is_weight(part) and self._is_trained(part) for part in args)
             if learns and torch.is_grad_enabled() and not self._training:
                 self._start(type(module).__name__)
