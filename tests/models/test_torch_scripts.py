@@ -52,7 +52,7 @@ FOUND = {  # script, what it needs: what is found
     ),
     ("torch_deepspeed.py", ""): Found("torch", 16, 320, 3, precision="mixed", notes=(TWO, EACH.format(16, 64))),
     ("torch_parts.py", ""): Found("torch", 6400, 64000, 3, precision="float32"),
-    ("torch_cuda.py", ""): Found("torch", 64, 640, 3, precision="mixed"),
+    ("torch_cuda.py", ""): Found("torch", 64, 640, 3, precision="mixed", notes=(SHARED.format(batch=64, gpus=2),)),
     ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED, EACH.format(1, 4))),
     ("torch_lightning.py", "lightning"): Found(
         "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(4, 64, 4, 256),)
