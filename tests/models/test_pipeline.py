@@ -261,3 +261,20 @@ def test_a_loader_of_large_examples_is_timed_by_parts_of_its_batches() -> None:
     assert most is not None and most <= 1 + PART_BYTES / (4 * 3 * 512 * 512)
     assert part_of(DataLoader(Images([4]), batch_size=16)) is None
     assert [*Parts([range(5), range(2)], 2)] == [range(2), range(2, 4), range(4, 5), range(2)]
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(("batch_size", "rate"), [(4, 2.0), (40, 20.0), (42, 2.0)])
+def test_a_loader_of_scenes_gives_as_many_rows_as_a_step_makes_of_them(
+    batch_size: int, rate: float, clock: list[float]
+) -> None:
+    """Each scene takes half a second; a step of ten rows for each is fed by four scenes."""
+    from torch.utils.data import DataLoader, IterableDataset
+
+    class Scenes(IterableDataset[np.ndarray]):
+        def __iter__(self) -> Iterator[np.ndarray]:
+            while True:
+                clock[0] += 0.5
+                yield np.zeros((10, 3))
+
+    assert [one.examples_per_second for one in rates(DataLoader(Scenes(), batch_size=4), batch_size)] == [rate]

@@ -10,7 +10,7 @@ from needs import require
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import read_address
-from whichdevice.models.script_run import is_own
+from whichdevice.models.script_run import is_own, with_nvidia_smi
 from whichdevice.models.scripts import is_script, probe
 
 ENGINES = {
@@ -161,3 +161,14 @@ def test_a_library_s_compiled_code_is_not_the_script_s(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert is_own(str(tmp_path / "train.py"), tmp_path / "train.py")
     assert not is_own("numpy/random/mtrand.pyx", tmp_path / "train.py")
+
+
+def test_a_script_that_logs_what_nvidia_smi_prints_gets_nothing_where_it_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        subprocess.run(["nvidia-smi"])
+    with with_nvidia_smi():
+        assert subprocess.run(["nvidia-smi"], capture_output=True, check=True).stdout == b""
+    assert os.environ["PATH"] == str(tmp_path)

@@ -71,6 +71,10 @@ CASES = {
     "class Own:\n    def __getattr__(self, name):\n        raise RuntimeError(name)\nown = Own()\n"
     "for epoch in range(3):\n    for x in data:\n        step()\n        done += 1\n"
     "        if done >= own.most:\n            break": Loops(3, batches=4),
+    # Accelerate's steps are after so many batches.
+    "accelerator = Namespace(sync_gradients=False, gradient_accumulation_steps=2)\n"
+    "for epoch in range(90):\n    for x in data:\n        step()\n        if accelerator.sync_gradients:\n"
+    "            done += 1\n        if done >= 40:\n            break\n    if done >= 40:\n        break": Loops(1, 80),
     # Numbers are worked out.
     "for epoch in range(max(0, -1), epochs):\n    for x in data:\n        step()": Loops(3, batches=4),
     "for it in range(1, math.ceil(len(data) * 2 / epochs) + 1):\n    step()": Loops(1, 3),

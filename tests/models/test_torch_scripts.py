@@ -24,7 +24,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script_run import Found, run_watched
 from whichdevice.models.scripts import known, probe
-from whichdevice.models.torch_fakes import Fakes, is_fake
+from whichdevice.models.torch_fakes import Evaluations, Fakes, is_fake
 from whichdevice.models.torch_names import Names
 from whichdevice.models.torch_script import ACCUMULATION, SHARED, Watch, divides_by_gpus
 from whichdevice.models.torch_tape import Guessed
@@ -1483,3 +1483,29 @@ def test_a_start_that_draws_until_it_is_within_bounds_ends_for_weights_without_v
         for weight in (torch.nn.Parameter(fakes.empty((4, 4), torch.float32)), torch.empty(4, 4)):
             assert torch.nn.init.trunc_normal_(weight, std=0.02, a=-0.01, b=0.01) is weight
     assert weight.abs().max() <= 0.01
+
+
+class Handing(torch.nn.Module):
+    """A wrapper that hands attributes on to what it wraps, as Fabric's does."""
+
+    def __init__(self, wrapped: torch.nn.Module) -> None:
+        super().__init__()
+        self.wrapped = wrapped
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if name != "wrapped" and "wrapped" in self.__dict__.get("_modules", {}):
+            setattr(self.wrapped, name, value)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.wrapped(inputs)
+
+
+def test_a_repeated_evaluation_of_a_wrapper_leaves_what_it_wraps_alone() -> None:
+    module, evaluations, inputs = Handing(torch.nn.Linear(4, 2)), Evaluations(), torch.zeros(8, 4)
+    module.eval()
+    for _ in range(8):
+        evaluations.add(module, ((inputs,), {}), "kept", 1.0)
+    assert module(inputs) == "kept" and module.wrapped(inputs).shape == (8, 2)
+    evaluations.end()
+    assert module(inputs).shape == (8, 2)

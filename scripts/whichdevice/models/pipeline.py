@@ -48,7 +48,18 @@ def rates(given: Any, batch_size: int) -> list[Rate]:
 
 def _rate(workers: int, batches: Any, batch_size: int) -> Rate:
     most = getattr(getattr(batches, "batch_sampler", None), "most", batch_size)  # examples of a part of a batch
-    return _timed(workers, batches, min(batch_size, most))
+    rate = _timed(workers, batches, min(batch_size, most))
+    timed = round(rate.batch_seconds * rate.examples_per_second)
+    return rate._replace(examples_per_second=rate.examples_per_second * _rows(batches, batch_size, timed))
+
+
+def _rows(batches: Any, batch_size: int, timed: int) -> int:
+    """Examples of a step that one of a loader becomes, where the script makes rows of its points or windows."""
+    sampler = getattr(batches, "batch_sampler", None)
+    whole = getattr(sampler, "whole", None) or getattr(sampler, "batch_size", None)
+    if not isinstance(whole, int) or timed != getattr(sampler, "most", whole) or batch_size % whole:
+        return 1
+    return batch_size // whole
 
 
 def best(found: Iterable[Any]) -> Any:
@@ -131,7 +142,7 @@ class Parts:
     """The batches of a sampler in parts of at most so many examples."""
 
     def __init__(self, batches: Iterable[Sequence[Any]], most: int) -> None:
-        self._batches, self.most = batches, most
+        self._batches, self.most, self.whole = batches, most, getattr(batches, "batch_size", None)
 
     def __iter__(self) -> Iterator[Sequence[Any]]:
         """Return the places of each part's examples."""

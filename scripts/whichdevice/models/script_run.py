@@ -19,8 +19,10 @@ import os
 import random
 import runpy
 import shlex
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 from abc import ABC, abstractmethod
@@ -54,6 +56,7 @@ EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 SEED = 0  # of random numbers that the script draws without one of its own
 SAMPLE = 1024  # examples that are read of data that come one after the other
+NVIDIA_SMI = "nvidia-smi"
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
     KERAS: "keras_script", "tf_keras": "keras_script", "tensorflow": "tensorflow_script",
@@ -293,6 +296,7 @@ class Run:
             replaced(signal, "signal", lambda number, _: signal.getsignal(number)),
             replaced(atexit, "register", register),
             replaced(argparse.ArgumentParser, "error", error),
+            with_nvidia_smi(),
         ):
             yield
 
@@ -307,6 +311,24 @@ class Run:
             lines = [part.lineno for part in traceback.extract_stack() if part.filename == str(self.path)]
             where = f"{self.path.name}, line {lines[-1]}" if lines else self.path.name
             self.stop(StudyError(f"{where}: it starts {files[0]}: ask about that file itself"))
+
+
+@contextmanager
+def with_nvidia_smi() -> Iterator[None]:
+    """Have a program `nvidia-smi` that prints nothing, where there is none: scripts write what it prints to a log."""
+    if shutil.which(NVIDIA_SMI):
+        yield
+        return
+    folders = os.environ.get("PATH", os.defpath)
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, NVIDIA_SMI)
+        program.write_text("#!/bin/sh\n", encoding="utf-8")
+        program.chmod(0o755)
+        os.environ["PATH"] = folder + os.pathsep + folders
+        try:
+            yield
+        finally:
+            os.environ["PATH"] = folders
 
 
 @contextmanager

@@ -483,8 +483,10 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
         if count == counter_of(loop):
             return level, 1
         for node in statements_of(loop.node.body, loop.line):
-            if (raised := raised_in(node)) is not None and raised[0] == count:
-                return level, value_in(raised[1], loop.variables)
+            batches, block = _after_batches(node, loop)
+            for raised in map(raised_in, block):
+                if raised is not None and raised[0] == count:
+                    return level, value_in(raised[1], loop.variables) / batches
     inner, variables = loops[-1].node.body, loops[-1].variables
     closures = chain.from_iterable(statements_of(node.body) for node in inner if isinstance(node, DEFINING))
     for node in closures:  # the optimiser calls it, as often as it takes the loss
@@ -499,6 +501,17 @@ def _raised(loops: Sequence[Loop], place: int, count: str, by_name: bool) -> tup
         if "epoch" in count.lower():
             return place, 1
     raise LookupError
+
+
+def _after_batches(node: ast.stmt, loop: Loop) -> tuple[int, Sequence[ast.stmt]]:
+    """The batches after which statements run once: those of Accelerate's `if accelerator.sync_gradients:`."""
+    test = node.test if isinstance(node, ast.If) else None
+    if not isinstance(test, ast.Attribute) or test.attr != "sync_gradients":
+        return 1, [node]
+    if node.lineno <= loop.line <= (node.end_lineno or 0):  # the step itself is among them
+        return 1, []
+    summed = attribute(value_in(test.value, loop.variables), "gradient_accumulation_steps")
+    return summed if type(summed) is int else 1, node.body  # type: ignore[attr-defined]
 
 
 def counter_of(loop: Loop) -> str | None:

@@ -474,6 +474,7 @@ def silent_logger(logger: Any) -> type:
 
     class Nothing(logger):  # type: ignore[misc]
         name = version = ""
+        save_dir = root_dir = log_dir = "lightning_logs"
         experiment = Silent()
 
         def __init__(self, *_: Any, **__: Any) -> None:
