@@ -74,7 +74,13 @@ CASES = {
     # Accelerate's steps are after so many batches.
     "accelerator = Namespace(sync_gradients=False, gradient_accumulation_steps=2)\n"
     "for epoch in range(90):\n    for x in data:\n        step()\n        if accelerator.sync_gradients:\n"
-    "            done += 1\n        if done >= 40:\n            break\n    if done >= 40:\n        break": Loops(1, 80),
+    "            done += 1\n        if done >= 40:\n            break\n    if done >= 40:\n        break": Loops(
+        1, 80
+    ),
+    # TensorFlow counts in arrays.
+    "import numpy\ncount = numpy.zeros((), int)\n"
+    "class Stream:\n    def take(self, count):\n        return [1] * count\n"
+    "stream, most = Stream(), numpy.int64(30)\nfor x in stream.take(most - count.item()):\n    step()": Loops(1, batches=30),
     # Numbers are worked out.
     "for epoch in range(max(0, -1), epochs):\n    for x in data:\n        step()": Loops(3, batches=4),
     "for it in range(1, math.ceil(len(data) * 2 / epochs) + 1):\n    step()": Loops(1, 3),

@@ -215,9 +215,11 @@ def test_a_session_of_tensorflow_1_is_named(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most", [2**27, 100])
-def test_a_large_batch_that_feeds_jax_is_made_once(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script goes on with as many batches as before."""
+@pytest.mark.parametrize(("most", "over"), [(2**27, "data.as_numpy_iterator()"), (100, "shuffled()")])
+def test_a_large_batch_that_feeds_jax_is_made_once(
+    most: int, over: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script goes on with as many batches as before, also where a function of its own gives them."""
     monkeypatch.setattr(tensorflow_script, "MAX_BATCH", most)
     text = """
 import jax, jax.numpy as jnp, tensorflow as tf
@@ -228,12 +230,14 @@ numbers = [int(batch["x"][0, 0]) for batch in data][:3]
 open(f"{numbers}", "w").close()
 step = jax.jit(lambda w, x: w - jax.grad(lambda w: (x @ w).mean())(w))
 w = jnp.ones((8, 4))
+def shuffled():
+    return data.shuffle(4)
 for epoch in range(3):
-    for batch in data.as_numpy_iterator():
-        w = step(w, batch["x"])
+    for batch in OVER:
+        w = step(w, jnp.asarray(batch["x"]))
 """
     path = tmp_path / "train.py"
-    path.write_text(text)
+    path.write_text(text.replace("OVER", over))
     monkeypatch.chdir(tmp_path)
     found = run_watched(path, []).found
     assert (found.batch_size, found.examples, found.epochs) == (16, 320, 3)

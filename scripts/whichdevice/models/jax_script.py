@@ -31,7 +31,7 @@ from whichdevice.models.data import repeated
 from whichdevice.models.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.framework import JAX
 from whichdevice.models.script_run import EACH, SHARED, Found, JaxStep, Run, Script, Watcher
-from whichdevice.models.script_size import Stack, is_whole, sizes
+from whichdevice.models.script_size import Loops, Stack, is_whole, sizes
 from whichdevice.models.script_text import attribute
 
 COPIES = 4  # of the script's first batch, as data
@@ -375,7 +375,10 @@ def _sizes(stack: Stack, loops: Sequence[Turns], batch: Sequence[Any]) -> dict[s
     """Examples and epochs, where each turn of the script's own loops may be a loop of JAX."""
     shapes = [array.shape for array in batch]
     if not loops:
-        return sizes(stack.scopes, stack.loops, shapes, None, whole=is_whole(batch, stack.outside))
+        around = stack.loops
+        if around == Loops(around.epochs):  # what it is over is a function's result
+            around = around._replace(batches=Watching.latest.run.batches_of_loop)
+        return sizes(stack.scopes, around, shapes, None, whole=is_whole(batch, stack.outside))
     outer = [loop.turns for loop in loops[1:]]
     inner, times = loops[0].turns or 1, math.prod(turns or 1 for turns in outer)
     around = stack.loops

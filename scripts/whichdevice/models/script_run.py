@@ -174,6 +174,7 @@ class Run:
         self.over = False  # from then on the watchers let everything pass
         self.main = sys.modules["__main__"]  # the script as a module
         self.watchers: dict[str, Watcher] = {}  # by module
+        self.batches_of_loop: int | None = None  # of the dataset of tf.data that it went over last
         self._result: Result | None = None
         self._variables: dict[str, Any] | None = None  # of what ended by itself
         self._error: BaseException | None = None

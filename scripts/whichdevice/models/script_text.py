@@ -32,7 +32,23 @@ SAFE = {  # builtin functions that are called to know a number
 OF_ONE = ("min", "max", "list", "tuple")  # builtin functions that go through one argument
 HELD = list | tuple | set | dict | range | KeysView | ValuesView | ItemsView  # type: ignore[type-arg]
 OF_MODULES = {"ceil", "floor", "linspace", "arange", "flip"}  # functions of NumPy and the like
-OF_VALUES = {"long", "int", "float", "bool", "flip", "tolist", "round", "ceil", "floor", "min", "max", "abs", "isdigit"}
+OF_VALUES = {
+    "numpy",
+    "item",
+    "long",
+    "int",
+    "float",
+    "bool",
+    "flip",
+    "tolist",
+    "round",
+    "ceil",
+    "floor",
+    "min",
+    "max",
+    "abs",
+    "isdigit",
+}
 NUMERIC = {"math", "numpy", "torch", "jax", "jaxlib", "tensorflow"}
 RANKS: Mapping[str, Any] = {  # of the first process
     "is_main_process": True, "is_master": True, "is_rank_zero": True, "get_rank": 0, "get_local_rank": 0,
@@ -218,7 +234,7 @@ def _turns_of_call(call: ast.Call, given: Sequence[Any], variables: Mapping[str,
         return _yields(function, call, variables)
     if isinstance(call.func, ast.Attribute) and name in SAME_LENGTH | {"take"}:
         whole = turns_over(call.func.value, variables)
-        known = [count for count in (whole, *given) if type(count) is int and count >= 0]
+        known = [int(count) for count in (whole, *given) if isinstance(count, int | np.integer) and count >= 0]
         return min(known, default=None) if name == "take" else whole
     if name == "DataLoader" and inner is not None:
         size = next((part.value for part in call.keywords if part.arg == "batch_size"), None)

@@ -28,7 +28,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.beside import APPLIED, trainers_beside
 from whichdevice.models.evaluation import evaluations_in
 from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
-from whichdevice.models.script_size import Function, Stack, is_whole, sizes
+from whichdevice.models.script_size import Function, Stack, is_whole, sizes, turns_of
 from whichdevice.models.script_text import attribute, code_of, function_of
 from whichdevice.models.tensorflow_step import (
     BY_FUNCTION,
@@ -140,12 +140,25 @@ class Watching(Watcher):
         for session in (tf.compat.v1.Session, tf.compat.v1.InteractiveSession):
             self.replace(session, "__init__", self._session)
         self.replace(tf.data.Dataset, "batch", untraced(self._batching(tf.data.Dataset.batch)))
+        self.replace(tf.data.Dataset, "__iter__", self._going_over(tf.data.Dataset.__iter__))
         self.replacements.enter_context(silent())
         self.replace(tf.summary, "create_file_writer", lambda *_, **__: tf.summary.create_noop_writer())
 
     def _session(self, *_: Any, **__: Any) -> None:
         """Stand in for a session of TensorFlow 1."""
         self.run.stop(StudyError(f"{Stack(self.run.path).where}: {SESSION}"))
+
+    def _going_over(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Stand in for `Dataset.__iter__`: the length of what a loop of the script's own is over is noted."""
+
+        @wraps(original)
+        def begin(dataset: Any) -> Any:
+            if not self.run.over and is_own(traceback.extract_stack(limit=2)[0].filename, self.run.path):
+                known = int(dataset.cardinality())
+                self.run.batches_of_loop = known if known > 0 else None
+            return original(dataset)
+
+        return begin
 
     def _batching(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Stand in for `Dataset.batch`: what feeds JAX, whose pipeline is not timed, makes a large batch once."""
@@ -576,7 +589,7 @@ def _made(watching: Watching, stack: Stack, step: Program, batches: Batches, unc
     loops, count = stack.loops, batches.number
     if loops.batches:  # of what the loop is over, which may be more or fewer than its source has
         loops, count = loops._replace(steps=loops.batches), None
-    elif stack.has_one_loop and loops.epochs and not (whole or count):
+    elif stack.has_one_loop and loops.epochs and not (whole or count) and turns_of(stack.around[0]) is not None:
         loops = loops._replace(steps=1)  # each turn is one step
     loaded = None if count is None else count * step.size
     size = sizes(stack.scopes, loops, shapes, loaded, count, whole=whole)

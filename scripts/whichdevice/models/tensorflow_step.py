@@ -32,6 +32,7 @@ HALF_PRODUCT = re.compile(r"stablehlo\.(dot|dot_general|convolution)\b.*: \(tens
 UNSUPPORTED = re.compile(r"Detected unsupported operations.*?: (\w+)", re.DOTALL)
 SUMMARIES = ("scalar", "image", "histogram", "text", "audio", "write", "graph")
 BY_FUNCTION = "put @tf.function on a function that trains on one batch, from the tape to apply_gradients"
+MAIN = re.compile(r"func\.func (?:public )?@main")  # in the line of a program with its arguments
 INSTEAD = "or write a model file (docs/start/your-model.md)"
 OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
 COMPILED = "Its step is forecast as XLA compiles it, as with @tf.function(jit_compile=True)."
@@ -116,6 +117,8 @@ def _as_bytes(constant: re.Match[str]) -> str:
 
 
 def _program(text: str, concrete: Any, tensors: Sequence[np.ndarray], where: str) -> Program:
+    if MAIN.search(text) is None:  # TensorFlow writes it so where a part is none of StableHLO
+        raise StudyError(f"{where}: XLA does not compile the step: a shape in it depends on values, {INSTEAD}")
     given, _ = signature(text)
     wanted = [*tensors, *concrete.captured_inputs]
     variables = {id(variable.handle): variable for variable in concrete.variables}
@@ -151,7 +154,7 @@ def _program(text: str, concrete: Any, tensors: Sequence[np.ndarray], where: str
 
 def signature(text: str) -> tuple[list[tuple[tuple[int, ...], str]], list[tuple[tuple[int, ...], str]]]:
     """Shapes and types of a program's arguments and of its results."""
-    main = next(line for line in text.splitlines() if "func.func" in line and "@main" in line)
+    main = next(line for line in text.splitlines() if MAIN.search(line))
     given, _, results = main.partition(") -> ")
     return [*map(_typed, TENSOR.findall(given))], [*map(_typed, TENSOR.findall(results))]
 
