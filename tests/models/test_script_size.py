@@ -80,7 +80,9 @@ CASES = {
     # TensorFlow counts in arrays.
     "import numpy\ncount = numpy.zeros((), int)\n"
     "class Stream:\n    def take(self, count):\n        return [1] * count\n"
-    "stream, most = Stream(), numpy.int64(30)\nfor x in stream.take(most - count.item()):\n    step()": Loops(1, batches=30),
+    "stream, most = Stream(), numpy.int64(30)\nfor x in stream.take(most - count.item()):\n    step()": Loops(
+        1, batches=30
+    ),
     # Numbers are worked out.
     "for epoch in range(max(0, -1), epochs):\n    for x in data:\n        step()": Loops(3, batches=4),
     "for it in range(1, math.ceil(len(data) * 2 / epochs) + 1):\n    step()": Loops(1, 3),
