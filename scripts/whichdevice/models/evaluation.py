@@ -1,4 +1,4 @@
-"""What a script does besides the steps of its training: evaluation, samples, rollouts, all without gradients.
+"""Work of a script besides the steps of its training: evaluation, samples, rollouts, all without gradients.
 
     evaluations_in(stack, 32, forward)      # [Evaluation(line=58, batches=79, batch_size=128, every=1, per="epoch")]
 
@@ -107,8 +107,8 @@ def evaluations_in(
 
 def after_trainer(stack: Stack, size: int) -> list[Evaluation]:
     """Return what a trainer of Hugging Face or Lightning evaluates beside its training, by calls in the text."""
-    found = evaluations_in(stack, size, lambda called: 1.0 if _is_trainers(called) else None, free=True)
-    return [one for one in found if one.per == "training"]
+    evaluations = evaluations_in(stack, size, lambda called: 1.0 if _is_trainers(called) else None, free=True)
+    return [one for one in evaluations if one.per == "training"]
 
 
 def passes_in(stack: Stack, size: int, forward: Forward, method: Any) -> float:
@@ -255,11 +255,11 @@ class _Search:
             values = {name: at + by * (turn if name in going else anew) for name, (at, by) in counters.items()}
             return holds(named_test, {**scope, **values})
 
-        found = held((first + np.arange(count)).view(Turns))
-        if found is None and count <= MAX_TURNS:  # it takes one turn at a time
+        runs = held((first + np.arange(count)).view(Turns))
+        if runs is None and count <= MAX_TURNS:  # it takes one turn at a time
             turn_by_turn = [held(turn) for turn in range(first, first + count)]
-            found = None if None in turn_by_turn else turn_by_turn
-        return _mean(found)
+            runs = None if None in turn_by_turn else turn_by_turn
+        return _mean(runs)
 
     def _goes_on(self, name: str, level: int) -> bool:
         """Whether a counter that a loop raises keeps its value where the loop around it comes to its next turn."""

@@ -82,7 +82,7 @@ class Function:
 
     @cached_property
     def tree(self) -> Any:
-        """Its text."""
+        """The text of the function."""
         return function_of(self.code)
 
     @cached_property
@@ -386,7 +386,7 @@ def turns_of(loop: Loop) -> int | None:
 
 
 def _values_in(loop: ast.For, turns: int, variables: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a loop sets in each turn: its counter, or a variable to each part of a list."""
+    """Return what a loop sets in each turn: its counter, or a variable to each part of a list."""
     if (counted := count_of(loop, variables)) is not None:
         name, first, step = counted
         return [{name: first + step * turn} for turn in range(turns)]

@@ -247,8 +247,8 @@ def main() -> NoReturn:
         text = str(error) if isinstance(error, StudyError) else f"{address.label}: {error_line(error, address)}"
         of_its_code = not isinstance(error, StudyError) or error.__cause__ is not None
         if of_its_code and run.without_values:
-            own = is_scripts_own(error.__cause__ or error, address.path)
-            status, text = (1, f"{text}; {OWN}") if own else (NEEDS_VALUES, f"{text}; {WATCH_IT}")
+            scripts_own = is_scripts_own(error.__cause__ or error, address.path)
+            status, text = (1, f"{text}; {OWN}") if scripts_own else (NEEDS_VALUES, f"{text}; {WATCH_IT}")
         print(text, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()

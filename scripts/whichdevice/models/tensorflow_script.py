@@ -320,7 +320,7 @@ def _changes(traced: Any) -> bool:
 
 
 def _same_again(batches: Any) -> Any:
-    """As many batches of a tf.data.Dataset, each of which is the first one: all share its memory."""
+    """Return as many batches of a tf.data.Dataset, each of which is the first one: all share its memory."""
     import tensorflow as tf
 
     first: list[Any] = []

@@ -107,7 +107,7 @@ class Fakes:
         return tree_map_only(torch.Tensor, self.like, result)
 
     def _middle(self, drawn: torch.Tensor, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.Tensor:
-        """What was drawn; the middle in place of one number without a value, as a place in a list is in no other."""
+        """Return what was drawn; the middle in place of one number without a value: so a place in a list has one."""
         if not is_fake(drawn) or drawn.numel() != 1:
             return drawn
         numbers = [part for part in args if isinstance(part, int | float)] if name != "rand" else []
@@ -133,7 +133,7 @@ class Fakes:
             return torch.tensor(answer).expand(tensor.shape)
 
     def _chosen(self, function: Callable[..., Any], name: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        """What a mask or counts choose of a tensor, with its gradient: all of it where they have no values."""
+        """Return what a mask or counts choose of a tensor, with its gradient: all of it where they have no values."""
         given = {**dict(zip(("input", CHOOSING[name], "dim"), args, strict=False)), **kwargs}
         tensor, by = given["input"], given[CHOOSING[name]]
         if name == "repeat_interleave":
@@ -152,7 +152,7 @@ class Fakes:
         return function(tensor, tuple(places), *args[2:])
 
     def _places(self, part: Any) -> tuple[Any, ...]:
-        """What a part of an index chooses: of a mask its places, of one place without a value the first."""
+        """Return what a part of an index chooses: of a mask its places, of one place without a value the first."""
         if not torch.is_tensor(part):
             return (part,)
         if part.dtype not in MASKS:

@@ -1,4 +1,4 @@
-"""What stands for the group of processes of a PyTorch script, of which one alone runs: what is sent comes back.
+"""A stand-in for the group of processes of a PyTorch script, of which one alone runs: what is sent comes back.
 
 with ExitStack() as names:
     for owner, name, function in group_names():

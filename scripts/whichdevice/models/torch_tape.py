@@ -734,8 +734,8 @@ def plain(tree: Any) -> Any:
     """The same with tensors of PyTorch's own class, in place of images and boxes of a library's."""
 
     def of(leaf: Any) -> Any:
-        own = not torch.is_tensor(leaf) or is_fake(leaf) or isinstance(leaf, torch.nn.Parameter)
-        return leaf if own or type(leaf) is torch.Tensor else leaf.as_subclass(torch.Tensor)
+        stays = not torch.is_tensor(leaf) or is_fake(leaf) or isinstance(leaf, torch.nn.Parameter)
+        return leaf if stays or type(leaf) is torch.Tensor else leaf.as_subclass(torch.Tensor)
 
     return mapped(of, tree) if any(of(leaf) is not leaf for leaf in leaves(tree)) else tree
 
@@ -755,7 +755,7 @@ def kept_by(module: torch.nn.Module) -> Iterator[str]:
 
 
 def kept(module: torch.nn.Module, name: str) -> Any:
-    """What it keeps by such a name."""
+    """Return what it keeps by such a name."""
     path, _, last = name.rpartition(".")
     return getattr(module.get_submodule(path), last)
 

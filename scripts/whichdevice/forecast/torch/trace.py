@@ -500,7 +500,7 @@ class TooLargeError(Exception):
 
 
 class Kernel(NamedTuple):
-    """What an operation launches on a GPU."""
+    """The kernel that an operation launches on a GPU."""
 
     kind: Kind
     half: bool
