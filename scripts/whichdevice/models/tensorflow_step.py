@@ -118,7 +118,8 @@ def _as_bytes(constant: re.Match[str]) -> str:
 
 def _program(text: str, concrete: Any, tensors: Sequence[np.ndarray], where: str) -> Program:
     if MAIN.search(text) is None:  # TensorFlow writes it so where a part is none of StableHLO
-        raise StudyError(f"{where}: XLA does not compile the step: a shape depends on values: leave that out of it, {INSTEAD}")
+        reason = "a shape depends on values: leave that out of it"
+        raise StudyError(f"{where}: XLA does not compile the step: {reason}, {INSTEAD}")
     given, _ = signature(text)
     wanted = [*tensors, *concrete.captured_inputs]
     variables = {id(variable.handle): variable for variable in concrete.variables}
