@@ -190,7 +190,7 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
     TORCH_NET + "for it in range(500):\n" + ANEW: ("torch", 32, 64000, 1, [(8,)]),
     TORCH_NET + "for trial in range(9):\n" + TWO + "for it in range(500):\n" + ONE: ("torch", 32, 16000, 1, [(8,)]),
     TORCH_NET + "it = 0\nwhile True:\n" + ONE + "    it += 1\n    if it > 400:\n        break\n": (
-        "torch", 32, 12800, 1, [(8,)]
+        "torch", 32, 12832, 1, [(8,)]
     ),
     TORCH_NET + "args = SimpleNamespace(max_steps=300, epochs=3)\n" + dedent(ONE): ("torch", 32, 9600, 1, [(8,)]),
     TORCH_NET + "net.cuda()\nfor it in range(500):\n" + ONE.replace(" 8", " 8, device='cuda'"): (

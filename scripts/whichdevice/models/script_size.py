@@ -277,7 +277,7 @@ class Stack:
     @property
     def is_turn(self) -> bool:
         """Return whether each turn of the only loop around it is a step: no library's loop is between the two."""
-        if not self.has_one_loop:
+        if not self.has_one_loop or turns_of(self.around[0]) != self.loops.epochs:  # or it is over a loader
             return False
         code = next(part.code for part in self.inside if part.loops)
         inner = takewhile(lambda part: part.code is not code, self.functions)
