@@ -91,9 +91,6 @@ class Fakes:
                 with unset_fake_temporarily():
                     answer = bool(function(torch.ones(()), args[1]))
                 return self._all(answer, args[0])
-        if name == "uniform_" and args and args[0].numel() == 1:  # a place in a list of choices may follow from it
-            with unset_fake_temporarily():
-                return function(ones(args[0]).clone(), *args[1:], **kwargs)
         if name not in READING:
             try:
                 return function(*args, **kwargs)
@@ -270,7 +267,8 @@ class Evaluations:
         attributes = vars(module)  # a wrapper hands attributes that are set on to what it wraps
         before = {name: attributes[name] for name in ("forward",) if name in attributes}
         attributes["forward"] = repeated
-        self._forwards.callback(lambda: (attributes.pop("forward"), attributes.update(before)))
+        self._forwards.callback(attributes.update, before)
+        self._forwards.callback(attributes.pop, "forward")
 
     def end(self) -> None:
         """Give the modules back: training starts."""

@@ -143,8 +143,6 @@ class Tape(TorchFunctionMode):
             result = function(*args, **kwargs)
         elif name in ("cuda", "pin_memory") and tensor:
             return args[0]
-        elif name == "_assert" and self._faking:  # of boxes, say, that have no values
-            return None
         elif self._depth == 0 and function in ON_GPU:
             return ON_GPU[function]
         else:
@@ -331,8 +329,8 @@ class Guessed(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function."""
         name = getattr(function, "__name__", "")
-        if name in ("cuda", "_assert"):
-            return args[0] if name == "cuda" else None
+        if name == "cuda":
+            return args[0]
         return self._fakes.call(function, *on_cpu(args, kwargs or {}))
 
 

@@ -197,8 +197,10 @@ def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: in
     """The step with the values that few examples alone decide, or else as if each value that it reads were a one."""
     with fakes.mode:
         held = sum(map(rounded, (leaf for leaf in tree_leaves(step.batch(size)) if isinstance(leaf, torch.Tensor))))
-    known = step.batch(size) if held <= MAX_WORKED_OUT else None
-    for examples, note in ((known, PARTLY), (None, WITHOUT_VALUES))[known is None :]:
+    attempts: list[tuple[Any, str]] = [(None, WITHOUT_VALUES)]
+    if held <= MAX_WORKED_OUT:
+        attempts.insert(0, (step.batch(size), PARTLY))
+    for examples, note in attempts:
         with suppress(Exception):  # what a model makes of such values is the model's
             module, kernels = built(step, fakes, *layers), Kernels(step.precision)
             trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes, examples)
