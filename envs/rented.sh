@@ -14,6 +14,6 @@ if [ -z "$python" ]; then # Google's images have Python 3.10
 fi
 for environment in "$@"; do
     sh envs/install.sh "$environment" "$python"
-    [ -z "${SCRIPT:-}" ] || PYTHONPATH=scripts .venv/bin/python -m whichdevice.models.scripts "$SCRIPT"
+    [ -z "${SCRIPT:-}" ] || PYTHONPATH=scripts .venv/bin/python -m whichdevice.models.script.look "$SCRIPT"
     PATH="$PWD/.venv/bin:$PATH" snakemake --cores 1 "$kind" --configfile "$HOME/study.json"
 done

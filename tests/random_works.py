@@ -11,7 +11,7 @@ from whichdevice.config.grids import grid_of
 from whichdevice.config.machines import Cores
 from whichdevice.forecast.lived import Habits
 from whichdevice.forecast.time_model import chip_of
-from whichdevice.models.script_run import Evaluation
+from whichdevice.models.script.found import Evaluation
 
 CARDS = ("T4", "L4", "A10G", "RTX 4090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200 SXM", "TPU v5e")
 

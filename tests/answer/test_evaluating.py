@@ -10,7 +10,7 @@ from whichdevice.answer import Answer, Wants, facts
 from whichdevice.answer.decide import Amount, decide, evaluated
 from whichdevice.answer.words import as_json, evaluation_lines
 from whichdevice.forecast.lived import Habits
-from whichdevice.models.script_run import Evaluation
+from whichdevice.models.script.found import Evaluation
 
 CLEAN = Habits(1.0, 0.0, 0.0, 0.1, 1, 1)
 AMOUNT = Amount(100_000, epochs=10)  # 1,000 steps of 100 examples

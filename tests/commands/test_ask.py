@@ -25,8 +25,8 @@ from whichdevice.machine.facts import this_machine
 from whichdevice.measuring.request import planned_record
 from whichdevice.models.address import Address
 from whichdevice.models.loading import Model
-from whichdevice.models.script_run import Found
-from whichdevice.models.scripts import keep
+from whichdevice.models.script.found import Found
+from whichdevice.models.script.look import keep
 from whichdevice.planning.one_model import OneModel, Question, TimeLeft
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.records.schema import Record
@@ -399,7 +399,7 @@ def test_the_command_that_settles_it_measures_the_same_step(
         (work / name).write_text((project_root / name).read_text())
     (work / "my train.py").write_text("import keras\nkeras.Model().fit()\n")
     monkeypatch.chdir(work)
-    monkeypatch.setattr("whichdevice.models.scripts.probe", lambda address: keep(address, Found("keras", 8, 40, 3)))
+    monkeypatch.setattr("whichdevice.models.script.look.probe", lambda address: keep(address, Found("keras", 8, 40, 3)))
     rows = replace(SETTLE[0], **row), replace(SETTLE[1], usd_per_hour=row.get("usd_per_hour", 1.0))
     found = answer(*rows, wants=Wants(examples=3e9, deadline=9e9), **step)
     [line] = [line for line in notes(found) if "whichdevice rent" in line]
@@ -456,7 +456,7 @@ def test_a_script_is_answered_as_its_whole_training_in_its_own_precision(
 ) -> None:
     (tmp_path / "train.py").write_text("import keras\nkeras.Model().fit()\n")
     found = Found("keras", 8, 40, 3)
-    monkeypatch.setattr("whichdevice.models.scripts.probe", lambda address: keep(address, found))
+    monkeypatch.setattr("whichdevice.models.script.look.probe", lambda address: keep(address, found))
     call = ["ask", "train.py", "--no-measuring", "--devices", "T4,A100 SXM 80GB", "--json", "--", "--lr", "1"]
     assert main(call) == 0
     first = capsys.readouterr()

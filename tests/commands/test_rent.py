@@ -22,8 +22,8 @@ from whichdevice.commands import rent
 from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.model import Device
 from whichdevice.models.address import read_address
-from whichdevice.models.script_run import Found
-from whichdevice.models.scripts import keep
+from whichdevice.models.script.found import Found
+from whichdevice.models.script.look import keep
 
 pytestmark = pytest.mark.slow
 FAKE = Path(__file__).parents[1] / "fakes/sky.py"

@@ -22,7 +22,7 @@ from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import layout_note
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
-from whichdevice.models.torch_fakes import is_fake
+from whichdevice.models.script.torch_fakes import is_fake
 
 PRIVATE = {  # what the tracer uses below PyTorch's public interface
     "torch._subclasses.fake_tensor": (

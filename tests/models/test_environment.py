@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from whichdevice.models.environment import environment_in
+from whichdevice.models.script.environment import environment_in
 
 
 class Ball:

@@ -12,10 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whichdevice.models.evaluation import after_trainer, evaluations_in, of_fit, of_trainer, passes_in, takes_gradients
-from whichdevice.models.further import further
-from whichdevice.models.script_run import Evaluation
-from whichdevice.models.script_size import Stack
+from whichdevice.models.script.evaluation import (
+    after_trainer,
+    evaluations_in,
+    of_fit,
+    of_trainer,
+    passes_in,
+    takes_gradients,
+)
+from whichdevice.models.script.found import Evaluation
+from whichdevice.models.script.further import further
+from whichdevice.models.script.size import Stack
 
 EVALUATE = """
 def evaluate(net, loader):

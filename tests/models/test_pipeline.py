@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from whichdevice.models import pipeline
 from whichdevice.models.data import pipeline_in
 from whichdevice.models.pipeline import PART_BYTES, Parts, Rate, best_and_written, part_of, rate_of, rates
+from whichdevice.models.script import pipeline
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -65,7 +65,7 @@ def test_the_first_batch_is_timed_apart_and_a_generator_may_end(clock: list[floa
 LOADER = """
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset
-from whichdevice.models import pipeline
+from whichdevice.models.script import pipeline
 
 class Stream(IterableDataset):
     def __iter__(self):
@@ -200,8 +200,8 @@ def test_a_batch_of_many_large_images_is_made_of_a_few_without_values(collated: 
     import torch
     from torch.utils.data import DataLoader, default_collate
 
-    from whichdevice.models.torch_batches import ALIKE, of_few
-    from whichdevice.models.torch_fakes import Fakes, is_fake
+    from whichdevice.models.script.torch_batches import ALIKE, of_few
+    from whichdevice.models.script.torch_fakes import Fakes, is_fake
 
     def collate(examples: list[tuple[torch.Tensor, int]]) -> dict[str, torch.Tensor]:
         images, classes = default_collate(examples)
@@ -226,8 +226,8 @@ def test_all_examples_are_read_where_shapes_vary_or_they_are_small_and_quick(
 ) -> None:
     from torch.utils.data import DataLoader
 
-    from whichdevice.models import torch_batches
-    from whichdevice.models.torch_fakes import Fakes
+    from whichdevice.models.script import torch_batches
+    from whichdevice.models.script.torch_fakes import Fakes
 
     monkeypatch.setattr(torch_batches, "MAX_SECONDS", 600.0)  # quick on a busy machine, too
     data = Images(sizes)
@@ -242,8 +242,8 @@ def test_a_long_pass_over_examples_of_one_shape_reads_no_more_of_them(
 ) -> None:
     from torch.utils.data import DataLoader
 
-    from whichdevice.models import torch_batches
-    from whichdevice.models.torch_fakes import Fakes
+    from whichdevice.models.script import torch_batches
+    from whichdevice.models.script.torch_fakes import Fakes
 
     monkeypatch.setattr(torch_batches, "MAX_SECONDS", 600.0)  # of a batch; a pass takes too long at once
     monkeypatch.setattr(torch_batches, "MAX_PASS_SECONDS", -1.0)

@@ -10,8 +10,8 @@ from needs import require
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import read_address
-from whichdevice.models.script_run import is_own, with_nvidia_smi
-from whichdevice.models.scripts import is_script, probe
+from whichdevice.models.script.look import is_script, probe
+from whichdevice.models.script.run import is_own, with_nvidia_smi
 
 ENGINES = {
     "torch": """
@@ -113,7 +113,7 @@ def test_a_script_that_another_process_needs_writes_nothing_there() -> None:
     """The script's objects are used in the process that goes on, which ends as any other."""
     Path("engine.py").write_text(ENGINES["jax"])
     Path("train.py").write_text(ENTRY.format(module="engine"))
-    code = "from pathlib import Path; from whichdevice.models.script_run import run_watched\n"
+    code = "from pathlib import Path; from whichdevice.models.script.run import run_watched\n"
     code += "print(run_watched(Path('train.py'), []).functions.data()[0][0]['input_1'].shape)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

@@ -12,12 +12,12 @@ import pytest
 from whichdevice.answer import Wants
 from whichdevice.commands.ask import check_size
 from whichdevice.errors import StudyError
-from whichdevice.models.beside import trainers_beside
 from whichdevice.models.loading import Model
-from whichdevice.models.script_run import Found
-from whichdevice.models.script_size import Loops, Stack, is_whole, sizes
-from whichdevice.models.script_text import turns_over
-from whichdevice.models.scripts import keep
+from whichdevice.models.script.beside import trainers_beside
+from whichdevice.models.script.found import Found
+from whichdevice.models.script.look import keep
+from whichdevice.models.script.size import Loops, Stack, is_whole, sizes
+from whichdevice.models.script.text import turns_over
 from whichdevice.planning.one_model import Question
 
 RANGE = "for epoch in range(1_000_000):\n    for x in data:\n        step()\n        done += 1\n"

@@ -10,11 +10,12 @@ import pytest
 from needs import require
 
 from whichdevice.errors import StudyError
-from whichdevice.models import scripts
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
-from whichdevice.models.script_run import EACH, SHARED, Evaluation, Found, others_like, run_watched
-from whichdevice.models.scripts import is_script, is_scripts_own, known, probe
+from whichdevice.models.script import look as scripts
+from whichdevice.models.script.found import Evaluation, Found
+from whichdevice.models.script.look import is_script, is_scripts_own, known, probe
+from whichdevice.models.script.run import EACH, SHARED, others_like, run_watched
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
 
@@ -503,9 +504,9 @@ for start in range(0, 640, 64):
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_a_jitted_function_makes_no_parameters_that_are_large(large, tmp_path, monkeypatch):
-    from whichdevice.models import jax_script
+    from whichdevice.models.script import watch_jax
 
-    monkeypatch.setattr(jax_script, "MAX_REAL", 100 if large else 1000)
+    monkeypatch.setattr(watch_jax, "MAX_REAL", 100 if large else 1000)
     text = """
 import jax, jax.numpy as jnp
 def init(key):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from whichdevice.errors import StudyError
-from whichdevice.models import tensorflow_script
-from whichdevice.models.script_run import run_watched
-from whichdevice.models.scripts import is_script
-from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
+from whichdevice.models.script import watch_tensorflow
+from whichdevice.models.script.look import is_script
+from whichdevice.models.script.run import run_watched
+from whichdevice.models.script.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 HEAD = """
 import tensorflow as tf
@@ -220,7 +220,7 @@ def test_a_large_batch_that_feeds_jax_is_made_once(
     most: int, over: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The script goes on with as many batches as before, also where a function of its own gives them."""
-    monkeypatch.setattr(tensorflow_script, "MAX_BATCH", most)
+    monkeypatch.setattr(watch_tensorflow, "MAX_BATCH", most)
     text = """
 import jax, jax.numpy as jnp, tensorflow as tf
 data = tf.data.Dataset.range(320).map(lambda place: tf.fill((8,), tf.cast(place, tf.float32)))

@@ -19,15 +19,16 @@ from whichdevice.files import package_first
 from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
 from whichdevice.forecast.torch.trace import Step, trace_step
-from whichdevice.models import torch_tape
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
-from whichdevice.models.script_run import Found, run_watched
-from whichdevice.models.scripts import known, probe
-from whichdevice.models.torch_fakes import Evaluations, Fakes, is_fake
-from whichdevice.models.torch_names import Names
-from whichdevice.models.torch_script import ACCUMULATION, SHARED, Watch, divides_by_gpus
-from whichdevice.models.torch_tape import Guessed
+from whichdevice.models.script import torch_tape
+from whichdevice.models.script.found import Found
+from whichdevice.models.script.look import known, probe
+from whichdevice.models.script.run import run_watched
+from whichdevice.models.script.torch_fakes import Evaluations, Fakes, is_fake
+from whichdevice.models.script.torch_names import Names
+from whichdevice.models.script.torch_tape import Guessed
+from whichdevice.models.script.watch_torch import ACCUMULATION, SHARED, Watch, divides_by_gpus
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -979,7 +980,7 @@ def test_another_batch_has_other_sizes_where_the_script_wrote_them(loss):
 
 
 def test_an_object_that_asks_what_it_holds_for_what_it_lacks_is_copied():
-    from whichdevice.models.torch_tape import mapped
+    from whichdevice.models.script.torch_tape import mapped
 
     class Images:
         def __init__(self, images):
@@ -1151,7 +1152,7 @@ def test_a_penalty_of_some_steps_is_no_step_of_its_own(tmp_path):
     path.write_text(PENALTY, encoding="utf-8")
     found = probe(read_address(str(path)))
     assert (found.batch_size, found.examples, found.epochs) == (16, 16 * 8000, 1)
-    losses = "import sys, pathlib; from whichdevice.models.script_run import run_watched\n"
+    losses = "import sys, pathlib; from whichdevice.models.script.run import run_watched\n"
     losses += "print(len(run_watched(pathlib.Path(sys.argv[1]), []).functions.model().losses))"
     done = subprocess.run(
         [sys.executable, "-c", losses, str(path)],

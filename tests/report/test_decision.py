@@ -15,7 +15,7 @@ from whichdevice.answer import Answer, Wants, table
 from whichdevice.answer.decide import Amount, decide
 from whichdevice.answer.words import amount_words, lines
 from whichdevice.forecast.lived import Habits
-from whichdevice.models.script_run import Evaluation
+from whichdevice.models.script.found import Evaluation
 from whichdevice.report.live import live_data
 from whichdevice.report.page import live_script
 

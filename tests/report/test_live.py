@@ -13,7 +13,7 @@ from whichdevice.answer import Answer, Wants
 from whichdevice.answer.decide import Amount, decide
 from whichdevice.answer.words import lines
 from whichdevice.forecast.lived import Habits
-from whichdevice.models.script_run import Evaluation
+from whichdevice.models.script.found import Evaluation
 from whichdevice.numbers import time_words, usd_words
 from whichdevice.report.page import render
 from whichdevice.report.verdict import answer_parts

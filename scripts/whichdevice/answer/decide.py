@@ -21,7 +21,7 @@ from whichdevice.config.grids import Grid
 from whichdevice.config.model import DEADLINE_HOURS
 from whichdevice.errors import StudyError
 from whichdevice.forecast import joint
-from whichdevice.models.script_run import Per
+from whichdevice.models.script.found import Per
 
 HOUR, DAY = 3600.0, 86400.0
 WEEK = 7 * DAY

@@ -27,7 +27,7 @@ from whichdevice.answer.interruptions import HOPELESS
 from whichdevice.answer.rows import ESTIMATED, Row, Work
 from whichdevice.config.machines import Cores
 from whichdevice.config.prices import OLD_DAYS, USD_PER_KWH, Z80
-from whichdevice.models.script_run import Evaluation
+from whichdevice.models.script.found import Evaluation
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price

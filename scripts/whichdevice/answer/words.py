@@ -26,7 +26,7 @@ from whichdevice.answer.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
 from whichdevice.config.machines import Cores
 from whichdevice.config.prices import Z80
 from whichdevice.models.address import ARGUMENTS
-from whichdevice.models.script_run import Evaluation
+from whichdevice.models.script.found import Evaluation
 from whichdevice.numbers import between, counted, ends_in_words, number, time_words, two, usd_words
 
 MAX_LINES = 8

@@ -300,7 +300,7 @@ def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
 
     A script that is not known yet runs until its training starts, which makes it known.
     """
-    from whichdevice.models.scripts import known, probe, trains
+    from whichdevice.models.script.look import known, probe, trains
 
     if not trains(model.address):
         if arguments:

@@ -166,7 +166,7 @@ def within_budget(hours: float, usd: float | None, most: float | None) -> float:
 
 def make_task(plan: Any, values: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """SkyPilot's task for the study's runs on a kind of device; raises StudyError on what would only cost money."""
-    from whichdevice.models.scripts import trains
+    from whichdevice.models.script.look import trains
     from whichdevice.study_cells import model_of
 
     kind, study, runs = args.device, plan.study, plan.wanted(args.device)

@@ -18,7 +18,7 @@ import numpy as np
 from whichdevice.errors import StudyError
 from whichdevice.models.costs import Costs, jaxpr_costs, step_costs
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import JaxStep
+from whichdevice.models.script.found import JaxStep
 from whichdevice.models.shapes import mapped
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.workloads.base import Arrays

@@ -31,8 +31,8 @@ from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.libraries import LibraryModel, library_adapter, saved_adapter
 from whichdevice.models.model_file import Adapter, ModelFile, error_line
 from whichdevice.models.objectives import DEFAULT, names
-from whichdevice.models.script_run import Found
-from whichdevice.models.scripts import ScriptAdapter, script_adapter, trains
+from whichdevice.models.script.found import Found
+from whichdevice.models.script.look import ScriptAdapter, script_adapter, trains
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.workloads.base import Options, Recipe, TrainingWorkload, Workload
 

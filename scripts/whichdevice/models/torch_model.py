@@ -16,7 +16,7 @@ from whichdevice.errors import StudyError
 from whichdevice.models.costs import Costs, torch_counts
 from whichdevice.models.declaration import own_format
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import called_in
+from whichdevice.models.script.run import called_in
 from whichdevice.models.shapes import leaves, packed
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.records.schema import WHOLE_COUNT

@@ -27,7 +27,7 @@ from whichdevice.files import HERE, INSTALLED, VARIABLE
 from whichdevice.models.address import Address
 from whichdevice.models.diffusion import diffusion_name
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_in
-from whichdevice.models.stand_ins import LOGGING, WRAPPING
+from whichdevice.models.script.stand_ins import LOGGING, WRAPPING
 
 # As envs/jax.in and envs/jax-tpu.in.
 FORECASTS = {KERAS: ("keras==3.15.*", "jax==0.10.*"), JAX: ("keras==3.15.*", "jax==0.10.*"), TORCH: ("torch",)}

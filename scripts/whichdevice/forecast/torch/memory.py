@@ -164,7 +164,7 @@ def shallow(step: Step) -> Step | None:
     from torch import nn
 
     from whichdevice.forecast.torch.trace import FEW_LAYERS, built
-    from whichdevice.models.torch_fakes import Fakes
+    from whichdevice.models.script.torch_fakes import Fakes
 
     if step.layers is not None:
         return None

@@ -29,7 +29,7 @@ from whichdevice.measuring.request import content_key
 from whichdevice.models.hugging_face import HubModel
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
-from whichdevice.models.scripts import ScriptAdapter
+from whichdevice.models.script.look import ScriptAdapter
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.records.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
 from whichdevice.records.schema import GENERATED_UNIT

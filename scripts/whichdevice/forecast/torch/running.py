@@ -13,7 +13,7 @@ from whichdevice.forecast.torch.memory import AFTERWARDS, FUSED, HALF, LIGHT, RE
 from whichdevice.forecast.torch.several import Way, accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Trace, built
 from whichdevice.forecast.work import Work
-from whichdevice.models.torch_fakes import Fakes
+from whichdevice.models.script.torch_fakes import Fakes
 from whichdevice.records.products import Change, Pass, ProgramRequest
 
 MAX_PASS = 2**24  # examples of a pass: a larger one is tried of no model

@@ -43,7 +43,7 @@ from whichdevice.forecast.work import (
     sizes_of,
 )
 from whichdevice.memory import most_to_compute
-from whichdevice.models.torch_fakes import (
+from whichdevice.models.script.torch_fakes import (
     CHOOSING,
     READING,
     READS_VALUE,
@@ -56,7 +56,7 @@ from whichdevice.models.torch_fakes import (
     signature,
     unset_fake_temporarily,
 )
-from whichdevice.models.torch_names import on_cpu
+from whichdevice.models.script.torch_names import on_cpu
 
 HALF = (torch.bfloat16, torch.float16)
 DOUBLE = (torch.float64, torch.complex128)

@@ -7,9 +7,9 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from whichdevice.models.script_run import calls_of
-from whichdevice.models.script_size import EPOCHS, Function, Stack
-from whichdevice.models.script_text import UNKNOWN, last_name, stored_in, value_in
+from whichdevice.models.script.run import calls_of
+from whichdevice.models.script.size import EPOCHS, Function, Stack
+from whichdevice.models.script.text import UNKNOWN, last_name, stored_in, value_in
 
 Is = Callable[[Any], bool]
 

@@ -25,12 +25,12 @@ import numpy as np
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.models.beside import APPLIED, trainers_beside
-from whichdevice.models.evaluation import evaluations_in
-from whichdevice.models.script_run import SEED, Run, Script, Watcher, is_own
-from whichdevice.models.script_size import Function, Stack, is_whole, sizes, turns_of
-from whichdevice.models.script_text import attribute, code_of, function_of
-from whichdevice.models.tensorflow_step import (
+from whichdevice.models.script.beside import APPLIED, trainers_beside
+from whichdevice.models.script.evaluation import evaluations_in
+from whichdevice.models.script.found import Script
+from whichdevice.models.script.run import SEED, Run, Watcher, is_own
+from whichdevice.models.script.size import Function, Stack, is_whole, sizes, turns_of
+from whichdevice.models.script.tensorflow_step import (
     BY_FUNCTION,
     INSTEAD,
     Program,
@@ -39,6 +39,7 @@ from whichdevice.models.tensorflow_step import (
     script_of,
     silent,
 )
+from whichdevice.models.script.text import attribute, code_of, function_of
 
 FACTORS = (2, 4, 8)  # of GPUs, each of which takes the script's batch
 MAX_READ, READ_SECONDS = 16, 60.0  # batches whose lengths are read; seconds until nobody counts batches any more
@@ -168,7 +169,7 @@ class Watching(Watcher):
         @wraps(original)
         def batch(dataset: Any, batch_size: Any, *args: Any, **settings: Any) -> Any:
             batches = original(dataset, batch_size, *args, **settings)
-            if self.run.over or "jax_script" not in self.run.watchers or not tf.executing_eagerly():
+            if self.run.over or "watch_jax" not in self.run.watchers or not tf.executing_eagerly():
                 return batches
             parts = tf.nest.flatten(dataset.element_spec)
             known = batches.cardinality() != tf.data.UNKNOWN_CARDINALITY

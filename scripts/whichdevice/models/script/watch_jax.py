@@ -28,11 +28,12 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.costs import is_mixed
 from whichdevice.models.data import repeated
-from whichdevice.models.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import EACH, SHARED, Found, JaxStep, Run, Script, Watcher
-from whichdevice.models.script_size import Loops, Stack, is_whole, sizes
-from whichdevice.models.script_text import attribute
+from whichdevice.models.script.evaluation import evaluations_in, takes_gradients
+from whichdevice.models.script.found import Found, JaxStep, Script
+from whichdevice.models.script.run import EACH, SHARED, Run, Watcher
+from whichdevice.models.script.size import Loops, Stack, is_whole, sizes
+from whichdevice.models.script.text import attribute
 
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step

@@ -27,27 +27,17 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
-from whichdevice.models.environment import FRAMES, Environment, environment_in
-from whichdevice.models.evaluation import after_trainer, evaluations_in, of_trainer, passes_in
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script_run import (
-    EACH,
-    SEED,
-    SHARED,
-    Evaluation,
-    Found,
-    Run,
-    Script,
-    Watcher,
-    is_own,
-    others_like,
-)
-from whichdevice.models.script_size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
-from whichdevice.models.script_text import attribute
-from whichdevice.models.torch_batches import of_few
-from whichdevice.models.torch_fakes import Fakes, is_fake, ones
-from whichdevice.models.torch_names import Names
-from whichdevice.models.torch_tape import (
+from whichdevice.models.script.environment import FRAMES, Environment, environment_in
+from whichdevice.models.script.evaluation import after_trainer, evaluations_in, of_trainer, passes_in
+from whichdevice.models.script.found import Evaluation, Found, Script
+from whichdevice.models.script.run import EACH, SEED, SHARED, Run, Watcher, is_own, others_like
+from whichdevice.models.script.size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
+from whichdevice.models.script.text import attribute
+from whichdevice.models.script.torch_batches import of_few
+from whichdevice.models.script.torch_fakes import Fakes, is_fake, ones
+from whichdevice.models.script.torch_names import Names
+from whichdevice.models.script.torch_tape import (
     MANY_READS,
     Call,
     Guessed,

@@ -27,15 +27,16 @@ from whichdevice.errors import StudyError
 from whichdevice.models.consistency import check_declared
 from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
-from whichdevice.models.evaluation import LOOPED, evaluations_in, of_fit
 from whichdevice.models.framework import KERAS
-from whichdevice.models.further import further
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
-from whichdevice.models.script_run import SAMPLE, Evaluation, Found, Run, Script, Watcher, calls_of, others_like
-from whichdevice.models.script_size import Stack, is_whole, sizes
-from whichdevice.models.script_text import attribute
+from whichdevice.models.script.evaluation import LOOPED, evaluations_in, of_fit
+from whichdevice.models.script.found import SAMPLE, Evaluation, Found, Script
+from whichdevice.models.script.further import further
+from whichdevice.models.script.run import Run, Watcher, calls_of, others_like
+from whichdevice.models.script.size import Stack, is_whole, sizes
+from whichdevice.models.script.tensorflow_step import joined_step, script_of
+from whichdevice.models.script.text import attribute
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
-from whichdevice.models.tensorflow_step import joined_step, script_of
 from whichdevice.workloads.base import Options
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches

@@ -18,7 +18,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from whichdevice.models.pipeline import nbytes_of
-from whichdevice.models.torch_fakes import Fakes
+from whichdevice.models.script.torch_fakes import Fakes
 
 ALIKE = 8  # examples that stand for all
 MAX_SECONDS, MAX_BYTES = 2.0, 2**28  # of a batch whose examples are all made; a tensor of more bytes has no values

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-from whichdevice.models.script_run import calls_of, is_own
-from whichdevice.models.script_text import (
+from whichdevice.models.script.run import calls_of, is_own
+from whichdevice.models.script.text import (
     DEFINING,
     ENDLESS,
     Place,

@@ -13,9 +13,9 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
-from whichdevice.models.script_run import is_own
-from whichdevice.models.script_size import Stack
-from whichdevice.models.script_text import attribute, code_of, names_in, value_in
+from whichdevice.models.script.run import is_own
+from whichdevice.models.script.size import Stack
+from whichdevice.models.script.text import attribute, code_of, names_in, value_in
 
 APPLIED = {"apply_gradients", "apply", "minimize", "assign_sub"}  # methods that change weights
 TAKEN = {"gradient", "minimize"}  # methods that take gradients

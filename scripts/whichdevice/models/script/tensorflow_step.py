@@ -19,7 +19,8 @@ import numpy as np
 
 from whichdevice.errors import StudyError
 from whichdevice.models.framework import JAX
-from whichdevice.models.script_run import Found, JaxStep, Script, replaced
+from whichdevice.models.script.found import Found, JaxStep, Script
+from whichdevice.models.script.run import replaced
 
 KEPT = ".step.npz"
 MAX_FLOATS = 2**16  # numbers of an array of floats that is kept with its values; a larger one is zeros

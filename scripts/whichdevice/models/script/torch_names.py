@@ -22,10 +22,10 @@ from typing import Any
 
 import torch
 
-from whichdevice.models.script_run import replaced
-from whichdevice.models.stand_ins import Silent
-from whichdevice.models.torch_fakes import is_fake, replace_tensors, tree_map_only
-from whichdevice.models.torch_group import group_names
+from whichdevice.models.script.run import replaced
+from whichdevice.models.script.stand_ins import Silent
+from whichdevice.models.script.torch_fakes import is_fake, replace_tensors, tree_map_only
+from whichdevice.models.script.torch_group import group_names
 
 CUDA = "12.8"  # that a script sees
 MEMORY = 80 * 2**30  # bytes of the GPU that a script sees

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from whichdevice.code_hash import parsed
-from whichdevice.models.script_size import Stack
-from whichdevice.models.script_text import attribute
+from whichdevice.models.script.size import Stack
+from whichdevice.models.script.text import attribute
 
 TIMED_SECONDS = 1.5
 LEAST_PARTS = 3  # of what a step gives: an observation, a reward, whether it is over

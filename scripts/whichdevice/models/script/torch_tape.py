@@ -24,10 +24,10 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from whichdevice.errors import StudyError
-from whichdevice.models.script_run import NAME_IT
-from whichdevice.models.script_size import Stack, own_code
-from whichdevice.models.script_text import attribute
-from whichdevice.models.torch_fakes import (
+from whichdevice.models.script.run import NAME_IT
+from whichdevice.models.script.size import Stack, own_code
+from whichdevice.models.script.text import attribute
+from whichdevice.models.script.torch_fakes import (
     EVALUATION_SECONDS,
     READING,
     Evaluations,
@@ -36,8 +36,8 @@ from whichdevice.models.torch_fakes import (
     ones,
     replace_tensors,
 )
-from whichdevice.models.torch_names import HALVES, Whole, alone, on_cpu
-from whichdevice.models.torch_sizes import resized
+from whichdevice.models.script.torch_names import HALVES, Whole, alone, on_cpu
+from whichdevice.models.script.torch_sizes import resized
 
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 OWN = (dict, OrderedDict, list, MethodType)  # of a module: a copy has its own; settings may be no copy of themselves

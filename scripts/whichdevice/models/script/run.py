@@ -28,25 +28,23 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar, Literal, NoReturn
+from types import ModuleType
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import Address, file_address
-from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
-from whichdevice.models.pipeline import Rate
-from whichdevice.models.stand_ins import Silent, StandIns
+from whichdevice.models.script.found import Script
+from whichdevice.models.script.stand_ins import Silent, StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
@@ -55,100 +53,16 @@ NOT_COUNTED = "Training starts in line {line}; what trains in line {which} is no
 EACH = "Each of its processes takes {batch} examples: for four GPUs add --gpus 4 --batch {total}."
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 SEED = 0  # of random numbers that the script draws without one of its own
-SAMPLE = 1024  # examples that are read of data that come one after the other
 NVIDIA_SMI = "nvidia-smi"
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
-    KERAS: "keras_script", "tf_keras": "keras_script", "tensorflow": "tensorflow_script",
-    JAX: "jax_script", "equinox": "jax_script", "flax.nnx": "jax_script", "flax.jax_utils": "jax_script",
-    TORCH: "torch_script",
-    "lightning": "torch_script", "pytorch_lightning": "torch_script", "lightning.fabric": "torch_script",
-    "deepspeed": "torch_script", "transformers.training_args": "torch_script",
-    "torch.utils.tensorboard": "torch_script", "tensorboardX": "torch_script",
+    KERAS: "watch_keras", "tf_keras": "watch_keras", "tensorflow": "watch_tensorflow",
+    JAX: "watch_jax", "equinox": "watch_jax", "flax.nnx": "watch_jax", "flax.jax_utils": "watch_jax",
+    TORCH: "watch_torch",
+    "lightning": "watch_torch", "pytorch_lightning": "watch_torch", "lightning.fabric": "watch_torch",
+    "deepspeed": "watch_torch", "transformers.training_args": "watch_torch",
+    "torch.utils.tensorboard": "watch_torch", "tensorboardX": "watch_torch",
 }  # fmt: skip
-
-
-Per = Literal["epoch", "step", "training"]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Forward passes that come again and again, or once, besides the steps of a training."""
-
-    line: int | None  # of the script
-    batches: float | None  # each time, in one process; None: not known
-    batch_size: int
-    every: float | None  # epochs or steps between two times; None: not known
-    per: Per = "epoch"
-    work: float = 1.0  # of the forward pass of a step, at the same batch
-    split: bool = False  # whether several GPUs share the batches
-    loads: bool = True  # whether a loader gives them
-    passes: int = 1  # batches of a step of the script's loop, as it counts them
-    shared: bool = False  # whether GPUs share the examples of a step
-    tokens: int = 0  # that a model writes after that pass for each batch, one after the other
-    decoder: float = 1.0  # share of a pass that each of them takes
-
-    @property
-    def known(self) -> bool:
-        """Return whether its time can be counted."""
-        return self.batches is not None and self.every is not None
-
-
-@dataclass(frozen=True)
-class Found:
-    """The training of a script, as plain data; None: the script does not show it."""
-
-    framework: str
-    batch_size: int
-    examples: int | None = None  # of one epoch
-    epochs: int | None = None
-    steps_per_epoch: int | None = None
-    precision: str = "single"  # as a config's forecast.precision has it
-    compiled: bool = False  # whether a PyTorch script calls torch.compile
-    unit: str = "example"
-    line: int | None = None  # of the script, where its training starts
-    notes: tuple[str, ...] = ()  # sentences for the answer: what runs on the host, how lengths vary
-    pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
-    unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
-    gpus: int = 1  # that the script has to see
-    between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
-    evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
-    values: bool = False  # whether its first step is computed to see it: without values it fails
-    memory: int = field(default=0, compare=False)  # bytes that it took to its first step
-
-    def declaration(self) -> Declaration:
-        """Return it as constants of a model file; `examples` limits what is read of streamed data."""
-        most = max(SAMPLE, 2 * self.batch_size)
-        return Declaration(
-            batch_size=self.batch_size,
-            epochs=self.epochs or 1,
-            steps_per_epoch=self.steps_per_epoch,
-            examples=None if self.examples and self.examples <= most else most,  # few end by themselves
-            unit=self.unit,
-            functions=frozenset({"model", "data", *(() if self.framework == KERAS else ("optimizer",))}),
-            by_compile=True,
-            frameworks=(self.framework,),
-            framework=self.framework,
-        )
-
-
-@dataclass
-class Script:
-    """A script that was stopped: what was found, and a model file's functions made of its own objects."""
-
-    found: Found
-    functions: SimpleNamespace
-    batches: Any = None  # what gives them one after the other, if anything does
-    in_import: bool = False  # whether the import of another file trains
-
-
-@dataclass(frozen=True)
-class JaxStep:
-    """A script's own training step, from one state to the next; the state's arrays are lists."""
-
-    trained: list[Any]
-    held: list[Any]  # an optimiser's state, statistics, keys of random numbers as plain numbers
-    run: Callable[[Any, Any, Mapping[str, Any]], tuple[Any, Any, Any]]  # (trained, held, inputs) to the same and a loss
 
 
 Result = Callable[[], Script] | StudyError  # of a run: what makes the script's functions, or why nothing does
@@ -195,7 +109,7 @@ class Run:
         """The watcher of a package that is imported."""
         module = WATCHERS[package]
         if module not in self.watchers:
-            self.watchers[module] = import_module(f"whichdevice.models.{module}").Watching(self)
+            self.watchers[module] = import_module(f"whichdevice.models.script.{module}").Watching(self)
         return self.watchers[module]
 
     @property

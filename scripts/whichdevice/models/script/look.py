@@ -2,7 +2,7 @@
 
     found = known(address) or probe(address)  # in another process, which leaves what it found on disk
 
-How a script is stopped is in `script_run.py`. What it does before its training (files, downloads, prints) happens as
+How a script is stopped is in `run.py`. What it does before its training (files, downloads, prints) happens as
 written.
 """
 
@@ -35,8 +35,9 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script_run import WATCH_IT, Evaluation, Found, Run, calls_of, is_own, run_watched
-from whichdevice.models.tensorflow_step import TensorFlowScript, keep_step, kept_step
+from whichdevice.models.script.found import Evaluation, Found
+from whichdevice.models.script.run import WATCH_IT, Run, calls_of, is_own, run_watched
+from whichdevice.models.script.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
@@ -197,7 +198,7 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
     if (training := known(address)) is not None:
         kept = kept_step(_kept(address))
         if training.framework == KERAS:
-            from whichdevice.models.keras_script import kept_keras
+            from whichdevice.models.script.watch_keras import kept_keras
 
             kept = kept_keras(_kept(address), address.path, address.arguments)
         if kept is not None:
@@ -208,8 +209,8 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
 
 def _kept(address: Address) -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine."""
-    watchers = ("keras_script", "tensorflow_script", "torch_script", "jax_script")
-    code = code_hash(*(f"whichdevice.models.{name}" for name in ("scripts", *watchers)))
+    watchers = ("watch_keras", "watch_tensorflow", "watch_torch", "watch_jax")
+    code = code_hash(*(f"whichdevice.models.script.{name}" for name in ("look", *watchers)))
     digest = hashlib.sha256(
         repr((address.arguments, platform.python_version(), code, platform.node(), os.cpu_count())).encode()
     )
@@ -230,7 +231,7 @@ def is_scripts_own(error: BaseException, path: Path) -> bool:
 
 
 def main() -> NoReturn:
-    """Run one script and write what was found: `python -m whichdevice.models.scripts ADDRESS [--with-values]`.
+    """Run one script and write what was found: `python -m whichdevice.models.script.look ADDRESS [--with-values]`.
 
     The process ends at once: neither the script's threads nor its exit handlers run on.
     """
@@ -278,7 +279,7 @@ def _look(address: Address, run: Run) -> None:
     if isinstance(script, TensorFlowScript) and script.step is not None:
         keep_step(script.step, _kept(address))
     elif training.framework == KERAS:
-        from whichdevice.models.keras_script import keep_keras
+        from whichdevice.models.script.watch_keras import keep_keras
 
         keep_keras(script, _kept(address))
     keep(address, training)

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whichdevice.models.environment import is_environment
-from whichdevice.models.script_run import Evaluation, Per, is_own
-from whichdevice.models.script_size import HOLDERS, Loop, Stack, counter_of, most_turns, turns_of
-from whichdevice.models.script_text import (
+from whichdevice.models.script.environment import is_environment
+from whichdevice.models.script.found import Evaluation, Per
+from whichdevice.models.script.run import is_own
+from whichdevice.models.script.size import HOLDERS, Loop, Stack, counter_of, most_turns, turns_of
+from whichdevice.models.script.text import (
     UNKNOWN,
     WRAPPING,
     Place,

@@ -1,0 +1,94 @@
+"""What a look at a training script finds, as plain data, and what it hands on of the script's own objects."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from whichdevice.models.declaration import Declaration
+from whichdevice.models.framework import KERAS
+from whichdevice.models.pipeline import Rate
+
+SAMPLE = 1024  # examples that are read of data that come one after the other
+
+Per = Literal["epoch", "step", "training"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Forward passes that come again and again, or once, besides the steps of a training."""
+
+    line: int | None  # of the script
+    batches: float | None  # each time, in one process; None: not known
+    batch_size: int
+    every: float | None  # epochs or steps between two times; None: not known
+    per: Per = "epoch"
+    work: float = 1.0  # of the forward pass of a step, at the same batch
+    split: bool = False  # whether several GPUs share the batches
+    loads: bool = True  # whether a loader gives them
+    passes: int = 1  # batches of a step of the script's loop, as it counts them
+    shared: bool = False  # whether GPUs share the examples of a step
+    tokens: int = 0  # that a model writes after that pass for each batch, one after the other
+    decoder: float = 1.0  # share of a pass that each of them takes
+
+    @property
+    def known(self) -> bool:
+        """Return whether its time can be counted."""
+        return self.batches is not None and self.every is not None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The training of a script, as plain data; None: the script does not show it."""
+
+    framework: str
+    batch_size: int
+    examples: int | None = None  # of one epoch
+    epochs: int | None = None
+    steps_per_epoch: int | None = None
+    precision: str = "single"  # as a config's forecast.precision has it
+    compiled: bool = False  # whether a PyTorch script calls torch.compile
+    unit: str = "example"
+    line: int | None = None  # of the script, where its training starts
+    notes: tuple[str, ...] = ()  # sentences for the answer: what runs on the host, how lengths vary
+    pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
+    unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
+    gpus: int = 1  # that the script has to see
+    between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
+    evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
+    values: bool = False  # whether its first step is computed to see it: without values it fails
+    memory: int = field(default=0, compare=False)  # bytes that it took to its first step
+
+    def declaration(self) -> Declaration:
+        """Return it as constants of a model file; `examples` limits what is read of streamed data."""
+        most = max(SAMPLE, 2 * self.batch_size)
+        return Declaration(
+            batch_size=self.batch_size,
+            epochs=self.epochs or 1,
+            steps_per_epoch=self.steps_per_epoch,
+            examples=None if self.examples and self.examples <= most else most,  # few end by themselves
+            unit=self.unit,
+            functions=frozenset({"model", "data", *(() if self.framework == KERAS else ("optimizer",))}),
+            by_compile=True,
+            frameworks=(self.framework,),
+            framework=self.framework,
+        )
+
+
+@dataclass
+class Script:
+    """A script that was stopped: what was found, and a model file's functions made of its own objects."""
+
+    found: Found
+    functions: SimpleNamespace
+    batches: Any = None  # what gives them one after the other, if anything does
+    in_import: bool = False  # whether the import of another file trains
+
+
+@dataclass(frozen=True)
+class JaxStep:
+    """A script's own training step, from one state to the next; the state's arrays are lists."""
+
+    trained: list[Any]
+    held: list[Any]  # an optimiser's state, statistics, keys of random numbers as plain numbers
+    run: Callable[[Any, Any, Mapping[str, Any]], tuple[Any, Any, Any]]  # (trained, held, inputs) to the same and a loss
