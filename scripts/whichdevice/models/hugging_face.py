@@ -166,9 +166,9 @@ def _register_causal(transformers: Any) -> None:
 
 
 @cache
-def known_models(path: Path = HUB_TABLE) -> Mapping[str, Configuration]:
+def known_models() -> Mapping[str, Configuration]:
     """The committed sizes by name."""
-    with path.open(encoding="utf-8", newline="") as file:
+    with HUB_TABLE.open(encoding="utf-8", newline="") as file:
         models = {}
         for line in csv.DictReader(file):
             pairs = (pair.partition("=") for pair in line["fields"].split())

@@ -173,7 +173,7 @@ def _shape(request_json: str) -> _Shape:
         steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
     except StudyError as error:  # no end of the plan: the run's record will say it too
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
-    data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
+    data_bytes = sum(split.nbytes for split in splits)
     copies = backend_class(request.backend).activation_copies
     eager = request.backend == "torch" and request.kind == "cpu"
     return _Shape(
