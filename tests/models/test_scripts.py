@@ -337,7 +337,10 @@ for epoch in range(3):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "runs", "error"),
-    [("open('absent.csv')", 1, r"FileNotFoundError: .*absent.csv' \(line 8\)"), ("[][1]", 2, "IndexError: .*line 8")],
+    [
+        ("data = open('absent.csv')", 1, r"FileNotFoundError: .*absent.csv' \(line 8\)"),
+        ("for _ in [][1]: pass", 2, "IndexError: .*line 8"),
+    ],
 )
 def test_an_error_of_the_scripts_own_is_said_to_be_its(line, runs, error, tmp_path, monkeypatch):
     """What a step without values cannot cause is seen in one run, other errors where they come again with values."""

@@ -109,7 +109,7 @@ class Watching(Watcher):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
-        self._tape = Tape(self._fakes, run.path, run.values)
+        self._tape = Tape(self._fakes, run.path, run.way.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
         self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
         self._kept = 0, 0  # calls and losses until the last of these steps
@@ -128,7 +128,7 @@ class Watching(Watcher):
     def _count(self) -> int:
         """The GPUs that the script sees."""
         self.run.counts_gpus = True
-        return self.run.gpus
+        return self.run.way.gpus
 
     def stand_in(self, package: str) -> Mapping[str, Any]:
         """Return what stands for a package that trains on several GPUs."""
@@ -210,7 +210,7 @@ class Watching(Watcher):
     @property
     def without_values(self) -> bool:  # type: ignore[override]
         """Return whether its training has started and is not computed, though its weights have values."""
-        return self._tape.first is not None and not self.run.values and not self._has_shapes_alone
+        return self._tape.first is not None and not self.run.way.values and not self._has_shapes_alone
 
     @property
     def has_started(self) -> bool:
@@ -338,8 +338,6 @@ class Watching(Watcher):
             unit="graph" if step.graphs else "example",
             line=stack.line,
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
-            gpus=self.run.gpus,
-            values=self.run.values,
             between=between,
             evaluations=tuple(self._evaluations(stopped, step, size, passes)),
             **counts,
