@@ -14,7 +14,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script import look as scripts
 from whichdevice.models.script.found import Evaluation, Found
-from whichdevice.models.script.look import is_script, is_scripts_own, known, probe
+from whichdevice.models.script.look import is_script, is_scripts_own, known, last_line, probe
 from whichdevice.models.script.run import EACH, SHARED, others_like, run_watched
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
@@ -332,6 +332,19 @@ for epoch in range(3):
     {line}
     optimizer.step()
 """
+
+
+def test_a_script_that_takes_too_long_is_told_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("import beside\nbeside.wait()\n")
+    Path("beside.py").write_text("import threading\ndef wait():\n    threading.Event().wait()\n")
+    address = read_address("train.py")
+    frame = '  File "{}", line {} in {}\n'.format
+    waits = frame("threading.py", 7, "wait")
+    beside, train = frame(Path("beside.py").resolve(), 3, "wait"), frame(Path("train.py").resolve(), 2, "<module>")
+    assert last_line(waits + beside + train, address) == " (beside.py, line 3)"
+    assert last_line(waits + train, address) == " (line 2)"
+    assert last_line(waits, address) == ""
 
 
 @pytest.mark.slow

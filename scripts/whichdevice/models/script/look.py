@@ -7,11 +7,13 @@ written.
 """
 
 import ast
+import faulthandler
 import hashlib
 import json
 import multiprocessing
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -43,9 +45,12 @@ from whichdevice.models.script.tensorflow_step import TensorFlowScript, keep_ste
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
 START_SECONDS = 600.0  # that a script may take before its training
+END_SECONDS = 5.0  # before the end of these, when it writes where it is
+FRAME = re.compile(r'File "(.+)", line (\d+) in ')
 MAX_GPUS = 8  # that a script sees
 MIN_BYTES, MAX_BYTES = 2**31, 6e9  # of a process that computes a step: what a framework takes; what a user may miss
 OWN = "this error is the script's own: mend it there, or give its arguments after --"
+LESS = "let it do less before, by arguments after --"
 KILLED = "killed (signal 9) before its training started: where memory ran out, read less of its data first"
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
@@ -160,10 +165,12 @@ def probe(address: Address) -> Found:
 
 def _failure(address: Address, way: Way, end: float) -> Failure | None:
     """Run the script in a process of its own until its training starts; return why it did not, until a time."""
-    _failed(address).unlink(missing_ok=True)
+    for file in (_failed(address), _stuck(address)):
+        file.unlink(missing_ok=True)
+    line = ""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, address.text, json.dumps(asdict(way))],
+            [sys.executable, "-m", __name__, address.text, json.dumps(asdict(way)), str(end)],
             env=os.environ | QUIETLY | package_first(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -172,7 +179,9 @@ def _failure(address: Address, way: Way, end: float) -> Failure | None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Failure(f"{address.label}: its training did not start within {START_SECONDS:g} s")
+        with suppress(OSError):
+            line = last_line(_stuck(address).read_text(encoding="utf-8"), address)
+        return Failure(f"{address.label}: its training did not start within {START_SECONDS:g} s{line}", LESS)
     if known(address) is not None:
         return None
     if done.returncode == -signal.SIGKILL:
@@ -251,6 +260,21 @@ def _failed(address: Address) -> Path:
     return _kept(address).with_suffix(".failed")
 
 
+def _stuck(address: Address) -> Path:
+    """The file of where the script was when its time was nearly over."""
+    return _kept(address).with_suffix(".stuck")
+
+
+def last_line(stack: str, address: Address) -> str:
+    """Return the innermost line of one's own files in what `faulthandler` writes, as ` (line 12)`; else ''."""
+    files = {str(file.resolve()): file.name for file in (address.path, *address.files()) if file is not None}
+    for name, line in FRAME.findall(stack):
+        if name in files:
+            own = "" if address.path is not None and name == str(address.path.resolve()) else f"{files[name]}, "
+            return f" ({own}line {line})"
+    return ""
+
+
 def is_scripts_own(error: BaseException, path: Path) -> bool:
     """Return whether an error is none of a step that is not computed: a file, a name, or a key that is not there."""
     if isinstance(error, KeyError):
@@ -260,12 +284,14 @@ def is_scripts_own(error: BaseException, path: Path) -> bool:
 
 
 def main() -> NoReturn:
-    """Run one script and write what was found: `python -m whichdevice.models.script.look ADDRESS [WAY]`.
+    """Run one script and write what was found: `python -m whichdevice.models.script.look ADDRESS [WAY [END]]`.
 
     The process ends at once: neither the script's threads nor its exit handlers run on.
     """
     address = read_address(sys.argv[1])
     assert address.path is not None
+    if sys.argv[3:]:
+        _say_where(address, max(1.0, float(sys.argv[3]) - END_SECONDS - time.monotonic()))
     run = Run(address.path, way=Way.of_json(sys.argv[2]) if sys.argv[2:] else AS_WRITTEN)
     try:
         with warnings.catch_warnings():
@@ -277,6 +303,13 @@ def main() -> NoReturn:
         print(failure, file=sys.stderr)
         _end(1)
     _end(0)
+
+
+def _say_where(address: Address, seconds: float) -> None:
+    """Write where the script is after some seconds."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(_stuck(address), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)  # open until the process ends
+    faulthandler.dump_traceback_later(seconds, file=descriptor)
 
 
 def _end(status: int) -> NoReturn:
@@ -311,7 +344,7 @@ def _look(address: Address, run: Run) -> None:
         for child in multiprocessing.active_children():
             child.kill()
         more = json.dumps(asdict(replace(way, gpus=2 * way.gpus)))  # one for several GPUs may refuse to run on fewer
-        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, sys.argv[1], more])  # nosec B606  # the interpreter that runs this
+        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, sys.argv[1], more, *sys.argv[3:]])  # nosec B606  # the interpreter that runs this
     notes = (place.note(run.path) for place in way.left_out)
     training = replace(script.found, way=way, notes=(*script.found.notes, *notes))
     sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes

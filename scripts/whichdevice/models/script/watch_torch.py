@@ -287,9 +287,6 @@ class Watching(Watcher):
     def _stop(self, stopped: Stopped) -> NoReturn:
         self.run.stop(lambda: self._script(stopped))
 
-    def _refuse(self, reason: str) -> NoReturn:
-        self.run.stop(StudyError(f"{self.run.path.name}{reason}"))
-
     def _script(self, stopped: Stopped) -> Script:
         """The script as a workload: its step, its data and its optimiser."""
         name, stack = self.run.path.name, stopped.stack
