@@ -12,6 +12,9 @@ from whichdevice.models.pipeline import Rate
 SAMPLE = 1024  # examples that are read of data that come one after the other
 
 Per = Literal["epoch", "step", "training"]
+Keeps = Literal["batch", "examples", "steps"]
+"""What does not change with the number of GPUs: the batch, which they share; else the batch of each, and of the whole
+training its examples or its steps."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,10 @@ class Found:
     pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
     gpus: int = 1  # that the script has to see
+    asks: int | None = (
+        1  # GPUs that it asks for, itself or in its text's command; None: several, their number not shown
+    )
+    keeps: Keeps = "batch"
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
     evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
     values: bool = False  # whether its first step is computed to see it: without values it fails
