@@ -14,6 +14,9 @@ from whichdevice.models.pipeline import Rate
 SAMPLE = 1024  # examples that are read of data that come one after the other
 
 Per = Literal["epoch", "step", "training"]
+Keeps = Literal["batch", "examples", "steps"]
+"""What does not change with the number of GPUs: the batch, which they share; else the batch of each, and of the whole
+training its examples or its steps."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,9 @@ class Found:
     notes: tuple[str, ...] = ()  # sentences for the answer: what runs on the host, how lengths vary
     pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
+    # GPUs that it asks for, itself or in its text's command; None: several, their number not shown
+    asks: int | None = 1
+    keeps: Keeps = "batch"
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
     evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
     way: Way = AS_WRITTEN  # in which it ran
