@@ -48,7 +48,7 @@ this machine contradicts its forecast: measured is 10 times as long; trust that.
 Other programs disturbed the measurement here: measure again when it is quiet.
 Starting takes 7 min: prices include it, times show it as +.
 Not included: loading data, validation.
-Several GPUs that share the batch may end in time: --gpus 2,4.
+Several GPUs may end in time: --gpus 2,4.
 """,
     "a spot machine": """\
 net · 300 million images · batch 100 · float32 here, mixed 16 bits elsewhere

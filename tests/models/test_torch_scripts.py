@@ -22,7 +22,7 @@ from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script import torch_tape
-from whichdevice.models.script.found import Found
+from whichdevice.models.script.found import Found, Way
 from whichdevice.models.script.look import known, probe
 from whichdevice.models.script.run import run_watched
 from whichdevice.models.script.torch_fakes import Evaluations, Fakes, is_fake
@@ -49,7 +49,7 @@ FOUND = {  # script, what it needs: what is found
         "torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8).removesuffix(".") + " --steps 500.",)
     ),
     ("torch_processes.py", ""): Found(
-        "torch", 32, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 32, 2, 64),), gpus=2
+        "torch", 32, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 32, 2, 64),), way=Way(gpus=2)
     ),
     ("torch_deepspeed.py", ""): Found("torch", 16, 320, 3, precision="mixed", notes=(TWO, EACH.format(16, 64))),
     ("torch_parts.py", ""): Found("torch", 6400, 64000, 3, precision="float32"),

@@ -17,6 +17,7 @@ from whichdevice.forecast.lived import decodes_images, read_habits
 from whichdevice.models.data import MIN_BATCHES
 from whichdevice.models.loading import Model
 from whichdevice.models.pipeline import best_and_written
+from whichdevice.models.script.found import Keeps
 from whichdevice.models.shapes import named
 
 __all__ = ["Amount", "Answer", "Option", "Reason", "Row", "RuledOut", "Wants", "Work", "answers"]
@@ -32,15 +33,17 @@ def answers(
     every_batch: bool = False,
     unmeasured: Row | None = None,
     options: Mapping[str, Mapping[str, Any]] = {},
+    keeps: Keeps = "batch",
 ) -> list[Answer]:
     """Return an answer for each piece of work of these tables, those that train first and single operations last.
 
-    `unmeasured` is the row of this machine where the tables have none; `options` are those of each workload's file.
+    `unmeasured` is the row of this machine where the tables have none; `options` are those of each workload's file;
+    `keeps` is what does not change with the number of devices.
     Raises StudyError where the size that is asked for does not suit the work.
     """
     wants = wants or Wants()
     decided = []
-    for work in works(summary, costs, forecasts, hardware, sheet, every_batch, wants.providers):
+    for work in works(summary, costs, forecasts, hardware, sheet, every_batch, wants.providers, keeps):
         model = Model.find(work.module)
         epochs, units = training_size(work, model)
         if unmeasured is not None:
@@ -89,5 +92,9 @@ def _of_script(work: Work, model: Any, wants: Wants) -> dict[str, Any]:
     source = "" if asked or script.line is None else f"{model.label}, line {script.line}"
     decodes = decodes_images(model.address.files())
     known |= {"between": script.between, "source": source, "lived": read_habits(), "decodes": decodes}
-    known |= {"evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": script.examples}
+    examples = script.examples
+    if examples and work.keeps == script.keeps == "steps":  # an epoch has so many steps on any number of GPUs
+        examples *= work.most_devices
+    known |= {"evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": examples}
+    known |= {"for_several": script.asks is None}
     return known | {"remarks": (*work.remarks, *script.notes)}

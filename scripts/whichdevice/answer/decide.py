@@ -243,9 +243,10 @@ class Answer:
         names = {name: None if option is None else option.device for name, option in self._named().items()}
         work = {name: value for name, value in asdict(self.work).items() if name != "rows"}
         options = [
-            {"device": option.device, **asdict(option.row), **_price_range(option.row), **_without_row(option)}
+            {"device": option.device, "batch": self.work.batch_on(option.row), **asdict(option.row),
+             **_price_range(option.row), **_without_row(option)}
             for option in self.options
-        ]
+        ]  # fmt: skip
         return finite({
             **work, "amount": asdict(self.amount), "wants": asdict(self.wants), "by": self.by, **names,
             "sure": self.pick.sure if self.pick else None, "matters": self.matters,
@@ -280,8 +281,9 @@ def amount_of(work: Work, wants: Wants, epochs: int | None = None, units: float 
 
     `epochs` and `units` (of one epoch) are what the model's file says.
     """
+    batches = work.most_devices if work.keeps == "steps" else 1  # of a step
     if wants.steps is not None:
-        return Amount(wants.steps * work.units_per_step, counted="steps", count=wants.steps)
+        return Amount(wants.steps * work.units_per_step * batches, counted="steps", count=wants.steps)
     if wants.tokens is not None:
         return Amount(wants.tokens / tokens_of_unit(work), counted="tokens", count=wants.tokens)
     if wants.examples is not None:
@@ -289,7 +291,7 @@ def amount_of(work: Work, wants: Wants, epochs: int | None = None, units: float 
         return Amount(wants.examples * times, epochs=times)
     repeats = wants.epochs or epochs
     if work.mode == "train" and units and repeats:
-        return Amount(units * repeats, epochs=repeats)
+        return Amount(units * batches * repeats, epochs=repeats)
     return Amount(MILLION, given=False)
 
 
@@ -348,7 +350,7 @@ def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray, floors: np.n
 def evaluated(work: Work, row: Row, amount: Amount) -> tuple[float, float]:
     """Return a script's evaluation for each step: its time over the step's, and its examples over the step's."""
     parts = evaluated_by_period(work, row)
-    counts = periods(work, amount)
+    counts = periods(work, row, amount)
     share, examples = (sum(counts[per] * part[place] for per, part in parts.items()) for place in (0, 1))
     return share, examples
 
@@ -358,14 +360,14 @@ def evaluated_by_period(work: Work, row: Row) -> dict[Per, tuple[float, float]]:
 
     Forward passes take the larger of the device's time at their batch and of the host's for their kernels.
     """
-    size, parts = work.batch / row.devices, dict[Per, tuple[float, float]]()
+    size, parts = work.batch_on(row) / row.devices, dict[Per, tuple[float, float]]()
     device, host = row.device_time or row.step_time or 0.0, row.host_time
     for one in work.evaluations if device else ():
         if not one.every or one.batches is None:
             continue
         every = one.every
         if one.per == "step":  # of the script's, which has several batches, or a part of one of GPUs that share it
-            every *= one.passes * (work.script_batch / work.units_per_step if one.shared else 1.0)
+            every *= one.passes * (work.script_batch / work.units_on(row) if one.shared else 1.0)
         batches = one.batches / every / (row.devices if one.split else 1)
         passes = size / row.pass_batch if row.pass_batch else 1.0
         launches = row.forward_kernels * host / passes
@@ -377,23 +379,25 @@ def evaluated_by_period(work: Work, row: Row) -> dict[Per, tuple[float, float]]:
     return parts
 
 
-def periods(work: Work, amount: Amount) -> dict[Per, float]:
+def periods(work: Work, row: Row, amount: Amount) -> dict[Per, float]:
     """Return how many of each period in which evaluations come there are in a step; no epochs: that is not known."""
-    steps = amount.units / work.units_per_step
-    epochs = amount.epochs / steps if amount.given and amount.counted == "units" else written_epochs(work)
+    steps = amount.units / work.units_on(row)
+    epochs = amount.epochs / steps if amount.given and amount.counted == "units" else written_epochs(work, row)
     return {"step": 1.0, "epoch": epochs, "training": 1 / steps}
 
 
-def written_epochs(work: Work) -> float:
+def written_epochs(work: Work, row: Row) -> float:
     """Return how many epochs a step is, as a script has them; 0: that is not known."""
-    return work.units_per_step / work.script_examples if work.script_examples else 0.0
+    return work.units_on(row) / work.script_examples if work.script_examples else 0.0
 
 
 def lived_times(work: Work, row: Row) -> float:
     """Return how many times the clean step a script's takes on a device that is forecast."""
     if work.lived is None or row.is_here or not row.step_time:
         return 1.0
-    return work.lived.times(row.step_time, row.kernels, work.batch / row.devices if work.decodes_untimed else 0.0)
+    return work.lived.times(
+        row.step_time, row.kernels, work.batch_on(row) / row.devices if work.decodes_untimed else 0.0
+    )
 
 
 def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
@@ -428,7 +432,7 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     here = next((place for place, row in enumerate(work.rows) if row is work.here), None)
     options = [
         _option(row, steps[place], {name: values[place] for name, values in measures.items()},
-                late[place], None if here in (None, place) else steps[here])
+                late[place], None if here in (None, place) else steps[here] * work.times(row))
         for place, row in enumerate(rows)
     ]  # fmt: skip
     options = [
@@ -581,9 +585,9 @@ def _at_price(row: Row, wants: Wants) -> Row:
 
 def _whole(work: Work, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -> np.ndarray:
     """Seconds of the whole work in each draw: its steps, and the prompts of what is generated."""
-    count = amount.units / work.units_per_step
+    counts = np.array([amount.units / work.units_on(row) for row in rows])[:, None]
     prompts = [(row.prefill_time or 0.0) / row.step_time / (work.prompt or 1) if row.step_time else 0.0 for row in rows]
-    return np.asarray(count * steps * (1 + np.array(prompts))[:, None])
+    return np.asarray(counts * steps * (1 + np.array(prompts))[:, None])
 
 
 def taken_away(row: Row, wants: Wants) -> Interruptions | None:

@@ -67,14 +67,14 @@ def pipeline(answer: Answer) -> Pipeline | None:
     timed = [row for row in work.rows if row.step_time]
     if not work.pipeline_rate or not timed:
         return None
-    fastest = min(timed, key=lambda row: row.step_time or math.inf)
+    fastest = min(timed, key=work.batch_time)
     rows = [answer.pick.row, fastest] if answer.pick else [fastest]
     for written in (False, True):
         for row in rows:
             rate = work.rate_on(row, written)
-            waits = 1 - row.step_time * rate / work.batch if row.step_time and rate else 0.0
+            waits = 1 - row.step_time * rate / work.batch_on(row) if row.step_time and rate else 0.0
             if rate and waits > NEAR:
-                takes = work.batch / (row.step_time or math.inf)
+                takes = work.batch_on(row) / (row.step_time or math.inf)
                 less = work.rate_on(row, written=True) if more_workers_help(work, row) else None
                 workers = work.workers_on(row)
                 return Pipeline(
@@ -156,12 +156,12 @@ def running(answer: Answer) -> Running | None:
     pick, work = answer.pick, answer.work
     if pick is None or work.mode != "train" or pick.row.pass_batch is None:
         return None
-    row, batch = pick.row, pick.row.pass_batch * pick.row.devices
-    wanted = answer.wants.effective_batch or (work.batch if batch < work.batch else None)  # of an update
+    row, batch, whole = pick.row, pick.row.pass_batch * pick.row.devices, work.batch_on(pick.row)
+    wanted = answer.wants.effective_batch or (whole if batch < whole else None)  # of an update
     workers = work.workers_on(pick.row) if work.pipeline_rate else None
     known = [run for light in (False, True) for run in _known_runs(answer, wanted, light, workers)]
     if not known:
-        run = Running(batch, max(1, (wanted or work.batch) // batch), row.checkpointing, workers, 1.0)
+        run = Running(batch, max(1, (wanted or whole) // batch), row.checkpointing, workers, 1.0)
         return run if run.passes > 1 or run.checkpointing else None
     least = min(run.time for run in known)
     best = min((run for run in known if run.time <= least * (1 + ALIKE)), key=lambda run: run.batch)
@@ -173,15 +173,16 @@ def _known_runs(answer: Answer, wanted: int | None, checkpointing: bool, workers
 
     The time of a step between two sizes is on a straight line between theirs.
     """
-    work, devices = answer.work, answer.pick.row.devices if answer.pick else 1
-    passes = [one for one in answer.pick.row.passes if one["checkpointing"] == checkpointing] if answer.pick else []
-    if not passes:
+    work, pick = answer.work, answer.pick
+    passes = [one for one in pick.row.passes if one["checkpointing"] == checkpointing] if pick else []
+    if pick is None or not passes:
         return
+    devices = pick.row.devices
     known = np.array(sorted((one["batch"] * devices, one["batch"] * devices * one["time"]) for one in passes)).T
     least, most = known[0][0], known[0][-1]
     if wanted is None:
         data = answer.amount.units / answer.amount.epochs * work.batch / work.units_per_step  # examples
-        most = min(most, max(int(data), work.batch))
+        most = min(most, max(int(data), work.batch_on(pick.row)))
         sizes = np.append(devices * 2 ** np.arange(np.log2(known[0][-1] / devices) + 1), most)
     else:
         small = np.arange(1, math.isqrt(wanted) + 1)
@@ -212,7 +213,9 @@ def faster(answer: Answer) -> list[Faster]:
         apart = math.exp(Z80 * change["log_sd"])
         changes.append(Faster(change["name"], change["time"], change["time"] / apart, change["time"] * apart))
     if more_workers_help(work, pick.row):
-        best, written = (work.batch / (work.rate_on(pick.row, written) or math.inf) for written in (False, True))
+        best, written = (
+            work.batch_on(pick.row) / (work.rate_on(pick.row, written) or math.inf) for written in (False, True)
+        )
         apart, step = math.exp(Z80 * pick.row.spread), pick.row.step_time or 0.0
         times = [max(seconds, best) / max(seconds, written) for seconds in (step, step / apart, step * apart)]
         changes.append(Faster("", *times))
@@ -261,7 +264,10 @@ def several_in_time(answer: Answer) -> list[int]:
     """Return numbers of GPUs that may end in time where one is too late; PyTorch's are asked about by themselves."""
     if not answer.late or answer.work.mode != "train" or any(row.is_several for row in answer.work.rows):
         return []
-    return [count for count in (2, 4, 8) if answer.work.batch % count == 0]
+    keeps = answer.work.keeps
+    return [
+        count for count in (2, 4, 8) if keeps == "examples" or (keeps == "batch" and answer.work.batch % count == 0)
+    ]
 
 
 @dataclass(frozen=True)
@@ -349,7 +355,7 @@ def collecting(answer: Answer) -> float | None:
     pick, work = answer.pick, answer.work
     if pick is None or not pick.seconds or not work.between:
         return None
-    share = answer.amount.units / work.units_per_step * work.between / pick.seconds
+    share = answer.amount.units / work.units_on(pick.row) * work.between / pick.seconds
     return share if share >= MOST else None
 
 
@@ -374,7 +380,7 @@ def evaluating(answer: Answer) -> Evaluating | None:
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
     evaluating = max(clean * share, fed * floor)
-    counts = periods(work, answer.amount)
+    counts = periods(work, row, answer.amount)
     timed = [bool(one.known and one.every and counts[one.per]) for one in work.evaluations]
     both = list(zip(work.evaluations, timed, strict=True))
     counted, missing = (tuple(one for one, known in both if known == wanted) for wanted in (True, False))
@@ -385,6 +391,26 @@ def is_odd(answer: Answer) -> bool:
     """Return whether a script alone says how long its training is, and that is very long or dear."""
     pick = answer.pick
     return bool(answer.work.source and pick and ((pick.seconds or 0) > ODD_SECONDS or (pick.usd or 0) > ODD_USD))
+
+
+@dataclass(frozen=True)
+class EachGpu:
+    """The examples of a step on each of several GPUs, on the most of them, and the steps where those are kept."""
+
+    batch: int
+    gpus: int | None  # None: the answer has rows of one alone, and the script is for several
+    total: int
+    steps: float | None
+
+
+def each_gpu(answer: Answer) -> EachGpu | None:
+    """Return how the batch grows with the GPUs; None where they share one, or one is all that is asked about."""
+    work, gpus = answer.work, max((row.devices for row in answer.work.rows if row.kind == "gpu"), default=1)
+    if work.keeps == "batch" or (gpus == 1 and not work.for_several):
+        return None
+    batches = gpus * work.units_per_step
+    steps = answer.amount.units / batches if work.keeps == "steps" else None
+    return EachGpu(work.batch, gpus if gpus > 1 else None, work.batch * gpus, steps)
 
 
 def untested(answer: Answer) -> list[str]:
@@ -475,7 +501,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         return None if option is None else option.device
 
     limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
-    run, step, besides = running(answer), lived(answer), evaluating(answer)
+    run, step, besides, each = running(answer), lived(answer), evaluating(answer), each_gpu(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
@@ -484,6 +510,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
+        "each_gpu": each and asdict(each),
         "lived_step": step and asdict(step),
         "evaluating": besides and asdict(besides),
         "collecting": collecting(answer),

@@ -31,7 +31,7 @@ from whichdevice.config.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import Habits
-from whichdevice.models.script.found import Evaluation
+from whichdevice.models.script.found import Evaluation, Keeps
 from whichdevice.tables.base import CELL
 from whichdevice.tables.forecasts import read_forecasts
 from whichdevice.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
@@ -217,13 +217,14 @@ class Work:
     workload: str
     module: str
     mode: str  # train, predict, generate, or operation
-    batch: int  # examples per step over all devices; for matmul N
+    batch: int  # examples per step over all devices, or on each of them (see `keeps`); for matmul N
     sequence_length: int | None
     unit: str
     units_per_step: float
     prompt: int | None  # mode generate: tokens of each prompt; as many are generated
     epoch_units: float | None  # training examples in the whole data, as far as the study shows
     rows: tuple[Row, ...]
+    keeps: Keeps = "batch"  # what does not change with the number of devices
     cold_time: float | None = None  # until the first step is over, of the first measured device
     pipeline_rate: float | None = None  # examples a second that the file's or script's input pipeline gives here ...
     pipeline_workers: int = 0  # ... with the best number of workers; 0: the training's own process
@@ -234,6 +235,7 @@ class Work:
     lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
     between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
     evaluations: tuple[Evaluation, ...] = ()  # what a script does besides its steps
+    for_several: bool = False  # whether a script is for several GPUs, of which its text shows no number
     script_batch: int = 1  # examples of a script's step as it is written, in one process
     script_examples: int | None = None  # of an epoch as it is written
     source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
@@ -253,10 +255,31 @@ class Work:
         """Return whether a loader whose rate is not known decodes images: a known rate has that time."""
         return self.decodes and not self.pipeline_rate
 
+    def times(self, row: Row) -> int:
+        """How many batches a step on a row takes: one on each device where they do not share one."""
+        return 1 if self.keeps == "batch" else row.devices
+
+    def batch_on(self, row: Row) -> int:
+        """Examples of a step on all devices of a row."""
+        return self.batch * self.times(row)
+
+    def units_on(self, row: Row) -> float:
+        """Units of a step on all devices of a row."""
+        return self.units_per_step * self.times(row)
+
+    def batch_time(self, row: Row) -> float:
+        """Seconds for each batch of a step on a row; 0: not known."""
+        return (row.step_time or 0.0) / self.times(row)
+
+    @property
+    def most_devices(self) -> int:
+        """The devices of the largest row; where the number of steps is kept, all rows that are rented have so many."""
+        return max((row.devices for row in self.rows), default=1)
+
     def floor(self, row: Row) -> float:
         """Seconds a step that the input pipeline takes on the machine of a row, however fast the device."""
         rate = self.rate_on(row)
-        return self.batch / rate if rate else 0.0
+        return self.batch_on(row) / rate if rate else 0.0
 
     def floor_log_sd(self, row: Row) -> float:
         """Standard deviation of its logarithm: how fast cores elsewhere are, and how many there are."""
@@ -293,7 +316,7 @@ class Work:
     def cores_to_feed(self, row: Row) -> int:
         """Cores that make batches as fast as the device of a row takes them; 0 where more cores give no more."""
         core_rate = self.pipeline_core_rate
-        return math.ceil(self.batch / row.step_time / core_rate) if core_rate and row.step_time else 0
+        return math.ceil(self.batch_on(row) / row.step_time / core_rate) if core_rate and row.step_time else 0
 
     @property
     def here(self) -> Row | None:
@@ -325,11 +348,14 @@ def works(
     sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
     providers: Sequence[str] = (),
+    keeps: Keeps = "batch",
 ) -> list[Work]:
     """Return every piece of work of the tables, in their order.
 
-    The batch size is the one that most devices have, or `every_batch`. `hardware` is the sheet's row of each measured
-    device; `sheet` has the offers of each forecast device, of which those of `providers` count where some are named.
+    The batch size is the one that most devices have, or `every_batch`. Where each device has a batch of its own, all
+    sizes are one piece; where each makes as many steps, those of each number of devices are a piece. `hardware` is the
+    sheet's row of each measured device; `sheet` has the offers of each forecast device, of which those of `providers`
+    count where some are named.
     """
     prices = costs[[*CELL, "usd_per_hour", "price", "watts", *JOULES]]
     tried = summary[summary["n_recorded"].fillna(0) > 0]
@@ -337,6 +363,12 @@ def works(
     expected = list(_with_prompts(read_forecasts(forecasts)))
     pieces = []
     for (workload, length), devices in _devices_by_size(measured, expected).items():
+        if keeps != "batch":
+            here = list(_chosen_cells(_same(measured, {"workload": workload, "sequence_length": length})))
+            same = [one for one in expected if _piece(one.forecast)[:2] == (workload, length)]
+            for alike in _by_devices(same) if keeps == "steps" else [same]:
+                pieces.append(_work(here, list(_one_a_device(alike)), hardware, sheet, providers, keeps))
+            continue
         most = max(map(len, devices.values()))
         sizes = sorted(devices) if every_batch else [max(size for size in devices if len(devices[size]) == most)]
         for size in sizes:
@@ -344,6 +376,12 @@ def works(
             same = [one for one in expected if _piece(one.forecast) == (workload, length, size)]
             pieces.append(_work(list(_chosen_cells(cells)), list(_one_a_device(same)), hardware, sheet, providers))
     return pieces
+
+
+def _by_devices(expected: Sequence[Expected]) -> list[list[Expected]]:
+    """Forecasts of each number of devices; a number that only ports have, as TPUs of PyTorch, is no one's choice."""
+    numbers = {one.forecast.devices or 1 for one in expected if one.forecast.software != tpu.PORTED}
+    return [[one for one in expected if (one.forecast.devices or 1) == number] for number in sorted(numbers)] or [[]]
 
 
 Key = tuple[str, int | None]
@@ -402,6 +440,7 @@ def _work(
     hardware: Mapping[str, str | None],
     sheet: Mapping[str, HardwareRow],
     providers: Sequence[str],
+    keeps: Keeps = "batch",
 ) -> Work:
     """Rows and facts of one piece of work; measured cells come first."""
     rows, left = [], list(expected)
@@ -426,7 +465,9 @@ def _work(
     unit = next((str(one["unit"]) for one in facts if one["unit"]), "example")
     modes = [str(one["mode"]) for one in facts if one["mode"]]
     operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
-    length = first["sequence_length"]
+    length, batch = first["sequence_length"], int(first["batch_size"])
+    if keeps != "batch":
+        batch //= int(first["devices"] or 1)
     prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
     whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
     cold = [float(cells[0][name]) for name in COLD if pd.notna(cells[0][name])] if cells else []
@@ -434,10 +475,11 @@ def _work(
         workload=str(first["workload"]),
         module=str(next((one["module"] for one in facts if one["module"]), first["workload"])),
         mode="operation" if operation else modes[0],
-        batch=int(first["batch_size"]),
+        batch=batch,
         sequence_length=length,
         unit=unit,
-        units_per_step=float(timed[0]["throughput"] * timed[0]["step_time"]) if timed else float(first["batch_size"]),
+        units_per_step=_units(timed[0]) * (batch / timed[0]["batch_size"]) if timed else float(batch),
+        keeps=keeps,
         prompt=next(iter(prompts), length // 2 if length and "generate" in modes else None),
         epoch_units=next(map(float, whole), None),
         rows=tuple(rows),
@@ -450,7 +492,12 @@ def _facts_of_cell(cell: pd.Series) -> dict[str, Any]:
     """A measured cell under a forecast's names, None where it lacks something."""
     names = ("workload", "module", "mode", "batch_size", "sequence_length", "unit", "step_time", "throughput")
     known = {name: None if pd.isna(cell[name]) else cell[name] for name in names}
+    known["devices"] = None if pd.isna(cell["replicas"]) else int(cell["replicas"])
     return known | {"sequence_length": None if known["sequence_length"] is None else int(known["sequence_length"])}
+
+
+def _units(facts: Mapping[str, Any]) -> float:
+    return float(facts["throughput"] * facts["step_time"])
 
 
 def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:

@@ -110,9 +110,10 @@ def _is_timed(option: Option | None) -> bool:
 
 
 def speed_words(answer: Answer, option: Option) -> str:
-    """Return how many times as fast a step is as here, or else as on the pick."""
-    one = next((one.row.step_time for one in (answer.here, answer.pick) if one is not None and _is_timed(one)), None)
-    return two(one / option.row.step_time) if one and option.row.step_time else NO_SPEED
+    """Return how many times as fast a batch is as here, or else as on the pick."""
+    one = next((one.row for one in (answer.here, answer.pick) if one is not None and _is_timed(one)), None)
+    times = [answer.work.batch_time(row) for row in (one, option.row) if row is not None]
+    return two(times[0] / times[1]) if len(times) == 2 and all(times) else NO_SPEED
 
 
 def shown(answer: Answer, everything: bool = False) -> list[Option]:

@@ -172,6 +172,7 @@ SENTENCES = {
     "predictions": "predictions of {amount}",
     "product_size": "N {batch}",
     "batch_size": "batch {batch}",
+    "batch_each": "batch {batch} on each",
     "by_compile": "{format} by torch.compile",
     "format_here": "{format} here",
     "format_elsewhere": "{format} elsewhere",
@@ -238,7 +239,11 @@ SENTENCES = {
     "feed_batch": "each chip has few examples, a batch {setting} times as large",
     "note": "Note: {note}.",
     "note_of": "Note on {devices}: {note}.",
-    "several": "Several GPUs that share the batch may end in time: --gpus {counts}.",
+    "several": "Several GPUs may end in time: --gpus {counts}.",
+    "each_gpu": "Each GPU takes {batch}, as the script has it{rest}.",
+    "each_gpu_one": "; for several add --gpus 8, or 1,2,4,8 to compare",
+    "each_gpu_examples": ": {gpus} GPUs {total} a step",
+    "each_gpu_steps": ": {gpus} GPUs {total} a step, and {steps} steps however many they are",
     "port_offer": "Cheaper with a port to PyTorch/XLA or JAX: {device}, {time}, USD {usd} (--devices gpu,tpu).",
     "spot_offer": "Cheaper where it may be taken away at any moment: {device}, {time}, USD {usd} (--spot).",
     "settling": "What would settle it: {command}",
@@ -313,7 +318,8 @@ def title(answer: Answer, amount: str | None = None) -> str:
 
 def batch_words(work: Work) -> str:
     """Return `batch 1,024`."""
-    return say("product_size" if work.unit == "product" else "batch_size", batch=f"{work.batch:,}")
+    size = "batch_size" if work.keeps == "batch" or work.most_devices == 1 else "batch_each"
+    return say("product_size" if work.unit == "product" else size, batch=f"{work.batch:,}")
 
 
 def by_loop(work: Work) -> bool:
@@ -470,7 +476,7 @@ def energy_lines(answer: Answer) -> list[str]:
 
 def rate_words(answer: Answer, row: Row) -> str:
     """Return `128 products a second`."""
-    rate = number(answer.work.units_per_step / (row.step_time or math.inf))
+    rate = number(answer.work.units_on(row) / (row.step_time or math.inf))
     return say("rate", number=rate, unit=answer.work.unit)
 
 
@@ -910,7 +916,7 @@ def notes(answer: Answer) -> list[str]:
 def notes_without_command(answer: Answer) -> list[str]:
     """Return the same notes without a command to copy, whose line is never broken."""
     passing = [*_hourly(answer), *_several(answer), *_offers(answer), *_buying(answer)]
-    return [*running_lines(answer), *memory_words(answer), *lasting_notes(answer), *passing]
+    return [*_each_gpu(answer), *running_lines(answer), *memory_words(answer), *lasting_notes(answer), *passing]
 
 
 def running_lines(answer: Answer) -> list[str]:
@@ -975,6 +981,16 @@ def lasting_notes(answer: Answer) -> list[str]:
     if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
         lasting.append(say("without_validation" if answer.work.pipeline_rate else "without_data"))
     return lasting
+
+
+def _each_gpu(answer: Answer) -> list[str]:
+    """Return how the batch grows with the GPUs."""
+    each = facts.each_gpu(answer)
+    if each is None:
+        return []
+    kind = "one" if each.gpus is None else "examples" if each.steps is None else "steps"
+    rest = say(f"each_gpu_{kind}", gpus=each.gpus, total=f"{each.total:,}", steps=f"{each.steps or 0:,.0f}")
+    return [say("each_gpu", batch=counted(each.batch, "example"), rest=rest)]
 
 
 def evaluation_lines(answer: Answer) -> list[str]:

@@ -207,11 +207,15 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     from whichdevice.planning.one_model import OneModel
     from whichdevice.planning.requirements import require
 
-    software, counts = software_of(question.model.text), question.gpus or (1,)
-    targets = targets_of(question.devices, counts, software)
+    software = software_of(question.model.text)
+    targets = targets_of(question.devices, question.gpus or (1,), software)
     require(question.model.address, {target.kind for target in targets}, question.exact)
     question = replace(question, model=looked_at(question.model, question.script_arguments))
     check_size(question)
+    counts = question.counts
+    if question.gpus is None and counts != (1,):
+        several = targets_of(question.devices, counts, software, tells=False)
+        targets = [target for target in several if target.rented_together]
     asked = OneModel(question, targets, counts)
 
     def first(paths: Sequence[Path]) -> None:
@@ -220,7 +224,7 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
             screen.show(drafts, [FIRST_ANSWER], asked.left.rows)
 
     compiled = asked.forecast(first if screen is not None else None)
-    if question.gpus is None and software == "eager" and question.mode == "train":
+    if question.gpus is None and counts == (1,) and software == "eager" and question.mode == "train":
         asked, compiled = with_more_gpus(asked, compiled, software)
     records: list[Path] = []
     if question.measuring:
@@ -253,7 +257,8 @@ def with_more_gpus(asked: "OneModel", compiled: list[Path], software: "Software"
 def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
     """Return numbers of GPUs to choose from where a PyTorch model is too large for half of the cards, or too late.
 
-    Empty otherwise. The GPUs share the batch evenly. An `hf:` model without --batch has one that grows with the GPUs.
+    Empty otherwise. The GPUs share the batch evenly. An `hf:` model without --batch has one that grows with the GPUs;
+    so has a script with a batch on each. Where each makes as many steps, more of them end no earlier, and hold more.
     """
     from whichdevice.forecast.targets import GPU_COUNTS, NODES
 
@@ -264,6 +269,10 @@ def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
         return []
     if question.batch is None and question.wants.steps is None and question.model.address.kind == "hub":
         return [*GPU_COUNTS, *(count for count in NODES if count <= MAX_GPUS)]
+    if question.keeps == "steps":
+        return [max(GPU_COUNTS)] if large else []
+    if question.keeps == "examples":
+        return list(GPU_COUNTS)
     shared = [count for count in GPU_COUNTS if all(answer.work.batch % count == 0 for answer in answers)]
     return shared if len(shared) > 1 else []
 
@@ -398,15 +407,18 @@ def seconds_of(text: str) -> float:
 
 
 def targets_of(
-    names: Sequence[str] | None, counts: Sequence[int] = (1,), software: "Software" = "xla"
+    names: Sequence[str] | None, counts: Sequence[int] = (1,), software: "Software" = "xla", tells: bool = True
 ) -> "list[Target]":
-    """Return the devices that a person lists, by names and groups, in these numbers; None stands for common ones."""
+    """Return the devices that a person lists, by names and groups, in these numbers; None stands for common ones.
+
+    It tells which device a short name means, where several have it.
+    """
     from whichdevice.forecast.targets import GROUPS, devices_in, find_target, other_targets, targets_in
 
     asked = FORECAST_DEVICES if names is None else names
     if not asked:
         raise StudyError("--devices: names of devices are needed, e.g. --devices L4,T4")
     for name in asked:
-        if name.casefold() not in GROUPS and (others := other_targets(name)):
+        if tells and name.casefold() not in GROUPS and (others := other_targets(name)):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
     return targets_in(devices_in(asked, software), counts)

@@ -23,12 +23,13 @@ from whichdevice.config.model import LONGEST_NAME, Study
 from whichdevice.config.prices import price_sheet
 from whichdevice.errors import StudyError
 from whichdevice.forecast.study import compile_study, compiled_path, program_requests
-from whichdevice.forecast.targets import Target, software_of
+from whichdevice.forecast.targets import GPU_COUNTS, NODES, Target, software_of
 from whichdevice.forecast.xla.compile import provisional
 from whichdevice.models.address import known_on_hub
 from whichdevice.models.hugging_face import configuration
 from whichdevice.models.loading import Model
 from whichdevice.models.objectives import DEFAULT, usual_objective
+from whichdevice.models.script.found import Keeps
 from whichdevice.numbers import counted, duration
 from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.records.schema import Record
@@ -50,7 +51,7 @@ class Question:
     model: Model
     wants: Wants = field(default_factory=Wants)
     devices: tuple[str, ...] | None = None  # names, or `all`; None: common ones
-    gpus: tuple[int, ...] | None = None  # that share the batch; None: one, and more where that is too few
+    gpus: tuple[int, ...] | None = None  # None: one, and more where that is too few, or as many as a script asks for
     mode: str = "train"
     batch: int | None = None
     sequence_length: int | None = None
@@ -63,6 +64,23 @@ class Question:
     measuring: bool = True
     again: bool = False  # measure anew
     script_arguments: tuple[str, ...] = ()
+
+    @property
+    def keeps(self) -> Keeps:
+        """What does not change with the number of GPUs: a batch that is named is shared; a script's may be of each."""
+        script, wants = self.model.found if self.mode == "train" else None, self.wants
+        if script is None or script.keeps == "batch" or self.batch is not None:
+            return "batch"
+        by_steps = wants.steps or not (wants.examples or wants.tokens or script.keeps == "examples")
+        return "steps" if by_steps else "examples"
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of GPUs: those that are named, else as many as a script with a batch on each asks for."""
+        script = self.model.found
+        if self.gpus is not None or script is None or self.keeps == "batch" or self.wants.only_free:
+            return self.gpus or (1,)
+        return (max(count for count in (*GPU_COUNTS, *NODES) if count <= (script.asks or 1)),)
 
 
 def with_objective(question: Question) -> Question:
@@ -112,9 +130,11 @@ class OneModel:
         if question.backend and question.backend not in BACKENDS[model.framework]:
             raise StudyError(f"--backend: {wrong_backend(model, question.backend)}")
         generates = question.mode == "generate"
-        step = step_settings(question, max(self.gpus))
+        step = step_settings(question, max(self.gpus) if question.keeps == "batch" else 1)
+        batch = step["batch_size"]
+        of_each = [] if question.keeps == "batch" else sorted({batch * target.devices for target in self.targets})
         workload = step | {
-            "batch_size": sorted({1, step["batch_size"]}) if generates else step["batch_size"],
+            "batch_size": sorted({1, batch}) if generates else batch,
             "backend": question.backend or step.get("backend") or first_backend(self.model),
         }
         values: dict[str, Any] = {
@@ -128,6 +148,7 @@ class OneModel:
                 "devices": [*dict.fromkeys(one.slice.name if one.slice else one.device for one in self.targets)],
                 "gpus": list(self.gpus),
                 "precision": [self.precision],
+                "batch_size": of_each or None,
                 "largest_batch": question.largest,
                 "longest_sequence": question.longest,
                 "exact": question.exact,
@@ -140,6 +161,11 @@ class OneModel:
         check_cells(study, study_runs(study), {})
         return study
 
+    @property
+    def _batch(self) -> int:
+        """The examples of a step on each GPU."""
+        return int(step_settings(self.question)["batch_size"])
+
     def forecast(self, show: Callable[[list[Path]], object] | None = None) -> list[Path]:
         """Return paths of the records of its programs; what was compiled before, by any command, is read.
 
@@ -148,6 +174,8 @@ class OneModel:
         """
         targets = {(target.device, target.devices) for target in self.targets}  # a study has all devices in all numbers
         requests = [one for one in program_requests(self.study) if (one.device, one.devices) in targets]
+        if self.question.keeps != "batch":
+            requests = [one for one in requests if one.batch_size == one.devices * self._batch]
         paths = [compiled_path(self.study, request) for request in requests]
         self.left.forecasts = Countdown(len(paths), PROGRAM_SECONDS)
         devices = counted(len(self.targets), "device")
@@ -301,7 +329,9 @@ class OneModel:
         forecasts = forecast_table(compiled, summary, devices, sheet, timed)
         options = {name: workload.options for name, workload in self.study.workloads.items()}
         wants, costs = self.question.wants, sources.table("costs")
-        return answers(summary, costs, forecasts, wants, devices, sheet, True, self.unmeasured, options)
+        return answers(
+            summary, costs, forecasts, wants, devices, sheet, True, self.unmeasured, options, self.question.keeps
+        )
 
 
 class TimeLeft:

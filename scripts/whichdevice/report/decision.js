@@ -52,9 +52,9 @@ const decision = (() => {
   }
 
   // How many of each period in which evaluations come there are in a step; `epochs` is null where none are asked for.
-  function periods({ units_per_step, written_epochs }, { units, epochs }) {
-    const steps = units / units_per_step || 1;
-    return { step: 1, epoch: epochs === null ? written_epochs : epochs / steps, training: 1 / steps };
+  function periods(row, { units, epochs }) {
+    const steps = units / row.units || 1;
+    return { step: 1, epoch: epochs === null ? row.written_epochs : epochs / steps, training: 1 / steps };
   }
 
   // A script's evaluation for each step: its time over the step's, and its examples over the step's.
@@ -69,7 +69,7 @@ const decision = (() => {
     const clean = draws(rows, normals, limits, false), luck = normal(normals, "lived");
     const floors = rows.map((row) => floorOf(row, normals));
     const times = luck.map((z) => Math.exp(Math.round(lived * z * limits.digits) / limits.digits));
-    const counts = periods(data, wants), parts = rows.map((row) => evaluated(row.evaluated ?? {}, counts));
+    const parts = rows.map((row) => evaluated(row.evaluated ?? {}, periods(row, wants)));
     return steps.map((own, place) => own && own.map((step, n) => {
       const { is_here, lived: more } = rows[place], [share, fed] = parts[place], floor = floors[place](n);
       const one = is_here ? step : clean[place][n] * more * times[n];
@@ -153,13 +153,13 @@ const decision = (() => {
     return [kwh, kwh.map((one, n) => (one * row.grid * Math.exp(row.grid_log_sd * grid[n])) / 1000)];
   }
 
-  function optionOf(row, steps, prices, count, wants, { limits, normals }) {
+  function optionOf(row, steps, prices, wants, { limits, normals }) {
     const own = ownPrice(row, wants), price = own ?? row.usd_per_hour, exact = own !== null;
     const half = exact ? 1 : Math.exp(limits.z80 * Math.hypot(row.usd_log_sd_shared, row.usd_log_sd_own));
     const hour = { price, price_low: price / half, price_high: price * half };
     if (!steps) return { row, ...hour, ruled_out: null };
     const starts = startDraws(row, normals, limits);
-    const working = steps.map((step, n) => starts[n] + count * step * (1 + row.prompts)); // and the prompts of what is generated
+    const working = steps.map((step, n) => starts[n] + (wants.units / row.units) * step * (1 + row.prompts)); // and the prompts of what is generated
     const [running, times] = withEnds(working, starts, row, normals, limits);
     const result = { row, ...hour, running, times, costs: null, cost: NaN, time: mean(times), ruled_out: null };
     const session = wants.only_free ? Infinity : (row.session_hours ?? Infinity) * HOUR; // beyond it is as bad as late
@@ -348,10 +348,10 @@ const decision = (() => {
   }
 
   function decide(data, wants) {
-    const limits = data.limits, count = wants.units / data.units_per_step;
+    const limits = data.limits;
     const steps = draws(data.rows, data.normals, limits, true);
     const lived = livedDraws(data, steps, wants), prices = priceDraws(data.rows, data.normals, limits, wants);
-    const options = data.rows.map((row, place) => optionOf(row, lived[place], prices[place], count, wants, data));
+    const options = data.rows.map((row, place) => optionOf(row, lived[place], prices[place], wants, data));
     judge(options, wants);
     const chosen = options.filter((result) => result.ruled_out === null), here = options[data.here] ?? null;
     if (!chosen.length) return { options: ordered(options, "time"), pick: null, here, by: "time", matters: true };

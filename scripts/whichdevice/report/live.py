@@ -80,13 +80,11 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "workload": work.name,
         "operation": work.mode == "operation",
         "unit": work.unit,
-        "units_per_step": work.units_per_step,
         "lived": work.lived and work.lived.log_sd,
         "between": work.between,
         "amount": answer.amount.units / answer.amount.epochs,
         "epochs": answer.amount.epochs,
         "by_epochs": answer.amount.given and answer.amount.counted == "units",
-        "written_epochs": written_epochs(work),
         "title": words.title(answer, "{amount}"),
         "head": table.head(answer, energy=True),
         "here": here,
@@ -152,9 +150,12 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
     facts, taken = {name: getattr(row, name) for name in ROW_FACTS}, taken_away(row, answer.wants)
     if answer.work.evaluations:
         facts["evaluated"] = evaluated_by_period(answer.work, row)
+        facts["written_epochs"] = written_epochs(answer.work, row)
     if answer.work.pipeline_rate:
         facts["floor"] = answer.work.floor(row), answer.work.floor_log_sd(row)
     return facts | {
+        "times": answer.work.times(row),
+        "units": answer.work.units_on(row),
         "device_time": row.device_time or row.step_time,
         "watts": row.power and row.power.total,
         "watts_log_sd": row.power and row.power.log_sd,

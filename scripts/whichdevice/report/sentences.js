@@ -72,8 +72,8 @@ const sentences = (() => {
     return (why === "time" && detail) || say(why === "left_out" ? words.left_out : words[`no_${why}`], ruled_out);
   }
   function cells(option, data, { here, pick }) {
-    const { row, seconds } = option, one = here?.row.step_time || pick?.row.step_time;
-    const speed = one && row.step_time ? digits(one / row.step_time, 2) : "–";
+    const { row, seconds } = option, one = here?.row.step_time ? here.row : pick?.row;
+    const speed = one?.step_time && row.step_time ? digits((one.step_time / one.times) / (row.step_time / row.times), 2) : "–";
     const step = row.step_time ? timeWords(row.step_time, row.rough) : "–";
     const known = option.ruled_out ? whyWords(option, data.sentences) : row.known;
     return [row.device, fitsWords(row, data.sentences), step, speed, seconds === undefined ? "–" : timeOf(option, data), usdOf(option), energyCell(option, data.sentences), known];

@@ -48,7 +48,7 @@ ANSWERS: Mapping[str, Any] = {
 TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32}  # by method of a module
 HALVES = (torch.float16, torch.bfloat16)
 GENERATOR = torch.Generator
-TOTAL = "train_batch_size"  # of a step, in DeepSpeed's settings
+TOTAL, MICRO, SUMS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"  # of DeepSpeed
 KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
@@ -211,15 +211,15 @@ class Engine(Whole):
     def gradient_accumulation_steps(self) -> int:
         """Return how many batches are summed."""
         steps = self.train_batch_size() // self.train_micro_batch_size_per_gpu() if TOTAL in self._settings else 1
-        return self._number("gradient_accumulation_steps", max(1, steps))
+        return self._number(SUMS, max(1, steps))
 
     def train_micro_batch_size_per_gpu(self) -> int:
         """Return the examples of a batch of one GPU."""
-        return self._number("train_micro_batch_size_per_gpu", self._number(TOTAL))
+        return self._number(MICRO, self._number(TOTAL))
 
     def train_batch_size(self) -> int:
         """Return the examples of a step."""
-        sums = self._number("gradient_accumulation_steps")
+        sums = self._number(SUMS)
         return self._number(TOTAL, self.train_micro_batch_size_per_gpu() * sums)
 
     def _number(self, name: str, otherwise: int = 1) -> int:
@@ -243,6 +243,8 @@ class Names:
     def __init__(self, replace: Callable[[Any, str, Any], None], count: Callable[[], int] = lambda: 1) -> None:
         self.gpus = 1
         self.splits = 0  # GPUs that share each batch in one process
+        self.each = False  # whether each GPU has a batch, by a trainer's or an engine's own setting
+        self.shares = self.sums_less = False  # whether they share a batch, or the batches that are summed
         self.shares_out = False  # its model, among a number of GPUs that only its command has
         self.mixed = False
         self.compiled = False
@@ -410,6 +412,10 @@ class Names:
         if optimizer is None:
             optimizer = torch.optim.SGD(weights) if "SGD" in _named(settings) else torch.optim.AdamW(weights)
         engine = Engine(model, optimizer, lr_scheduler, settings)
+        known = {name for name in (TOTAL, MICRO, SUMS) if isinstance(settings.get(name), int)}
+        self.each = True
+        self.shares = self.shares or (TOTAL in known and MICRO not in known)
+        self.sums_less = self.sums_less or known == {TOTAL, MICRO}
         loader = training_data and torch.utils.data.DataLoader(
             training_data, batch_size=engine.train_micro_batch_size_per_gpu(), collate_fn=collate_fn, shuffle=True
         )
@@ -431,6 +437,7 @@ class Names:
 
         @wraps(begin)
         def alone(given: Any) -> None:
+            self.each = True
             for name in ("deepspeed", "fsdp"):
                 if getattr(given, name, None):
                     self.shares_out = True
@@ -463,6 +470,7 @@ class Names:
         def alone(trainer: Any, *args: Any, **given: Any) -> None:
             self.gpus = max(self.gpus, count_of(given.get("devices", 1)) * int(given.get("num_nodes", 1)))
             self.mixed = self.mixed or "16" in str(given.get("precision", ""))
+            self.each = self.each or given.get("strategy") != "dp"
             known = {name: value for name, value in ALONE_IN_LIGHTNING.items() if name in given}
             init(trainer, *args, **{**given, **known, "accelerator": "cpu"})
 

@@ -31,7 +31,8 @@ from whichdevice.models.data import repeated
 from whichdevice.models.framework import JAX
 from whichdevice.models.script.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.script.found import Found, JaxStep, Script
-from whichdevice.models.script.run import EACH, SHARED, Run, Watcher
+from whichdevice.models.script.run import Run, Watcher
+from whichdevice.models.script.several import ALL_BATCHES, SHARED, divides_steps
 from whichdevice.models.script.size import Loops, Stack, is_whole, sizes
 from whichdevice.models.script.text import attribute
 
@@ -291,19 +292,20 @@ def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
     besides = evaluations_in(stack, size, _evaluates, free=True)
     counts = _sizes(stack, loops, list(batch.values()))
     mixed = is_mixed(step.run, *jax.tree.map(_shape, (step.trained, step.held, batch)))
-    precision, notes = "mixed" if mixed else "single", _of_gpus(stack.path, size)
-    training = Found(JAX, size, precision=precision, line=stack.line, notes=notes, evaluations=tuple(besides), **counts)
+    counts |= _of_gpus(stack.path, size, bool(stack.loops.steps)) | {"evaluations": tuple(besides)}
+    training = Found(JAX, size, precision="mixed" if mixed else "single", line=stack.line, **counts)
     data = repeated({name: np.asarray(value) for name, value in batch.items()}, COPIES)
     both = (data,), (data,)  # for validation, too
     return Script(training, SimpleNamespace(model=lambda: step, data=lambda: both, optimizer=lambda: OF_THE_STEP))
 
 
-def _of_gpus(path: Path, size: int) -> tuple[str, ...]:
-    """How to ask for more GPUs, where the script's text is for several: each has a batch, or they share one."""
-    text = "".join(file.read_text(encoding="utf-8") for file in file_address(str(path)).files())
-    if PER_DEVICE.search(text):
-        return (EACH.format(batch=size, total=4 * size),)
-    return (SHARED.format(gpus=4, batch=size),) if SEVERAL.search(text) else ()
+def _of_gpus(path: Path, size: int, by_steps: bool) -> dict[str, Any]:
+    """What several GPUs do not change, where the script's text is for them: each has a batch, or they share one."""
+    texts = [file.read_text(encoding="utf-8") for file in file_address(str(path)).files()]
+    if PER_DEVICE.search(text := "".join(texts)):
+        keeps = "steps" if by_steps and not divides_steps(texts, ALL_BATCHES) else "examples"
+        return {"keeps": keeps, "asks": None}
+    return {"notes": (SHARED.format(gpus=4, batch=size),)} if SEVERAL.search(text) else {}
 
 
 def _shape(leaf: Any) -> Any:

@@ -29,6 +29,7 @@ from whichdevice.models.script.beside import APPLIED, trainers_beside
 from whichdevice.models.script.evaluation import evaluations_in
 from whichdevice.models.script.found import Script
 from whichdevice.models.script.run import SEED, Run, Watcher, is_own
+from whichdevice.models.script.several import ALL_BATCHES, SHARED, divides_steps
 from whichdevice.models.script.size import Function, Stack, is_whole, sizes, turns_of
 from whichdevice.models.script.tensorflow_step import (
     BY_FUNCTION,
@@ -44,8 +45,6 @@ from whichdevice.models.script.text import attribute, code_of, function_of
 FACTORS = (2, 4, 8)  # of GPUs, each of which takes the script's batch
 MAX_READ, READ_SECONDS = 16, 60.0  # batches whose lengths are read; seconds until nobody counts batches any more
 CHANGES = ("ResourceApply", "ResourceSparseApply", "Assign")  # operations that change a variable
-EACH = "Each of its GPUs takes {batch} examples: for {gpus} of them add --gpus {gpus} --batch {total}."
-SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 UNCOUNTED = "Training starts in line {line}; what trains in {places} is not counted."
 TURNS = 2  # of a loop in which several functions train, until it is known which ones do in each
 SESSION = (
@@ -190,7 +189,7 @@ class Watching(Watcher):
                 return known
             self.run.counts_gpus = True
             kind = self._tf.config.PhysicalDevice
-            return known + [kind(f"/physical_device:GPU:{place}", "GPU") for place in range(self.run.gpus)]
+            return known + [kind(f"/physical_device:GPU:{place}", "GPU") for place in range(self.run.way.gpus)]
 
         return devices
 
@@ -292,7 +291,7 @@ def _one_device(watching: Watching) -> type:
         def __init__(self, devices: Any = None, *_: Any, **__: Any) -> None:
             tf.distribute.OneDeviceStrategy.__init__(self, "/cpu:0")
             watching.run.counts_gpus = watching.run.counts_gpus or devices is None
-            self._gpus = watching.gpus = len(devices or ()) or watching.run.gpus
+            self._gpus = watching.gpus = len(devices or ()) or watching.run.way.gpus
 
         @property
         def num_replicas_in_sync(self) -> int:
@@ -595,9 +594,10 @@ def _made(watching: Watching, stack: Stack, step: Program, batches: Batches, unc
     loaded = None if count is None else count * step.size
     size = sizes(stack.scopes, loops, shapes, loaded, count, whole=whole)
     size["evaluations"] = tuple(evaluations_in(stack, step.size, partial(_evaluates, step), free=True))
-    notes = [*batches.notes, *_of_gpus(watching, stack.path, step.size), *uncounted]
+    keeps, shared = _of_gpus(watching, stack, step.size)
+    notes = [*batches.notes, *shared, *uncounted]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
-    return script_of(step, stack.line, size, source, notes, watching.run.gpus)
+    return script_of(step, stack.line, size | keeps, source, notes)
 
 
 def _evaluates(step: Program, called: Any) -> float | None:
@@ -611,14 +611,14 @@ def _evaluates(step: Program, called: Any) -> float | None:
     return min(1.0, weights / total) if weights else None
 
 
-def _of_gpus(watching: Watching, path: Path, size: int) -> list[str]:
-    """Return how to ask for all GPUs of a strategy."""
-    if not watching.gpus:
-        return []
-    gpus = watching.gpus if watching.gpus > 1 else 4
-    if watching.gpus == 1 and _multiplies(path):
-        return [EACH.format(batch=size, gpus=gpus, total=gpus * size)]
-    return [SHARED.format(batch=size, gpus=gpus)]
+def _of_gpus(watching: Watching, stack: Stack, size: int) -> tuple[dict[str, Any], list[str]]:
+    """Return what the GPUs of a strategy do not change, as fields of what is found, and how to ask for more."""
+    if watching.gpus == 1 and _multiplies(stack.path):
+        texts = [stack.path.read_text(encoding="utf-8")]
+        by_steps = stack.loops.steps and not divides_steps(texts, ALL_BATCHES)
+        return {"keeps": "steps" if by_steps else "examples", "asks": None}, []
+    gpus = watching.gpus if watching.gpus != 1 else 4
+    return {}, [SHARED.format(batch=size, gpus=gpus)] * (gpus > 0)
 
 
 def _multiplies(path: Path) -> bool:

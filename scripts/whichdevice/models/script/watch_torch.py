@@ -4,7 +4,6 @@ Everything runs for real until a module is called in training; from then on modu
 (`Tape`), so that a step of any size takes no memory here. Weights beyond MAX_REAL bytes have no values from the start.
 """
 
-import ast
 import inspect
 import itertools
 import math
@@ -23,7 +22,6 @@ import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.utils.data import DataLoader
 
-from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
@@ -31,7 +29,8 @@ from whichdevice.models.framework import TORCH
 from whichdevice.models.script.environment import FRAMES, Environment, environment_in
 from whichdevice.models.script.evaluation import after_trainer, evaluations_in, of_trainer, passes_in
 from whichdevice.models.script.found import Evaluation, Found, Script
-from whichdevice.models.script.run import EACH, SEED, SHARED, Run, Watcher, is_own, others_like
+from whichdevice.models.script.run import SEED, Run, Watcher, is_own, others_like
+from whichdevice.models.script.several import ACCUMULATION, GPU_COUNT, SHARED, divides_by_gpus, divides_steps
 from whichdevice.models.script.size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
 from whichdevice.models.script.text import attribute
 from whichdevice.models.script.torch_batches import of_few
@@ -59,17 +58,13 @@ COPIES = 4  # of the script's first batch, as data
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 NEEDS_RANK = re.compile(r"environ\[\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*\](?!\s*=[^=])")  # it does not
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-GPU_COUNT = re.compile("gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices|data_parallel_size|dp_size")
-BATCH = re.compile(r"batch_?size|(^|(?<!num)_)(batch|bsz?)$")  # names of how many examples there are in one
-ACCUMULATION = re.compile("accum")
-COUNTS = re.compile("accum|step|iter|batches")  # names of how many batches there are
+OF_PROCESSES = ("init_process_group(", "init_distributed(", "DistributedSampler(")  # of a group, each with a batch
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
 SIDE = 32  # pixels; a multiple of it stays one
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
-SEVERAL = "It asks for {gpus} GPUs with {batch} examples each: add --gpus {gpus} --batch {total}."
 SIMULATES = "Between two steps it collects {frames} frames on the GPU: its environment's own time there is not counted."
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
 PREPARES = (
@@ -79,7 +74,6 @@ SPARSE = (
     "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
 )
 EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
-STEPS = " --steps {steps}."  # in place of the end of these notes, where each GPU makes so many however many there are
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
 LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
 
@@ -109,7 +103,7 @@ class Watching(Watcher):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
-        self._tape = Tape(self._fakes, run.path, run.values)
+        self._tape = Tape(self._fakes, run.path, run.way.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
         self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
         self._kept = 0, 0  # calls and losses until the last of these steps
@@ -121,14 +115,16 @@ class Watching(Watcher):
         self._joins = False  # whether it is for a group of processes
         self._by_torchrun = False  # whether several processes run the script, one for each GPU
         self._launched = 1  # GPUs of its command as its text has it
+        self._each = False  # whether several processes have a batch each
         self._shares = self._sums_less = False  # whether they share a batch, or the batches that are summed
+        self._divides_steps = False  # whether they share the steps
         self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
         self._has_shapes_alone = False  # whether some weights have none
 
     def _count(self) -> int:
         """The GPUs that the script sees."""
         self.run.counts_gpus = True
-        return self.run.gpus
+        return self.run.way.gpus
 
     def stand_in(self, package: str) -> Mapping[str, Any]:
         """Return what stands for a package that trains on several GPUs."""
@@ -154,7 +150,9 @@ class Watching(Watcher):
         self._launched = max((int(count) for count in LAUNCHED.findall(source)), default=1)
         self._shares = any(map(divides_by_gpus, texts))
         self._sums_less = any(divides_by_gpus(text, ACCUMULATION) for text in texts)
-        joins = any(name in source for name in ("init_process_group(", "init_distributed(", "DistributedSampler("))
+        self._divides_steps = divides_steps(texts, GPU_COUNT)
+        joins = any(name in source for name in OF_PROCESSES)
+        self._each = joins or "Accelerator(" in source or "horovod" in source
         self._joins = joins and torch.distributed.is_available()
         self._by_torchrun = joins and (NEEDS_RANK.search(source) is not None or not ASKS_RANK.search(source))
         if self._by_torchrun:
@@ -210,7 +208,7 @@ class Watching(Watcher):
     @property
     def without_values(self) -> bool:  # type: ignore[override]
         """Return whether its training has started and is not computed, though its weights have values."""
-        return self._tape.first is not None and not self.run.values and not self._has_shapes_alone
+        return self._tape.first is not None and not self.run.way.values and not self._has_shapes_alone
 
     @property
     def has_started(self) -> bool:
@@ -287,15 +285,13 @@ class Watching(Watcher):
     def _stop(self, stopped: Stopped) -> NoReturn:
         self.run.stop(lambda: self._script(stopped))
 
-    def _refuse(self, reason: str) -> NoReturn:
-        self.run.stop(StudyError(f"{self.run.path.name}{reason}"))
-
     def _script(self, stopped: Stopped) -> Script:
         """The script as a workload: its step, its data and its optimiser."""
         name, stack = self.run.path.name, stopped.stack
         if not stopped.calls:
             raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
-        self._shares = self._shares or self._names.splits > 0 or _splits_batches(stack)
+        self._shares = self._shares or self._names.shares or self._names.splits > 0 or _splits_batches(stack)
+        self._sums_less = self._sums_less or self._names.sums_less
         optimizers = [*stopped.optimizers, *optimizers_in(stack.scopes)]
         trained = weights_of(optimizers) | _copied_by(optimizers, stopped.calls)
         for weight in self._learn.values():  # which a GAN freezes in its other part
@@ -311,7 +307,7 @@ class Watching(Watcher):
         loader = _loader(stack.scopes, size, self._loaders)
         batch, varied = self._at_mean(step, batch, loader)
         step.without_fakes()
-        counts = self._sizes(stopped, step, batch, passes, loader)
+        counts, by_steps = self._sizes(stopped, step, batch, passes, loader)
         asked = [SUMMED.format(passes=passes)] if passes > 1 else []
         between = 0.0
         if (environment := self._environment) is not None:
@@ -328,7 +324,8 @@ class Watching(Watcher):
         asked += [SPARSE] * _made_dense(step)
         times = _evaluations_of(stopped.optimizers)
         asked += [EVALUATES.format(times=times)] * (times > 1)
-        asked += self._of_gpus(size, counts if self._loops(stack).steps else None)
+        keeps, shared = self._of_gpus(size, by_steps and counts["examples"] is not None)
+        asked += shared
         asked += self._prepares(stack, counts["epochs"])
         training = Found(
             framework=TORCH,
@@ -338,8 +335,7 @@ class Watching(Watcher):
             unit="graph" if step.graphs else "example",
             line=stack.line,
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
-            gpus=self.run.gpus,
-            values=self.run.values,
+            **keeps,
             between=between,
             evaluations=tuple(self._evaluations(stopped, step, size, passes)),
             **counts,
@@ -383,21 +379,18 @@ class Watching(Watcher):
                 evaluation = replace(evaluation, per="step", every=every)
             yield replace(evaluation, passes=max(summed, evaluation.passes), shared=shared)
 
-    def _of_gpus(self, size: int, counts: Mapping[str, Any] | None) -> list[str]:
-        """Return how to ask for the GPUs that the script is for; with `counts` where its loops count its steps."""
+    def _of_gpus(self, size: int, by_steps: bool) -> tuple[dict[str, Any], list[str]]:
+        """Return what several GPUs do not change, as fields of what is found, and how to ask for those of a batch."""
         if splits := self._names.splits:
-            return [SHARED.format(gpus=splits if splits > 1 else 4, batch=size)]
+            return {}, [SHARED.format(gpus=splits if splits > 1 else 4, batch=size)]
         gpus = self._names.gpus if self._names.gpus > 1 else self._launched
-        if gpus == 1 and not (self._by_torchrun or self._names.shares_out):
-            return []
+        several = gpus > 1 or self._by_torchrun or self._names.shares_out
         if self._shares and self._names.gpus == 1:
-            return [SHARED.format(gpus=gpus if gpus > 1 else 4, batch=size)]
-        form, gpus = (SEVERAL, gpus) if gpus > 1 else (EACH, 4)
-        note = form.format(gpus=gpus, batch=size, total=gpus * size)
-        if not counts or not counts["examples"] or self._sums_less:
-            return [note]
-        steps = counts["examples"] * (counts["epochs"] or 1) // size
-        return [note.removesuffix(".") + STEPS.format(steps=steps)]
+            return {}, [SHARED.format(gpus=gpus if gpus > 1 else 4, batch=size)] * several
+        if not (several or self._each or self._names.each):
+            return {}, []
+        keeps = "steps" if by_steps and not (self._sums_less or self._divides_steps) else "examples"
+        return {"keeps": keeps, "asks": gpus if gpus > 1 else None if several else 1}, []
 
     def _at_mean(
         self, step: Step, batch: dict[str, torch.Tensor], loader: Any
@@ -429,8 +422,8 @@ class Watching(Watcher):
 
     def _sizes(
         self, stopped: Stopped, step: Step, batch: Mapping[str, torch.Tensor], passes: int, loader: Any
-    ) -> dict[str, Any]:
-        """Examples of an epoch and epochs, as far as the script shows them."""
+    ) -> tuple[dict[str, Any], bool]:
+        """Examples of an epoch and epochs, as far as the script shows them, and whether it counts steps."""
         scopes, loops = stopped.stack.scopes, self._loops(stopped.stack)
         size = len(next(iter(batch.values())))
         shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
@@ -453,7 +446,7 @@ class Watching(Watcher):
             counts["unknown"] = "how often its trainer is started does not show"
         elif counts["epochs"]:
             counts["epochs"] *= repeats
-        return counts
+        return counts, bool(loops.steps) and loops.steps != batches
 
 
 class Watch:
@@ -512,46 +505,6 @@ class Watch:
 def _splits_batches(stack: Stack) -> bool:
     """Whether an object of Accelerate shares each batch out over its processes."""
     return any(attribute(value, "split_batches") is True for scope in stack.scopes for value in scope.values())
-
-
-def divides_by_gpus(text: str, what: re.Pattern[str] = BATCH) -> bool:
-    """Whether a script divides its batch, or what else has such a name, by the number of its GPUs or processes."""
-    nodes = list(ast.walk(parsed(text.encode())))
-    targets = {
-        id(_unwrapped(node.value)): _last_name(node.targets[0]) for node in nodes if isinstance(node, ast.Assign)
-    }
-    divisions = [
-        (_last_name(node.left), node.right, targets.get(id(node), ""))
-        if isinstance(node, ast.BinOp)
-        else (_last_name(node.target), node.value, "")
-        for node in nodes
-        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div | ast.FloorDiv)
-    ]
-    counts = (
-        (what.search(target) or (what.search(whole) and not COUNTS.search(target)), count)
-        for whole, count, target in divisions
-    )
-    if what is ACCUMULATION:  # batches of a step: all of its examples over those of a batch on all GPUs
-        products = [ast.unparse(count).lower() for whole, count, _ in divisions if BATCH.search(whole)]
-        if any("batch" in product and GPU_COUNT.search(product) for product in products):
-            return True
-    words = (ast.unparse(count).lower() for is_meant, count in counts if is_meant)
-    return any("batch" not in count and GPU_COUNT.search(count) for count in words)
-
-
-def _unwrapped(node: ast.expr) -> ast.expr:
-    """The argument of `int`, `len` or `math.ceil`."""
-    if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in ("int", "len", "math.ceil"):
-        return _unwrapped(node.args[0])
-    return node
-
-
-def _last_name(node: ast.expr) -> str:
-    """The name of a variable, an attribute or a key, in small letters; of anything else none."""
-    match _unwrapped(node):
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
-            return name.lower()
-    return ""
 
 
 def _without_gradients(optimizer: torch.optim.Optimizer) -> None:

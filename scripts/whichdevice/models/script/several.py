@@ -1,0 +1,76 @@
+"""What does not change with the number of GPUs in a script's training, as its text shows: see `Found.keeps`."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from whichdevice.code_hash import parsed
+
+SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
+GPU_COUNT = re.compile(
+    "gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices|data_parallel_size|dp_size|replica"
+)
+OF_ONE = re.compile("per_(gpu|device|proc(ess)?)")
+BATCH = re.compile(r"batch_?size|(^|(?<!num)_)(batch|bsz?)$")  # names of how many examples there are in one
+ACCUMULATION = re.compile("accum")
+COUNTS = re.compile("accum|step|iter|batches")  # names of how many batches there are
+STEPS = re.compile("step|iter|update")
+ALL_BATCHES = re.compile("batch|bsz")
+
+
+def divides_by_gpus(text: str, what: re.Pattern[str] = BATCH) -> bool:
+    """Whether a script divides its batch, or what else has such a name, by the number of its GPUs or processes."""
+    divisions = list(_divisions(parsed(text.encode())))
+    counts = (
+        (what.search(target) or (what.search(whole) and not COUNTS.search(target)), count)
+        for whole, count, target in divisions
+    )
+    if what is ACCUMULATION:  # batches of a step: all of its examples over those of a batch on all GPUs
+        products = [ast.unparse(count).lower() for whole, count, _ in divisions if BATCH.search(whole)]
+        if any("batch" in product and GPU_COUNT.search(product) for product in products):
+            return True
+    words = (ast.unparse(count).lower() for is_meant, count in counts if is_meant)
+    return any("batch" not in count and GPU_COUNT.search(count) for count in words)
+
+
+def divides_steps(texts: Iterable[str], by: re.Pattern[str]) -> bool:
+    """Whether a script's number of steps is what it divides by a number of such a name: more GPUs make fewer steps."""
+    trees = (parsed(text.encode()) for text in texts)
+    assigned = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    divisors = (
+        ast.unparse(part.right).lower()
+        for node in assigned
+        if STEPS.search(_last_name(node.targets[0]))
+        for part in ast.walk(node.value)
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div | ast.FloorDiv)
+    )
+    return any(by.search(OF_ONE.sub("", divisor)) for divisor in divisors)
+
+
+def _divisions(tree: ast.AST) -> Iterator[tuple[str, ast.expr, str]]:
+    """Yield the name of what is divided, what it is divided by, and the name of the quotient."""
+    nodes = list(ast.walk(tree))
+    targets = {
+        id(_unwrapped(node.value)): _last_name(node.targets[0]) for node in nodes if isinstance(node, ast.Assign)
+    }
+    for node in nodes:
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div | ast.FloorDiv):
+            if isinstance(node, ast.BinOp):
+                yield _last_name(node.left), node.right, targets.get(id(node), "")
+            else:
+                yield _last_name(node.target), node.value, ""
+
+
+def _unwrapped(node: ast.expr) -> ast.expr:
+    """The argument of `int`, `len` or `math.ceil`."""
+    if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in ("int", "len", "math.ceil"):
+        return _unwrapped(node.args[0])
+    return node
+
+
+def _last_name(node: ast.expr) -> str:
+    """The name of a variable, an attribute or a key, in small letters; of anything else none."""
+    match _unwrapped(node):
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name.lower()
+    return ""
