@@ -242,11 +242,15 @@ def saving(answer: Answer) -> Saving | None:
 
 
 def on_demand(answer: Answer) -> Option | None:
-    """Return the card of a pick that is free or spot, as it is rented on demand."""
+    """Return the cheapest rented device in time beside a free pick; of a spot pick the same card, rented on demand."""
     pick = answer.pick
     if pick is None or pick.row.price.kind not in ("free", "spot"):
         return None
-    return next((option for option in answer.options if option.device == pick.row.card), None)
+    if pick.row.spot:
+        return next((option for option in answer.options if option.device == pick.row.card), None)
+    others = (option for option in answer.choices if option.timely and option.row.price.kind not in ("free", "spot"))
+    rented = [option for option in others if option.row.rented and option.usd]
+    return min(rented, key=lambda option: option.usd or 0.0, default=None)
 
 
 def cheaper(answer: Answer, reason: Reason) -> Option | None:
