@@ -392,9 +392,9 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     kept = 1024 if "steps_per_epoch" in text else 4 * found.batch_size
     assert {len(each) for each in arrays} == {kept} and not found.compiled
     summed = ["The optimiser steps after 4 batches"] * ("% 4" in text or "range(4)" in text)
-    several = ["Each of its processes takes 32 exam"] * ("init_process_group" in text)
+    assert (found.keeps == "batch") == ("init_process_group" not in text)
     trials = ["Training starts in line 15; what tr"] * ("trial" in text)
-    assert [note[:35] for note in found.notes] == summed + several + trials
+    assert [note[:35] for note in found.notes] == summed + trials
 
 
 OF_TENSORFLOW = """

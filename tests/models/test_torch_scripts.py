@@ -25,42 +25,37 @@ from whichdevice.models.script import torch_tape
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import known, probe
 from whichdevice.models.script.run import run_watched
+from whichdevice.models.script.several import ACCUMULATION, SHARED, divides_by_gpus
 from whichdevice.models.script.torch_fakes import Evaluations, Fakes, is_fake
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.torch_tape import Guessed
-from whichdevice.models.script.watch_torch import ACCUMULATION, SHARED, Watch, divides_by_gpus
+from whichdevice.models.script.watch_torch import Watch
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
-SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."
 SUMMED = "The optimiser steps after 8 batches; the times count it for each batch."
 TWO = "The optimiser steps after 2 batches; the times count it for each batch."
-EACH = "Each of its processes takes {} examples: for four GPUs add --gpus 4 --batch {}."
 VARIED = "Sizes vary from 64 × 64 to 128 × 128; steps are of the mean, 96 × 96."
 MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
-    ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", notes=(SEVERAL.format(4, 4, 4, 16),)),
+    ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", asks=4, keeps="examples"),
     ("torch_entry.py", ""): Found("torch", 16, 640, 3, precision="float32"),
     ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
     ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
     ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
     ("torch_nested.py", ""): Found("torch", 2, 400, 3),
-    ("torch_large.py", ""): Found(
-        "torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8).removesuffix(".") + " --steps 500.",)
+    ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32", asks=None, keeps="steps"),
+    ("torch_processes.py", ""): Found("torch", 32, 640, 3, precision="mixed", gpus=2, asks=2, keeps="examples"),
+    ("torch_deepspeed.py", ""): Found(
+        "torch", 16, 320, 3, precision="mixed", notes=(TWO,), asks=None, keeps="examples"
     ),
-    ("torch_processes.py", ""): Found(
-        "torch", 32, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 32, 2, 64),), gpus=2
-    ),
-    ("torch_deepspeed.py", ""): Found("torch", 16, 320, 3, precision="mixed", notes=(TWO, EACH.format(16, 64))),
     ("torch_parts.py", ""): Found("torch", 6400, 64000, 3, precision="float32"),
     ("torch_cuda.py", ""): Found("torch", 64, 640, 3, precision="mixed", notes=(SHARED.format(batch=64, gpus=2),)),
-    ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED, EACH.format(1, 4))),
-    ("torch_lightning.py", "lightning"): Found(
-        "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(4, 64, 4, 256),)
+    ("torch_trainer.py", "accelerate"): Found(
+        "torch", 1, 100, 2, precision="mixed", notes=(SUMMED,), asks=None, keeps="examples"
     ),
-    ("torch_fabric.py", "lightning"): Found(
-        "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 64, 2, 128),)
-    ),
+    ("torch_lightning.py", "lightning"): Found("torch", 64, 640, 3, precision="mixed", asks=4, keeps="examples"),
+    ("torch_fabric.py", "lightning"): Found("torch", 64, 640, 3, precision="mixed", asks=2, keeps="examples"),
 }
 ORDERED = """
 import torch
@@ -1318,7 +1313,7 @@ def test_a_group_of_processes_a_loss_around_its_model_and_copies_of_weights_make
     (tmp_path / "train.py").write_text(OF_A_GROUP, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples, found.epochs, found.values) == (16, 4800, 1, False)
-    assert any(note.startswith("It asks for 4 GPUs with 16 examples each") for note in found.notes)
+    assert (found.asks, found.keeps) == (4, "steps")
 
 
 @pytest.mark.slow
