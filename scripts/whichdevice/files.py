@@ -48,6 +48,14 @@ def write_atomically(text: str, path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def text_of(path: Path) -> str:
+    """Return the text of a small file of the system without white space around it; empty where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
 def checksum(path: Path) -> str:
     """Return the SHA-256 of a file's bytes in hexadecimal digits; raises OSError."""
     with path.open("rb") as file:

@@ -6,10 +6,12 @@ Limits of containers and schedulers are control groups of version 1 and 2, read 
 import resource
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+
+from whichdevice.files import text_of
 
 ROOT = Path("/")
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes, of the system's `ru_maxrss`
@@ -23,15 +25,14 @@ def group_limits(controller: str, v2_file: str, v1_file: str, root: Path = ROOT)
     """
     for folder, version in _groups(controller, root):
         path = folder / (v2_file if version == 2 else v1_file)
-        text = _read(path)
-        if text is not None:
+        if text := text_of(path):
             yield path, text
 
 
 def read_number(path: Path) -> int | None:
     """The whole number that a control file holds; None where the file is missing or says `max`."""
-    text = _read(path)
-    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+    text = text_of(path)
+    return int(text) if text.lstrip("-").isdigit() else None
 
 
 def total_memory(root: Path = ROOT) -> int:
@@ -97,20 +98,13 @@ def memory_within(limit: float | None) -> Iterator[None]:
 
 def _data_in_use() -> int:
     """Bytes of private memory that the process has mapped, as the kernel counts them for RLIMIT_DATA."""
-    try:
-        lines = Path("/proc/self/status").read_text("ascii").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:")), 0)
+    return 1024 * _read_count("VmData:", Path("/proc/self/status"))
 
 
 def _read_count(name: str, path: Path) -> int:
     """The number beside a name in a file of lines `name number`; 0 without it."""
-    with suppress(OSError, UnicodeDecodeError):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith(f"{name} "):
-                return int(line.split()[1])
-    return 0
+    lines = (line.split() for line in text_of(path).splitlines())
+    return next((int(words[1]) for words in lines if words[:1] == [name]), 0)
 
 
 def _memory_limits(root: Path) -> list[tuple[Path, int]]:
@@ -132,7 +126,7 @@ def _used_memory(limit: Path) -> int:
 
 def _groups(controller: str, root: Path) -> Iterator[tuple[Path, int]]:
     seen: set[Path] = set()
-    for line in (_read(root / "proc/self/cgroup") or "").splitlines():
+    for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
         if not controllers:
             mounts, version = ("", "unified"), 2
@@ -148,10 +142,3 @@ def _groups(controller: str, root: Path) -> Iterator[tuple[Path, int]]:
                     yield folder, version
                 if folder == mount:
                     break
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None

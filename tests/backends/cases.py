@@ -6,9 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from backends.scenario import ROOT
-
-PATH = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
+from backends.scenario import PATH, ROOT
 
 
 def run_cases(variables: Mapping[str, str], which: str, *files: str) -> None:

@@ -16,10 +16,8 @@ def generated(folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]
 def difference(backend, request) -> float:
     """The largest, between scores with a cache and those of the whole sequence without, as a share of the latter."""
     from whichdevice.models.loading import Model
-    from whichdevice.workloads.base import Options
 
-    options = Options(request.batch_size, request.precision, 1.0, request.sequence_length, request.options)
-    workload = Model.read(request.module).workload(options)
+    workload = Model.read(request.module).asked(request)
     workload.splits({})
     model = workload.model()
     with_cache, whole = (keras_scores if workload.framework == "keras" else torch_scores)(workload, model, request)

@@ -33,9 +33,8 @@ def measured(folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]:
 def difference(backend, request) -> float:
     """The largest, between what is timed and what the weights give by NumPy."""
     from whichdevice.models.loading import Model
-    from whichdevice.workloads.base import Options
 
-    workload = Model.read(request.module).workload(Options(request.batch_size))
+    workload = Model.read(request.module).asked(request)
     with backend.scope():
         model = workload.model()
         forward = backend.forward_pass(model)

@@ -1,28 +1,20 @@
 """What a JAX run does, seen in a process of its own: `python jax_behaviour.py REPLICAS RESULT.json`."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import REQUEST, ROOT, arrays_for, small_mnist_cnn, without_dropout
+from backends.scenario import REQUEST, arrays_for, small_mnist_cnn, variables_for, without_dropout, written
 
 BATCH, STEPS = 16, 6
 
 
 def behaviour(replicas: int, folder: Path) -> dict:
     """Everything that `main` finds, with so many virtual devices."""
-    from whichdevice.backends.jax import Jax
-
-    variables = Jax.environment(request(replicas=replicas), 2)
-    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
-    command = [sys.executable, __file__, str(replicas), str(folder / "result.json")]
-    environment = {**os.environ, **variables, "PYTHONPATH": path}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return {**json.loads((folder / "result.json").read_text()), "stderr": done.stderr}
+    variables = variables_for({**REQUEST, "backend": "jax", "batch_size": BATCH, "replicas": replicas})
+    found, errors = written(__file__, folder, variables, str(replicas))
+    return {**found, "stderr": errors}
 
 
 def request(**changes):

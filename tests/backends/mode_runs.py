@@ -5,31 +5,19 @@ CASES is a module with a function `difference(backend, request)`.
 
 import importlib
 import json
-import os
-import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
 
-from backends.scenario import REQUEST, ROOT
+from backends.scenario import REQUEST, variables_for, written
 
 
 def in_process(cases: str, folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]:
     """For each run the parts of its record and its `difference`, or why it is refused; all in one process."""
     asked = {**REQUEST, "learn": False, "epochs": 0, "seconds": 0.1, **request}
-    job, result = folder / "job.json", folder / "result.json"
+    job = folder / "job.json"
     job.write_text(json.dumps({"request": asked, "runs": runs}))
-    from whichdevice.backends import backend_class
-    from whichdevice.records.schema import Request
-
-    variables = backend_class(asked["backend"]).environment(Request(**asked), 2)
-    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
-    done = subprocess.run(
-        [sys.executable, __file__, cases, str(job), str(result)],
-        env={**os.environ, **variables, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(result.read_text())
+    return written(__file__, folder, variables_for(asked), cases, str(job))[0]
 
 
 def main() -> None:

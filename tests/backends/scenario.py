@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
+PATH = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
 FIRST_RATE = 0.003
 REQUEST = dict(
     device="cpu", kind="cpu", replicas=1, workload="mnist_cnn", module="mnist_cnn", backend="tensorflow",
@@ -74,20 +75,28 @@ def accuracies(
 def _in_process(folder: Path, work: dict, request: dict) -> dict:
     asked = {**REQUEST, **request}
     asked["module"] = asked["workload"]
-    job, result = folder / "job.json", folder / "result.json"
+    job = folder / "job.json"
     job.write_text(json.dumps({"request": asked, **work}))
+    return written(__file__, folder, variables_for(asked), str(job))[0]
+
+
+def variables_for(asked: dict) -> dict[str, str]:
+    """The environment of a run's backend."""
     sys.path.insert(0, str(ROOT / "scripts"))
     from whichdevice.backends import backend_class
     from whichdevice.records.schema import Request
 
-    variables = backend_class(asked["backend"]).environment(Request(**asked), 2)
-    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
-    command = [sys.executable, __file__, str(job), str(result)]
-    done = subprocess.run(
-        command, env={**os.environ, **variables, "PYTHONPATH": path}, capture_output=True, text=True, check=False
-    )
+    return backend_class(asked["backend"]).environment(Request(**asked), 2)
+
+
+def written(script: str, folder: Path, variables: dict[str, str], *arguments: str) -> tuple[dict, str]:
+    """Run a script in a process of its own: what it writes to the file of its last argument, and its errors."""
+    result = folder / "result.json"
+    environment = {**os.environ, **variables, "PYTHONPATH": PATH}
+    command = [sys.executable, script, *arguments, str(result)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(result.read_text())
+    return json.loads(result.read_text()), done.stderr
 
 
 def main() -> None:
@@ -95,7 +104,6 @@ def main() -> None:
     from whichdevice.backends import backend_class
     from whichdevice.models.loading import Model
     from whichdevice.records.schema import Request
-    from whichdevice.workloads.base import Options
 
     first = Request(**job["request"])
     started: dict[tuple, Any] = {}
@@ -113,8 +121,7 @@ def main() -> None:
 
     def result(request: Request, fault: str | None) -> dict:
         backend = backend_for(request)
-        options = Options(request.batch_size, request.precision, request.fraction, request.sequence_length)
-        workload = Model.read(request.module).workload(options)
+        workload = Model.read(request.module).asked(request)
         if fault:
             from backends.planted_faults import plant
 

@@ -1,4 +1,4 @@
-"""TensorFlow's backend in a process of its own: `python tensorflow_behaviour.py RESULT.json WHAT...`.
+"""TensorFlow's backend in a process of its own: `python tensorflow_behaviour.py WHAT... RESULT.json`.
 
 One function below answers each question of test_tensorflow_replicas.py; those of one process have as many virtual
 devices.
@@ -6,25 +6,18 @@ devices.
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import REQUEST, ROOT, arrays_for, give_weights, small_mnist_cnn, without_dropout
+from backends.scenario import REQUEST, arrays_for, give_weights, small_mnist_cnn, without_dropout, written
 
 BATCH = 16
 
 
 def behaviours(folder: Path, *what: str) -> dict[str, dict]:
     """What each of the functions below says, asked in one process."""
-    result = folder / "result.json"
-    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
-    command = [sys.executable, __file__, str(result), *what]
-    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": path}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(result.read_text())
+    return written(__file__, folder, {"KERAS_BACKEND": "tensorflow"}, *what)[0]
 
 
 def started(workload: str, **asked):
@@ -181,4 +174,4 @@ def kernels() -> dict:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps({what: globals()[what]() for what in sys.argv[2:]}))
+    Path(sys.argv[-1]).write_text(json.dumps({what: globals()[what]() for what in sys.argv[1:-1]}))

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from backends.cases import PATH, run_cases
-from backends.scenario import REQUEST
+from backends.cases import run_cases
+from backends.scenario import PATH, REQUEST
 
 from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError

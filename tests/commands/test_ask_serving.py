@@ -89,7 +89,7 @@ def test_no_row_has_more_cards_than_somebody_would_run_together(capsys):
 
 
 def test_this_machine_is_a_row_in_4_bits_from_its_measured_memory_rate(capsys, monkeypatch):
-    monkeypatch.setattr("whichdevice.machine.memory_rate.read_rate", lambda: 40e9)
+    monkeypatch.setattr("whichdevice.machine.calibration.read_rate", lambda: 40e9)
     monkeypatch.setattr("whichdevice.machine.calibration.host_flops", lambda: 5e11)
     monkeypatch.setattr("whichdevice.memory.total_memory", lambda: 32 * 2**30)
     found = plain(capsys, "--devices", "L40S", "--gpus", "1", "--tpot", "2s", "--ttft", "60s")

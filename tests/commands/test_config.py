@@ -39,7 +39,7 @@ def test_a_wrong_file_is_one_line_on_stderr(working_folder: Path, capsys: pytest
 REFUSED = {
     "devices: {gpu: {kind: gpu, hardware: H1000}}": "devices.gpu.hardware: H1000 is not in config/hardware.csv",
     "forecast: {devices: v9-2x2}": "forecast.devices: unknown device 'v9-2x2'",
-    "data: {sources: {minst: files}}": "data.sources: no dataset 'minst'; nearest: mnist",
+    "data: {sources: {minst: files}}": "data.sources: no dataset minst; did you mean mnist",
     "devices: {g: {kind: gpu, replicas: 3}}\nworkloads: {mnist_cnn: {batch_size: 256}}": "workloads.mnist_cnn."
     "batch_size: 256 examples cannot be divided over the 3 replicas",
     "devices: {cpu: {kind: cpu}}\nworkloads: {matmul: {precision: tf32}}": "workloads.matmul: no device of this study",

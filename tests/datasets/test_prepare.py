@@ -198,9 +198,9 @@ def test_a_stand_in_that_nobody_asked_for_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_dataset_is_named() -> None:
-    with pytest.raises(StudyError, match=r"data\.sources: no dataset 'minst'; nearest: mnist"):
+    with pytest.raises(StudyError, match=r"data\.sources: no dataset minst; did you mean mnist"):
         decide_sources(["mnist"], Data(sources={"minst": "files"}))
-    with pytest.raises(StudyError, match="unknown dataset 'fashion_mnst': did you mean fashion_mnist"):
+    with pytest.raises(StudyError, match="no dataset fashion_mnst; did you mean fashion_mnist"):
         decide_sources(["fashion_mnst"], Data())
 
 

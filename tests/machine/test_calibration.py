@@ -51,3 +51,9 @@ def test_bursts_go_on_only_while_the_question_is_open(monkeypatch) -> None:
 def test_two_bursts_must_agree_before_a_speed_is_believed() -> None:
     assert Calibration([1.0, 1.04, 1.3, 1.3]).settled
     assert not Calibration([1.0, 1.3, 1.3, 1.3]).settled
+
+
+def test_the_rate_of_memory_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "TOTAL_MIB", 64)
+    monkeypatch.setattr(calibration, "PART_MIB", 16)
+    assert 1e8 < calibration.read_rate() < 1e13

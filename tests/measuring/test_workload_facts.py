@@ -14,7 +14,7 @@ from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Array
 from whichdevice.records.schema import WHOLE_COUNT, Request, WorkloadFacts
 from whichdevice.study_cells import study_runs
-from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.base import Options, Split, TrainingWorkload
 
 OPEN_FILE = """
 import keras
@@ -84,7 +84,7 @@ def test_every_replica_moves_its_own_weights_in_the_format_that_holds_them(
         unit="image", metric=None, higher_is_better=True, steps_per_epoch=lambda examples, asked: 1,
         example=lambda model: Array((28, 28, 1)), outputs=lambda model: Array((10,)),
     )  # fmt: skip
-    split: Any = SimpleNamespace(arrays={}, examples=10)
+    split = Split({}, examples=10)
     backend: Any = SimpleNamespace(activation_copies=1.0)
     found, _ = facts_of.workload_facts(backend, workload, request, model, split, split)
     assert found.bytes_per_step == weights * 1000

@@ -5,11 +5,12 @@ from needs import require
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import full_name
-from whichdevice.models.diffusion import DIFFUSION, SD_15, SDXL, Diffusion, Part, diffusion_name
+from whichdevice.models.diffusion import DIFFUSION, Diffusion, Part, diffusion_name
 from whichdevice.models.loading import Model
 from whichdevice.workloads.base import Options
 
 FLUX = DIFFUSION["black-forest-labs/FLUX.1-dev"]
+SDXL = DIFFUSION["stabilityai/stable-diffusion-xl-base-1.0"]
 TINY = Diffusion(
     "tiny/flux",
     Part(
@@ -20,7 +21,7 @@ TINY = Diffusion(
             "axes_dims_rope": (4, 6, 6),
         },
     ),
-    (), SD_15.autoencoder, 8, 32, 16, size=64, patch=2,
+    (), SDXL.autoencoder, 8, 32, 16, size=64, patch=2,
 )  # fmt: skip
 
 

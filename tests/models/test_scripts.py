@@ -14,7 +14,7 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script import look as scripts
 from whichdevice.models.script.found import Evaluation, Found
-from whichdevice.models.script.look import is_script, is_scripts_own, known, probe
+from whichdevice.models.script.look import is_script, is_scripts_own, known, last_line, probe
 from whichdevice.models.script.run import EACH, SHARED, others_like, run_watched
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
@@ -334,10 +334,26 @@ for epoch in range(3):
 """
 
 
+def test_a_script_that_takes_too_long_is_told_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("import beside\nbeside.wait()\n")
+    Path("beside.py").write_text("import threading\ndef wait():\n    threading.Event().wait()\n")
+    address = read_address("train.py")
+    frame = '  File "{}", line {} in {}\n'.format
+    waits = frame("threading.py", 7, "wait")
+    beside, train = frame(Path("beside.py").resolve(), 3, "wait"), frame(Path("train.py").resolve(), 2, "<module>")
+    assert last_line(waits + beside + train, address) == " (beside.py, line 3)"
+    assert last_line(waits + train, address) == " (line 2)"
+    assert last_line(waits, address) == ""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "runs", "error"),
-    [("open('absent.csv')", 1, r"FileNotFoundError: .*absent.csv' \(line 8\)"), ("[][1]", 2, "IndexError: .*line 8")],
+    [
+        ("data = open('absent.csv')", 1, r"FileNotFoundError: .*absent.csv' \(line 8\)"),
+        ("for _ in [][1]: pass", 2, "IndexError: .*line 8"),
+    ],
 )
 def test_an_error_of_the_scripts_own_is_said_to_be_its(line, runs, error, tmp_path, monkeypatch):
     """What a step without values cannot cause is seen in one run, other errors where they come again with values."""

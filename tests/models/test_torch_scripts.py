@@ -22,14 +22,14 @@ from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script import torch_tape
-from whichdevice.models.script.found import Found
+from whichdevice.models.script.found import Found, Way
 from whichdevice.models.script.look import known, probe
 from whichdevice.models.script.run import run_watched
 from whichdevice.models.script.several import ACCUMULATION, SHARED, divides_by_gpus
 from whichdevice.models.script.torch_fakes import Evaluations, Fakes, is_fake
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.torch_tape import Guessed
-from whichdevice.models.script.watch_torch import Watch
+from whichdevice.models.script.watch_torch import BY_HAND, Watch
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -45,7 +45,9 @@ FOUND = {  # script, what it needs: what is found
     ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
     ("torch_nested.py", ""): Found("torch", 2, 400, 3),
     ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32", asks=None, keeps="steps"),
-    ("torch_processes.py", ""): Found("torch", 32, 640, 3, precision="mixed", gpus=2, asks=2, keeps="examples"),
+    ("torch_processes.py", ""): Found(
+        "torch", 32, 640, 3, precision="mixed", way=Way(gpus=2), asks=2, keeps="examples"
+    ),
     ("torch_deepspeed.py", ""): Found(
         "torch", 16, 320, 3, precision="mixed", notes=(TWO,), asks=None, keeps="examples"
     ),
@@ -879,8 +881,9 @@ def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
         "DataLoader(Scaled(), 64", f"DataLoader(Scaled(), {'64 // torch.cuda.device_count()' * shares or 64}"
     )
     text = text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet =")
-    note = SHARED.format(batch=64, gpus=8) if shares else SEVERAL.format(8, 64, 8, 512)
-    assert probed(text, tmp_path).notes == (note,)
+    found = probed(text, tmp_path)
+    assert found.notes == (SHARED.format(batch=64, gpus=8),) * shares
+    assert (found.keeps, found.asks) == (("batch", 1) if shares else ("examples", 8))
 
 
 @pytest.mark.slow
@@ -891,11 +894,12 @@ def test_the_gpus_of_one_process_share_its_batch(devices, gpus, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
-def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
+@pytest.mark.parametrize(("divided", "keeps"), [("", "steps"), ("// max(torch.cuda.device_count(), 1)", "examples")])
+def test_each_of_several_gpus_makes_the_steps_that_a_loop_counts(divided, keeps, tmp_path):
     """Not where more GPUs make fewer of them."""
-    note = SEVERAL.format(8, 16, 8, 128).removesuffix(".") + f"{steps}."
-    assert probed(STEPPED.format(divided=divided), tmp_path).notes == (note,)
+    found = probed(STEPPED.format(divided=divided), tmp_path)
+    assert (found.batch_size, found.examples * found.epochs, found.notes) == (16, 6400, ())
+    assert (found.keeps, found.asks) == (keeps, 8)
 
 
 @pytest.mark.slow
@@ -1371,6 +1375,36 @@ for epoch in range(3):
     (tmp_path / "train.py").write_text(text, encoding="utf-8")
     found = run_watched(tmp_path / "train.py", []).found
     assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "update",
+    [
+        "weight.data.add_(weight.grad, alpha=-0.1)",
+        "weight.data = weight.data - 0.1 * weight.grad",
+        "with torch.no_grad(): weight -= 0.1 * weight.grad",
+    ],
+)
+def test_a_script_that_changes_its_weights_by_itself_trains(update, tmp_path):
+    """Its weights are set once before; the loop over them is none over steps."""
+    text = f"""
+import torch
+net = torch.nn.Linear(8, 4)
+for weight in net.parameters():
+    weight.data.uniform_(-0.1, 0.1)
+for epoch in range(3):
+    for i in range(50):
+        net.zero_grad()
+        net(torch.zeros(4, 8)).sum().backward()
+        for weight in net.parameters():
+            {update}
+"""
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    script = run_watched(tmp_path / "train.py", [])
+    assert (script.found.batch_size, script.found.examples, script.found.epochs) == (4, 200, 3)
+    assert script.found.notes == (BY_HAND,)
+    assert type(script.functions.optimizer(script.functions.model())) is torch.optim.SGD
 
 
 @pytest.mark.slow

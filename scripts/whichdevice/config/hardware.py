@@ -160,9 +160,9 @@ class MeasuredRate(BaseModel):
 
 
 @cache
-def measured_rates(path: Path = MEASURED) -> tuple[MeasuredRate, ...]:
+def measured_rates() -> tuple[MeasuredRate, ...]:
     """Return the rates that others measured; raises StudyError where the sheet cannot be read."""
-    return tuple(rate for _, rate in _read(path, MeasuredRate))
+    return tuple(rate for _, rate in _read(MEASURED, MeasuredRate))
 
 
 def _of_known_devices(

@@ -6,7 +6,6 @@ dataset.json holds no times and no paths.
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.plugins import defining
 
 DATASETS_FOLDER = Path(__file__).parent
@@ -146,8 +145,6 @@ def _names(folder: Path) -> list[str]:
 def get_dataset(name: str) -> Recipe:
     """The dataset of that name; raises StudyError that names the nearest one."""
     if name not in dataset_names():
-        near = get_close_matches(name, dataset_names(), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"datasets are {', '.join(dataset_names())}"
-        raise StudyError(f"unknown dataset {name!r}: {hint}")
+        raise StudyError(f"no dataset {name}{did_you_mean(name, dataset_names())}")
     recipe: Recipe = importlib.import_module(f"whichdevice.datasets.{name}").RECIPE
     return recipe

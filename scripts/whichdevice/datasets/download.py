@@ -100,10 +100,10 @@ def reachable(url: str, timeout: float = TIMEOUT) -> bool:
     return answers == [True]
 
 
-def unreachable_host(recipe: Recipe, timeout: float = TIMEOUT) -> str | None:
+def unreachable_host(recipe: Recipe) -> str | None:
     """The first host that the dataset's archives need and that does not answer; None when all do."""
     first_of_host = {urlsplit(archive.url).netloc: archive.url for archive in reversed(recipe.archives)}
-    return next((host for host, url in first_of_host.items() if not reachable(url, timeout)), None)
+    return next((host for host, url in first_of_host.items() if not reachable(url)), None)
 
 
 def require_network(recipe: Recipe, folder: str) -> None:

@@ -6,7 +6,6 @@ The decision takes what the config names, or what the disk holds; it never asks 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 from whichdevice.code_hash import code_hash
@@ -21,7 +20,7 @@ from whichdevice.datasets.download import (
     tfds_is_prepared,
 )
 from whichdevice.datasets.store import check_room, load_dataset, read_info, write_dataset
-from whichdevice.errors import StudyError
+from whichdevice.errors import StudyError, did_you_mean
 
 TFDS_FOLDER = ".tfds"  # below the datasets' root: TFDS's own downloads and prepared files
 STANDIN_SEED = 1  # of the stand-in data alone: one fixed number, so that studies of any seed share them
@@ -73,8 +72,7 @@ def check_names(data: Data) -> None:
     """Raise StudyError where `data.sources` names a dataset that does not exist."""
     for name in data.sources:
         if name not in dataset_names():
-            near = get_close_matches(name, dataset_names(), n=1) or dataset_names()
-            raise StudyError(f"data.sources: no dataset {name!r}; nearest: {', '.join(near)}")
+            raise StudyError(f"data.sources: no dataset {name}{did_you_mean(name, dataset_names())}")
 
 
 def decide_sources(names: Iterable[str], data: Data) -> dict[str, Source]:

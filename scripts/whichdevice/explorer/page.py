@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from whichdevice.answer import Answer, Row, words
 from whichdevice.config.hardware import HardwareRow, hardware_rows
 from whichdevice.config.model import FORECAST_DEVICES
@@ -17,7 +15,7 @@ from whichdevice.explorer.steps import GROUPS, MIXED, TRAININGS, KnownModel, kno
 from whichdevice.files import write_atomically
 from whichdevice.forecast.targets import find_target
 from whichdevice.report.live import live_data, normals
-from whichdevice.report.page import REPORT_FOLDER, Script, live_script
+from whichdevice.report.page import REPORT_FOLDER, Script, environment, live_script
 from whichdevice.report.verdict import answer_parts
 
 EXPLORER_FOLDER = Path(__file__).parent
@@ -51,7 +49,7 @@ def write_page(page: Path, names: Iterable[str] = (), served: Served = lambda _:
         "devices": [answers.offers[device] for device in sorted(answers.offers)], "notes": list(answers.notes),
     }  # fmt: skip
     batches = sorted({batch for model in models.values() for batch in model.batches})
-    text = _environment().get_template("explorer.html").render(
+    text = environment(EXPLORER_FOLDER).get_template("explorer.html").render(
         style=(REPORT_FOLDER / "style.css").read_text(encoding="utf-8"), live=live_script(),
         own=Script((EXPLORER_FOLDER / "explorer.js").read_text(encoding="utf-8")), answer=shown, data=_packed(data),
         models=described, total=len(models), default=DEFAULT, dates=_dates(sheet.values()), batches=batches,
@@ -126,13 +124,6 @@ def _short(value: Any) -> Any:
 def _packed(data: dict[str, Any]) -> str:
     """Return data as text that a browser unpacks: JSON, compressed."""
     return base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode("ascii")
-
-
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader([EXPLORER_FOLDER, REPORT_FOLDER]), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
 
 
 def _dates(rows: Iterable[HardwareRow]) -> str:

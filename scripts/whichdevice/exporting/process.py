@@ -21,7 +21,7 @@ from whichdevice.models.shapes import leaves
 from whichdevice.processes import quick_imports, supervised_job
 from whichdevice.records.products import KERAS, SAVED_MODEL, WEIGHTS, ExportCheck
 from whichdevice.records.schema import Request
-from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.base import TrainingWorkload
 
 EXAMPLES_AT_ONCE = 500
 TOLERANCE = 1e-4  # of the largest prediction, in float32: backends sum in another order
@@ -89,8 +89,7 @@ def export(job: Job) -> ExportCheck:
 
 def trained_workload(asked: Request) -> TrainingWorkload:
     """Return the workload with the options of its run; raises StudyError for a single operation."""
-    options = Options(asked.batch_size, asked.precision, asked.fraction, asked.sequence_length, given=asked.options)
-    workload = Model.read(asked.module).workload(options)
+    workload = Model.read(asked.module).asked(asked)
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{asked.workload}: a single operation has no model to export")
     return workload

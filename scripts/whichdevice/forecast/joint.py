@@ -118,6 +118,6 @@ def normal_order(n: int, seed: int, *key: object) -> np.ndarray:
 Card = dict[str, dict[str, dict[str, float]]]  # by software and what was left out
 
 
-def read_scorecard(path: Path = SCORECARD) -> Card:
+def read_scorecard() -> Card:
     """How good forecasts of published times were that the fit did not see; `make forecasts` writes it."""
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    return dict(json.loads(SCORECARD.read_text(encoding="utf-8")))

@@ -54,12 +54,12 @@ class Habits:
 
 
 @cache
-def read_habits(path: Path = HABITS) -> Habits:
+def read_habits() -> Habits:
     """The fitted habits; raises StudyError where the file cannot be read."""
     try:
-        return Habits.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return Habits.from_dict(json.loads(HABITS.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
-        raise StudyError(f"{path.name}: cannot be read: {error}; `python -m fit.lived` writes it") from None
+        raise StudyError(f"{HABITS.name}: cannot be read: {error}; `python -m fit.lived` writes it") from None
 
 
 def shows(step_time: float, kernels: float, images: float) -> tuple[float, float, float]:

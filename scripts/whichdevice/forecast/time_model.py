@@ -499,9 +499,9 @@ def ring_bytes(nbytes: float, devices: int) -> float:
 
 
 @cache
-def read_constants(path: Path = CONSTANTS) -> Mapping[str, Any]:
+def read_constants() -> Mapping[str, Any]:
     """The fitted constants by software; raises StudyError where the file cannot be read."""
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        return dict(json.loads(CONSTANTS.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        raise StudyError(f"{path.name}: cannot be read: {error}; `make forecasts` writes it") from None
+        raise StudyError(f"{CONSTANTS.name}: cannot be read: {error}; `make forecasts` writes it") from None

@@ -1,4 +1,4 @@
-"""Time fixed float32 products in short bursts, to see how fast this machine is right now.
+"""Time fixed float32 products in short bursts, to see how fast this machine is right now; and how it reads its memory.
 
 The same fixed work runs on each core, all at once, and on one alone. Each core works for itself: a product that the
 cores shared ran 40 % slower for seconds on a virtual machine whose single cores were as fast as ever, and the runs
@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from whichdevice.machine.cpu import threads_by_turn, usable_cores
+from whichdevice.machine.cpu import threads_by_turn, usable_cores, usable_processors
 
 KERNEL = "a product on each core"  # as records and `compare` name it; records without a name shared one product
 SIZE, COUNT = 64, 128  # 0.07 GFLOP, about a millisecond; OpenBLAS shares out products of more than 64³ only
@@ -65,9 +65,34 @@ def calibrate(answered: Callable[[Calibration], bool] = lambda calibration: cali
     return calibration
 
 
+MEBIBYTE = 2**20
+MAX_THREADS = 16
+PART_MIB, TOTAL_MIB = 32, 512  # that a thread reads at least, and all together: more than any cache holds
+TRIES = 5
+
+
 def host_flops() -> float:
     """Floating-point operations a second of float32 products on all usable cores, by the fixed work on each."""
-    return _cores_alike(threads_by_turn(_own_cores())) * 2.0 * COUNT * SIZE**3 / min(calibrate().all_cores)
+    return (
+        _cores_alike(threads_by_turn(sorted(usable_processors()))) * 2.0 * COUNT * SIZE**3 / min(calibrate().all_cores)
+    )
+
+
+def read_rate() -> float:
+    """Return bytes a second of all usable cores that read large arrays once, the fastest of five times."""
+    import numpy as np  # here, so that the light parts of this package stay light
+
+    threads = min(usable_cores(), MAX_THREADS)
+    numbers = max(PART_MIB, TOTAL_MIB // threads) * MEBIBYTE // 4
+    parts = [np.ones(numbers, np.float32) for _ in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+
+        def once() -> float:
+            start = time.perf_counter()
+            list(pool.map(lambda part: float(part @ part), parts))  # reads each number once; NumPy lets others work
+            return time.perf_counter() - start
+
+        return 4.0 * numbers * threads / min(once() for _ in range(TRIES))
 
 
 class _Products:
@@ -77,7 +102,7 @@ class _Products:
         self._multiply = np.matmul
         self._small = np.random.default_rng(0).random((SIZE, SIZE), dtype=np.float32)
         self._left = np.broadcast_to(self._small, (COUNT, SIZE, SIZE))
-        self._cores = _places(threads_by_turn(_own_cores()), _most())
+        self._cores = _places(threads_by_turn(sorted(usable_processors())), _most())
         self._products = [np.zeros((COUNT, SIZE, SIZE), np.float32) for _ in self._cores]
         self._time(0)
 
@@ -112,10 +137,6 @@ class _Products:
         start = time.perf_counter()
         self._multiply(self._left, self._small, out=self._products[place])
         return time.perf_counter() - start
-
-
-def _own_cores() -> list[int]:
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(usable_cores()))
 
 
 def _most() -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from whichdevice.files import text_of
 from whichdevice.machine.devices import DeviceFacts
 from whichdevice.memory import ROOT, group_limits, read_number, total_memory
 
@@ -132,8 +133,8 @@ def last_level_cache(processors: Path = PROCESSORS) -> int | None:
     sizes: dict[tuple[int, str], int] = {}
     for number in sorted(usable_processors()):
         for index in (processors / f"cpu{number}/cache").glob("index*"):
-            if match := re.fullmatch(r"(\d+)K", _text(index / "size")):
-                sizes[int(_text(index / "level") or 0), _text(index / "shared_cpu_list")] = int(match[1]) * 1024
+            if match := re.fullmatch(r"(\d+)K", text_of(index / "size")):
+                sizes[int(text_of(index / "level") or 0), text_of(index / "shared_cpu_list")] = int(match[1]) * 1024
     last = max((level for level, _ in sizes), default=0)
     return sum(size for (level, _), size in sizes.items() if level == last) or None
 
@@ -169,22 +170,12 @@ def threads_by_turn(numbers: Iterable[int], processors: Path = PROCESSORS) -> li
 def _core(number: int, processors: Path) -> tuple[str, str]:
     """Package and core of a logical processor."""
     place = processors / f"cpu{number}/topology"
-    return _text(place / "physical_package_id"), _text(place / "core_id")
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
+    return text_of(place / "physical_package_id"), text_of(place / "core_id")
 
 
 def _cpuinfo_fields(cpuinfo: Path) -> dict[str, str]:
     """The first processor's fields."""
-    try:
-        first = cpuinfo.read_text(encoding="utf-8", errors="replace").split("\n\n", 1)[0]
-    except OSError:
-        return {}
+    first, _, _ = text_of(cpuinfo).partition("\n\n")
     pairs = (line.partition(":") for line in first.splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}
 

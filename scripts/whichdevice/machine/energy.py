@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whichdevice.files import text_of
 from whichdevice.machine.gpu import NvmlError, answer_within, handle, open_nvml, visible_gpus
+from whichdevice.numbers import counted
 from whichdevice.records.schema import Energy, MeteredPart
 
 NVML_UPDATE = 0.1  # s; drivers renew the counter every 20 to 100 ms
@@ -56,17 +58,12 @@ def nvml_counters(replicas: int = 1) -> Counters:
         return answer(lambda: [nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000 for gpu in handles])  # from mJ
 
     read()
-    return Counters(f"NVML of {many(len(handles), 'GPU')}", read, [math.inf] * len(handles), NVML_UPDATE)
+    return Counters(f"NVML of {counted(len(handles), 'GPU')}", read, [math.inf] * len(handles), NVML_UPDATE)
 
 
 def no_tpu_counters() -> Counters:
     """Raises MeterError."""
     raise MeterError("a TPU has no energy counter that a program can read")
-
-
-def many(count: int, name: str) -> str:
-    """`1 GPU`, `2 GPUs`."""
-    return f"{count} {name}{'s' * (count > 1)}"
 
 
 def package_counters(powercap: Path = POWERCAP) -> Counters:
@@ -80,7 +77,7 @@ def memory_counters(powercap: Path = POWERCAP) -> Counters:
 
 
 def _counters(powercap: Path, label: str, part: str) -> Counters:
-    zones = [zone for zone in sorted(powercap.glob("intel-rapl:*")) if _name(zone).startswith(label)]
+    zones = [zone for zone in sorted(powercap.glob("intel-rapl:*")) if text_of(zone / "name").startswith(label)]
     if not zones:
         raise MeterError(_why_none(powercap, part))
 
@@ -89,7 +86,7 @@ def _counters(powercap: Path, label: str, part: str) -> Counters:
 
     read()
     ranges = [_joules(zone / "max_energy_range_uj") for zone in zones]
-    return Counters(f"RAPL of {part}{many(len(zones), 'processor package')}", read, ranges, UPDATE)
+    return Counters(f"RAPL of {part}{counted(len(zones), 'processor package')}", read, ranges, UPDATE)
 
 
 def _why_none(powercap: Path, part: str) -> str:
@@ -99,13 +96,6 @@ def _why_none(powercap: Path, part: str) -> str:
         return "RAPL is hidden from this container; mount /sys/devices/virtual/powercap into it to read it"
     usual = "" if links else " (usual in virtual machines)"
     return f"no RAPL counter of {part}a processor package{usual}"
-
-
-def _name(zone: Path) -> str:
-    try:
-        return (zone / "name").read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
 
 
 def _joules(path: Path) -> float:

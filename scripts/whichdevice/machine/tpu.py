@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from whichdevice.config.tpus import CHIPS, V2_SUBSYSTEM, Chip
+from whichdevice.files import text_of
 from whichdevice.machine.devices import DeviceFacts, visible_list
 
 GOOGLE = "0x1ae0"
@@ -61,16 +62,9 @@ def _look(root: Path) -> tuple[int, str]:
 
 def _chips(root: Path) -> Iterator[Chip]:
     for vendor in sorted((root / "sys/bus/pci/devices").glob("*/vendor")):
-        if _text(vendor) != GOOGLE:
+        if text_of(vendor) != GOOGLE:
             continue
-        same = [chip for chip in CHIPS.values() if chip.pci == _text(vendor.with_name("device"))]
-        older = _text(vendor.with_name("subsystem_device")) == V2_SUBSYSTEM  # v2 and v3 share an id
+        same = [chip for chip in CHIPS.values() if chip.pci == text_of(vendor.with_name("device"))]
+        older = text_of(vendor.with_name("subsystem_device")) == V2_SUBSYSTEM  # v2 and v3 share an id
         if same:
             yield same[0] if older else same[-1]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""

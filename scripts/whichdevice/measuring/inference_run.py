@@ -18,8 +18,7 @@ from whichdevice.errors import StudyError
 from whichdevice.measuring.estimated_memory import activation_bytes, inference_memory, weight_bytes
 from whichdevice.measuring.job import Job, timed_call
 from whichdevice.measuring.timing import time_steps
-from whichdevice.measuring.training_run import own_formats
-from whichdevice.models.counting import model_costs, output_shape
+from whichdevice.measuring.training_run import model_facts
 from whichdevice.models.shapes import Tree, leaves, mapped
 from whichdevice.models.without_keras import NativeFile
 from whichdevice.records.schema import PREDICTION, Latency, Request, WorkloadFacts
@@ -58,23 +57,13 @@ def inference_facts(
     counts: Path | None = None,
 ) -> WorkloadFacts:
     """Return the facts of the forward pass alone, at the request's batch size."""
-    example = workload.example(model)
-    costs = model_costs(model, example=example, workload=workload, kept=counts)
-    data_bytes = sum(data.nbytes for split in (train, validation) for data in split.arrays.values())
-    width = activation_bytes(request.precision)
-    return WorkloadFacts(
-        unit=PREDICTION,
-        input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
-        target_shape=[request.batch_size, *output_shape(model, example, workload.outputs(model))],
-        parameters=costs.parameters,
-        trainable_parameters=costs.trainable_parameters,
-        flops_per_step=costs.call_flops(request.batch_size),
-        flops_counted=costs.counted,
-        bytes_per_step=costs.parameters * weight_bytes(request.precision) * request.replicas
-        + costs.activations * request.batch_size * width,
-        estimated_memory=inference_memory(costs, request, data_bytes),
-        remarks=[remark] if (remark := own_formats(model, request.precision)) is not None else [],
-    )
+    facts, costs = model_facts(workload, request, model, counts)
+    facts.unit = PREDICTION
+    facts.flops_per_step = costs.call_flops(request.batch_size)
+    facts.bytes_per_step = costs.parameters * weight_bytes(request.precision) * request.replicas
+    facts.bytes_per_step += costs.activations * request.batch_size * activation_bytes(request.precision)
+    facts.estimated_memory = inference_memory(costs, request, train.nbytes + validation.nbytes)
+    return facts
 
 
 def input_batches(workload: TrainingWorkload, train: Split, request: Request) -> list[Tree]:

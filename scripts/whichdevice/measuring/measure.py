@@ -5,8 +5,9 @@ the faster one would favour luck. A run that learns is repeated without learning
 its breakdown then come from the second process, its learning from the first.
 """
 
+import json
 import shutil
-import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +29,7 @@ from whichdevice.machine.facts import describe_machine, describe_software
 from whichdevice.machine.noise import NoiseWatch
 from whichdevice.measuring.events import with_what_was_asked
 from whichdevice.measuring.request import build_request, dataset_folder, measuring_order, run_code_hash, run_key
-from whichdevice.measuring.supervisor import Finish, Progress, end_from_inside, supervise_job
+from whichdevice.measuring.supervisor import Finish, Progress, end_from_inside, supervise_module
 from whichdevice.memory import available_memory
 from whichdevice.models.counting import counts_folder
 from whichdevice.records.schema import Artefact, Attempt, DataFacts, Energy, Record, Request
@@ -137,9 +138,10 @@ def _supervised(
     meter = EnergyMeter(request.kind, request.replicas)
     watch.start()
     meter.start()
-    with tempfile.TemporaryDirectory() as scratch:
-        job_file = Path(scratch) / "job.json"
-        finish = supervise_job(job, job_file, environment, log, request.timeout, on_message, meter.sample)
+    finish = supervise_module(
+        "whichdevice.measuring.process", json.dumps({**job, "started": time.monotonic()}), environment, log,
+        request.timeout, on_message, on_minute=meter.sample, limit_name="measure.timeout",
+    )  # fmt: skip
     draft.merge("energy", meter.stop().model_dump(mode="json"))
     draft.merge("noise", watch.stop().model_dump(mode="json"))
     if finish.status == "timed_out":

@@ -25,7 +25,7 @@ from whichdevice.measuring.training_run import run_training
 from whichdevice.models.loading import Model
 from whichdevice.processes import supervised_job
 from whichdevice.records.schema import Request, WorkloadFacts
-from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.base import OperationWorkload, TrainingWorkload
 
 
 def run_operation(
@@ -84,15 +84,7 @@ def run_request(backend: Backend, model: Model, request: Request, job: dict, emi
     _emit_settings(backend, emit)
     name, count = backend.device()
     emit.part("machine", {"device_count": count, **({"device_name": name} if name else {})})
-    workload = model.workload(
-        Options(
-            request.batch_size,
-            request.precision,
-            request.fraction,
-            request.sequence_length,
-            request.options,
-        )
-    )
+    workload = model.asked(request)
     explain: Callable[[], None] | None = None
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, job["memory_limit"], emit)

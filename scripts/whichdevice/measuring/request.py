@@ -76,7 +76,7 @@ def build_request(study: Study, run: Run) -> Request:
         raise StudyError(f"{run.path}: the study has no such device or workload")
     device, workload = study.devices[cell.device], study.workloads[cell.workload]
     model = model_of(study, cell.workload)
-    epochs = next(value for value in (workload.epochs, study.train.epochs, model.recipe.epochs) if value is not None)
+    epochs = epochs_of(study, cell.workload)
     trains = model.has_model and workload.mode == "train"
     learn = trains and run.repeat <= study.train.repeats and epochs > 0
     return Request(
@@ -107,6 +107,12 @@ def build_request(study: Study, run: Run) -> Request:
         source=study.data.sources.get(model.dataset) if model.dataset else None,
         options=workload.options,
     )
+
+
+def epochs_of(study: Study, workload: str) -> int:
+    """The epochs that a workload learns: its own in the config, else the study's, else the recipe's."""
+    given = study.workloads[workload].epochs, study.train.epochs, model_of(study, workload).recipe.epochs
+    return next(epochs for epochs in given if epochs is not None)
 
 
 def measuring_order(study: Study, runs: Iterable[Run]) -> list[Run]:

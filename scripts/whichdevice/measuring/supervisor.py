@@ -47,40 +47,18 @@ class Finish:
     killed: bool = False  # by somebody, and not for lack of memory
 
 
-def supervise_job(
-    job: dict[str, Any],
-    job_file: Path,
-    environment: dict[str, str],
-    log: Path,
-    timeout: float,
-    on_message: OnMessage,
-    on_minute: Callable[[], None],
-) -> Finish:
-    """Run `whichdevice.measuring.process` on a job, written to `job_file` with the clock at its start."""
-    job_file.write_text(json.dumps({**job, "started": time.monotonic()}), encoding="utf-8")
-    command = [sys.executable, "-m", "whichdevice.measuring.process", str(job_file)]
-    variables = {**environment, **package_first()}
-    return supervise(command, variables, log, timeout, on_message, on_minute, limit_name="measure.timeout")
-
-
 def supervise_module(
-    module: str,
-    job: str,
-    variables: dict[str, str],
-    log: Path,
-    timeout: float,
-    on_message: OnMessage,
-    by_phase: bool = False,
+    module: str, job: str, variables: dict[str, str], log: Path, timeout: float, on_message: OnMessage, **options: Any
 ) -> Finish:
     """Run `python -m module` of this package on a job, the text of a file that lasts as long as the process.
 
-    `by_phase`: the time limit is of each phase that the process reports, not of all of them together.
+    `options` are those of `supervise`.
     """
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "job.json"
         file.write_text(job, encoding="utf-8")
         command = [sys.executable, "-m", module, str(file)]
-        return supervise(command, {**variables, **package_first()}, log, timeout, on_message, by_phase=by_phase)
+        return supervise(command, {**variables, **package_first()}, log, timeout, on_message, **options)
 
 
 def supervise(
@@ -95,8 +73,9 @@ def supervise(
 ) -> Finish:
     """Run one process to its end; its own output goes to `log`, its messages to `on_message`.
 
-    The process writes messages to the file descriptor that WHICHDEVICE_EVENTS names. `limit_name` is the config key of
-    the time limit, for the reason of a process that exceeds it.
+    The process writes messages to the file descriptor that WHICHDEVICE_EVENTS names. `by_phase`: the time limit is of
+    each phase that it reports, not of all of them together. `limit_name` is the limit's config key, for the reason of
+    a process that exceeds it.
     """
     read_end, write_end = os.pipe()
     kills, available = memory_kills(), available_memory()

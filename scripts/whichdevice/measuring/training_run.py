@@ -118,31 +118,37 @@ def workload_facts(
     counts: Path | None = None,
 ) -> tuple[WorkloadFacts, Costs]:
     """Return the facts at the request's batch size, and what one example costs, kept in the folder `counts`."""
-    example = workload.example(model)
-    costs = model_costs(model, example=example, workload=workload, kept=counts)
+    facts, costs = model_facts(workload, request, model, counts)
     summary = io.StringIO()
     model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
-    data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
-    need = estimated_memory(costs, request, data_bytes, backend.activation_copies)
     width, weight = activation_bytes(request.precision), weight_bytes(request.precision)
+    facts.training_examples, facts.validation_examples = train.examples, validation.examples
+    facts.steps_per_epoch = workload.steps_per_epoch(train.examples, request.steps_per_epoch)
+    facts.flops_per_step = costs.step_flops(request.batch_size)
+    facts.bytes_per_step = costs.trainable_parameters * 3 * weight * request.replicas  # each replica has its own
+    facts.bytes_per_step += costs.activations * request.batch_size * 2 * width
+    data_bytes = train.nbytes + validation.nbytes
+    facts.estimated_memory = estimated_memory(costs, request, data_bytes, backend.activation_copies)
+    facts.metric, facts.higher_is_better = workload.metric, workload.higher_is_better
+    facts.model_summary = summary.getvalue()
+    return facts, costs
+
+
+def model_facts(
+    workload: TrainingWorkload, request: Request, model: Any, counts: Path | None = None
+) -> tuple[WorkloadFacts, Costs]:
+    """Return the facts of a model, trained or not, and what one example costs, kept in the folder `counts`."""
+    example = workload.example(model)
+    costs = model_costs(model, example=example, workload=workload, kept=counts)
+    remark = own_formats(model, request.precision)
     facts = WorkloadFacts(
         unit=workload.unit,
         input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
         target_shape=[request.batch_size, *output_shape(model, example, workload.outputs(model))],
         parameters=costs.parameters,
         trainable_parameters=costs.trainable_parameters,
-        training_examples=train.examples,
-        validation_examples=validation.examples,
-        steps_per_epoch=workload.steps_per_epoch(train.examples, request.steps_per_epoch),
-        flops_per_step=costs.step_flops(request.batch_size),
         flops_counted=costs.counted,
-        bytes_per_step=costs.trainable_parameters * 3 * weight * request.replicas  # each replica has its own
-        + costs.activations * request.batch_size * 2 * width,
-        estimated_memory=need,
-        metric=workload.metric,
-        higher_is_better=workload.higher_is_better,
-        model_summary=summary.getvalue(),
-        remarks=[remark] if (remark := own_formats(model, request.precision)) is not None else [],
+        remarks=[] if remark is None else [remark],
     )
     return facts, costs
 

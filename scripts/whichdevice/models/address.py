@@ -25,7 +25,7 @@ from typing import Literal
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
-from whichdevice.models.diffusion import diffusion_name
+from whichdevice.models.diffusion import SIZES, diffusion_name
 from whichdevice.plugins import defined_name, top_level
 
 Kind = Literal["built-in", "file", "function", "saved", "library", "hub"]
@@ -92,7 +92,8 @@ def read_address(text: str) -> Address:
     text = full_name(text)
     library, colon, name = text.partition(":")
     if library == "hf" and name:
-        return Address(text, "hub", config_file(name) or HUB_TABLE, function=name)
+        table = SIZES if diffusion_name(name) else HUB_TABLE
+        return Address(text, "hub", config_file(name) or table, function=name)
     if colon and library in LIBRARIES:
         if not name.isidentifier():
             raise StudyError(f"workload {text}: needs a name after the colon, e.g. keras.applications:MobileNetV3Small")

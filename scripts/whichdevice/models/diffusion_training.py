@@ -9,23 +9,18 @@ text), `cached`, and those of models/tuning.py; adapters are beside queries, key
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from whichdevice.errors import StudyError
 from whichdevice.models.address import Address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.diffusion import DIFFUSION, Diffusion, diffusion_name
 from whichdevice.models.framework import TORCH
-from whichdevice.models.hugging_face import TUNING
+from whichdevice.models.hugging_face import TUNING, NamedModel
 from whichdevice.models.model_file import Adapter
 from whichdevice.models.shapes import Array, Tree
-from whichdevice.models.torch_model import TorchFile
 from whichdevice.workloads.base import Options
 
-if TYPE_CHECKING:
-    from whichdevice.models.tuning import Tuning
-
-OWN = ("size", "tokens", "cached")
 LARGE = 4e9  # weights of a denoiser from which on scripts hold them all in bfloat16
 
 
@@ -52,8 +47,10 @@ def _cached_inputs(known: Diffusion, side: int, tokens: int) -> Tree:
     return inputs | ({"pooled": Array((known.pooled,))} if known.pooled else {})
 
 
-class DiffusionModel(TorchFile):
+class DiffusionModel(NamedModel):
     """A diffusion model as a workload."""
+
+    option_names = (*TUNING, "size", "tokens", "cached")
 
     def __init__(self, adapter: Adapter, options: Options) -> None:
         super().__init__(adapter, options)
@@ -87,35 +84,15 @@ class DiffusionModel(TorchFile):
             raise StudyError(f"{self.address.text}: {name} is {value!r}; it must be a whole number above 0")
         return value
 
-    def _stated(self) -> dict[str, Any]:
-        values = {name: self.options.get(name, None) for name in TUNING}
-        return {name: value for name, value in values.items() if value is not None}
+    @property
+    def usual(self) -> dict[str, Any]:
+        """Adapters beside attention alone."""
+        return {"lora_layers": "attention"}
 
     @property
     def cached(self) -> bool:
         """Return whether latents and texts are made before the training."""
         return bool(self.options.get("cached", True))
-
-    @property
-    def tunable(self) -> bool:
-        """Return whether its options leave open how it is trained."""
-        return "gradient_checkpointing" not in self._stated()
-
-    @property
-    def tuning(self) -> "Tuning":
-        """How it is trained, by its options."""
-        from whichdevice.models.tuning import Tuning
-
-        return Tuning.of({"lora_layers": "attention"} | self._stated(), self.address.text)
-
-    @property
-    def compiled(self) -> bool:
-        """Return whether it is compiled, as products in 8 bits are."""
-        return self.tuning.float8
-
-    def traced_optimizer(self, module: Any) -> Any:
-        """The optimiser with a fused update, as trainers use it."""
-        return self.tuning.optimizer_for(module)
 
     def made_module(self, *layers: int) -> Any:
         """Return the denoiser as it is trained, perhaps of fewer blocks, with the frozen parts that a step runs."""
@@ -131,10 +108,3 @@ class DiffusionModel(TorchFile):
         if tuning.gradient_checkpointing:
             module.gradient_checkpointing_enable()
         return module
-
-    def check_options(self) -> None:
-        """Raise StudyError on an option that no diffusion model has."""
-        known = (*TUNING, *OWN)
-        for name in self.options.given:
-            if name not in known:
-                raise StudyError(f"{self.address.text}: no option {name}; there are {', '.join(known)}")

@@ -166,9 +166,9 @@ def _register_causal(transformers: Any) -> None:
 
 
 @cache
-def known_models(path: Path = HUB_TABLE) -> Mapping[str, Configuration]:
+def known_models() -> Mapping[str, Configuration]:
     """The committed sizes by name."""
-    with path.open(encoding="utf-8", newline="") as file:
+    with HUB_TABLE.open(encoding="utf-8", newline="") as file:
         models = {}
         for line in csv.DictReader(file):
             pairs = (pair.partition("=") for pair in line["fields"].split())
@@ -237,7 +237,52 @@ def hub_adapter(address: Address) -> Adapter:
     return Adapter(address, declared, lambda: functions)
 
 
-class HubModel(TorchFile):
+class NamedModel(TorchFile):
+    """A model by its name alone, whose options say how it is trained."""
+
+    @property
+    def usual(self) -> dict[str, Any]:
+        """How it is trained where the options do not say."""
+        return {}
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """The options that it has."""
+        return TUNING
+
+    def _stated(self) -> dict[str, Any]:
+        values = {name: self.options.get(name, None) for name in TUNING}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def tunable(self) -> bool:
+        """Return whether its options leave open how it is trained."""
+        return "gradient_checkpointing" not in self._stated()
+
+    @property
+    def tuning(self) -> "Tuning":
+        """How it is trained, by its options."""
+        from whichdevice.models.tuning import Tuning
+
+        return Tuning.of(self.usual | self._stated(), self.address.text)
+
+    @property
+    def compiled(self) -> bool:
+        """Return whether it is compiled: products in 8 bits are, else their casts take what they save."""
+        return self.tuning.float8
+
+    def traced_optimizer(self, module: Any) -> Any:
+        """The optimiser with a fused update, as trainers use it."""
+        return self.tuning.optimizer_for(module)
+
+    def check_options(self) -> None:
+        """Raise StudyError on an option that it has not."""
+        for name in self.options.given:
+            if name not in self.option_names:
+                raise StudyError(f"{self.address.text}: no option {name}; there are {', '.join(self.option_names)}")
+
+
+class HubModel(NamedModel):
     """A model of Hugging Face as a workload."""
 
     def __init__(self, adapter: Adapter, options: Options) -> None:
@@ -263,31 +308,15 @@ class HubModel(TorchFile):
             raise StudyError(f"{self.address.text}: objective {name} needs {needed}")
         return kind({option: self.options.get(option, None) for option in kind.options}, self.address.text)
 
-    def _stated(self) -> dict[str, Any]:
-        values = {name: self.options.get(name, None) for name in TUNING}
-        return {name: value for name, value in values.items() if value is not None}
+    @property
+    def usual(self) -> dict[str, Any]:
+        """One pass a step, of an objective that needs the whole batch."""
+        return {"gradient_accumulation": 1} if self.objective is not None and self.objective.in_one_pass else {}
 
     @property
-    def tunable(self) -> bool:
-        """Return whether its options leave open how it is trained."""
-        return "gradient_checkpointing" not in self._stated()
-
-    @property
-    def tuning(self) -> "Tuning":
-        """How it is trained, by its options."""
-        from whichdevice.models.tuning import Tuning
-
-        usual = {"gradient_accumulation": 1} if self.objective is not None and self.objective.in_one_pass else {}
-        return Tuning.of(usual | self._stated(), self.address.text)
-
-    @property
-    def compiled(self) -> bool:
-        """Return whether it is compiled: products in 8 bits are, else their casts take what they save."""
-        return self.tuning.float8
-
-    def traced_optimizer(self, module: Any) -> Any:
-        """The optimiser with a fused update, as trainers use it."""
-        return self.tuning.optimizer_for(module)
+    def option_names(self) -> tuple[str, ...]:
+        """Those of its objective, too."""
+        return (*TUNING, "length", "layers", "objective", *(self.objective.options if self.objective else ()))
 
     @property
     def only_on_gpu(self) -> str | None:
@@ -330,13 +359,6 @@ class HubModel(TorchFile):
     def length(self) -> int | None:
         """The option `length`, else what the study says."""
         return int(self.options.get("length", None) or super().length or LENGTH)
-
-    def check_options(self) -> None:
-        """Raise StudyError on an option that no model of Hugging Face has."""
-        known = (*TUNING, "length", "layers", "objective", *(self.objective.options if self.objective else ()))
-        for name in self.options.given:
-            if name not in known:
-                raise StudyError(f"{self.address.text}: no option {name}; there are {', '.join(known)}")
 
 
 def _inputs(found: Configuration) -> Tree:

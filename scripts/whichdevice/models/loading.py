@@ -34,6 +34,7 @@ from whichdevice.models.objectives import DEFAULT, names
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import ScriptAdapter, script_adapter, trains
 from whichdevice.models.torch_model import TorchFile
+from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options, Recipe, TrainingWorkload, Workload
 
 NATIVE: dict[str, type[ModelFile]] = {TORCH: TorchFile, JAX: JaxFile}  # kinds of model files without Keras
@@ -188,6 +189,11 @@ class Model:
     def workload(self, options: Options) -> Workload:
         """Return its workload with these options."""
         return self._maker.make(options)
+
+    def asked(self, request: Request) -> Workload:
+        """Return its workload as a run asks for it."""
+        size, length = request.batch_size, request.sequence_length
+        return self.workload(Options(size, request.precision, request.fraction, length, request.options))
 
     def hash(self, *entries: str) -> str:
         """Hash of the package's modules `entries` and of all code and files that the model consists of."""

@@ -486,20 +486,24 @@ def require_jax_step(model: Any) -> None:
         )
 
 
-def error_line(error: BaseException, address: Address) -> str:
-    """An error's type and message in one line, with the last line of one's own files that it passed, and a hint."""
+def error_words(error: BaseException) -> str:
+    """An error's type and message in one line."""
     lines = [line.strip() for line in COLOURS.sub("", str(error)).splitlines() if line.strip()]
     for number, line in enumerate(lines[:-1]):
         if line.endswith("Error encountered:"):  # Keras puts the cause below its own words
             lines = lines[number + 1 :]
             break
     message = next((line for line in lines if not line.startswith(("Exception encountered", "in user code"))), "")
-    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def error_line(error: BaseException, address: Address) -> str:
+    """An error's type and message in one line, with the last line of one's own files that it passed, and a hint."""
     place = own_place(error, address)
     line = linecache.getline(str(place[0]), place[1]) if place and not isinstance(error, OSError | LookupError) else ""
     searched = str(error) + line
     hint = next((f"; {advice}" for words, advice in HINTS if words in searched), "")
-    return f"{text}{own_line(error, address)}{hint}"
+    return f"{error_words(error)}{own_line(error, address)}{hint}"
 
 
 def own_line(error: BaseException, address: Address) -> str:

@@ -14,6 +14,7 @@ from whichdevice.config.prices import price_sheet
 from whichdevice.datasets.prepare import check_names
 from whichdevice.errors import StudyError, did_you_mean
 from whichdevice.forecast.study import study_targets, usual_precision
+from whichdevice.measuring.request import epochs_of
 from whichdevice.models.address import ARGUMENTS, built_in_names, full_name, is_path
 from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, TORCH
 from whichdevice.models.loading import Model
@@ -202,10 +203,7 @@ def check_export(study: Study) -> None:
         if not workload.export:
             continue
         model = model_of(study, name)
-        epochs = next(
-            value for value in (workload.epochs, study.train.epochs, model.recipe.epochs) if value is not None
-        )
-        if not model.has_model or not epochs or not study.train.repeats:
+        if not model.has_model or not epochs_of(study, name) or not study.train.repeats:
             raise StudyError(f"config: workloads.{name}.export: it learns nothing (epochs, train.repeats)")
         if model.framework != KERAS:
             raise StudyError(

@@ -37,7 +37,7 @@ from whichdevice.records.schema import Record, Request
 from whichdevice.records.store import read_record
 from whichdevice.study_cells import model_of
 from whichdevice.tables.hardware import sheet_peak, sheet_row
-from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload
+from whichdevice.workloads.base import OperationWorkload, TrainingWorkload
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
 FIRST_STEP_SECONDS = 2.0  # tracing
@@ -147,10 +147,7 @@ def _unknown_speed(device: str) -> str:
 @cache
 def _shape(request_json: str) -> _Shape:
     request = Request.model_validate_json(request_json)
-    options = Options(
-        request.batch_size, request.precision, request.fraction, request.sequence_length, given=request.options
-    )
-    workload = Model.read(request.module).workload(options)
+    workload = Model.read(request.module).asked(request)
     if isinstance(workload, OperationWorkload):
         memory = operation_memory(workload.bytes_per_step, request, workload.host_copies)
         return _Shape(workload.flops_per_step, 0.0, 0, 0, memory, 0.0)
@@ -176,7 +173,7 @@ def _shape(request_json: str) -> _Shape:
         steps = 0 if predicts else workload.steps_per_epoch(splits[0].examples, request.steps_per_epoch)
     except StudyError as error:  # no end of the plan: the run's record will say it too
         return _Shape(0.0, 0.0, 0, 0, FRAMEWORK_BYTES, 0.0, unknown=str(error))
-    data_bytes = sum(array.nbytes for split in splits for array in split.arrays.values())
+    data_bytes = sum(split.nbytes for split in splits)
     copies = backend_class(request.backend).activation_copies
     eager = request.backend == "torch" and request.kind == "cpu"
     return _Shape(

@@ -296,8 +296,7 @@ def _costs(question: ServingQuestion, row: HardwareRow, count: int) -> float:
 
 def _this_machine() -> HardwareRow:
     """This machine as a row of the sheet: its memory, and the rates that are measured now."""
-    from whichdevice.machine.calibration import host_flops
-    from whichdevice.machine.memory_rate import read_rate
+    from whichdevice.machine.calibration import host_flops, read_rate
     from whichdevice.memory import total_memory
 
     return HardwareRow(

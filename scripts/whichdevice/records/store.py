@@ -60,9 +60,7 @@ def foreign_record(content: bytes, run: Run, where: str) -> Record:
     try:
         record = Record.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = " ".join(".".join(str(part) for part in first["loc"]).split())[:100] or "the file"
-        raise StudyError(f"{where}: unreadable: {place}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise StudyError(f"{where}: unreadable: {': '.join(_first_fault(error))}") from None
     if (why := why_refused(record, run)) is not None:
         raise StudyError(f"{where}: {why}")
     return record
@@ -175,11 +173,16 @@ def read_as(model: type[AnyRecord], path: Path, schema: str) -> AnyRecord:
     except OSError as error:
         raise StudyError(f"cannot read record {path}: {error.strerror or error}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = " ".join(".".join(str(part) for part in first["loc"]).split())[:100] or "the file"
-        reason = first["msg"].removeprefix("Value error, ")
+        place, reason = _first_fault(error)
         hint = "" if place == "schema_version" else "; delete it to make it anew"
         raise StudyError(f"record {path} is not readable as {schema}: {place}: {reason}{hint}") from error
+
+
+def _first_fault(error: ValidationError) -> tuple[str, str]:
+    """Where in a record the first fault is, and what it is."""
+    first = error.errors(include_url=False)[0]
+    place = " ".join(".".join(str(part) for part in first["loc"]).split())[:100]
+    return place or "the file", first["msg"].removeprefix("Value error, ")
 
 
 class MergedDevice(Part):

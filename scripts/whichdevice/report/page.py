@@ -25,12 +25,13 @@ def page(template: str, **values: Any) -> str:
     """The text of that page."""
     style = (REPORT_FOLDER / "style.css").read_text(encoding="utf-8")
     of_servers = any("servers" in (answer["live"] or {}) for answer in values.get("answers", ()))
-    return _environment().get_template(template).render(style=style, live=live_script(of_servers), **values)
+    return environment().get_template(template).render(style=style, live=live_script(of_servers), **values)
 
 
-def _environment() -> Environment:
+def environment(*folders: Path) -> Environment:
+    """Return what fills templates of these folders and of this one."""
     environment = Environment(
-        loader=FileSystemLoader(REPORT_FOLDER),
+        loader=FileSystemLoader([*folders, REPORT_FOLDER]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.cells import Run, parse_run
-from whichdevice.config.hardware import HARDWARE, hardware_rows
+from whichdevice.config.hardware import hardware_rows
 from whichdevice.config.load import read_study
 from whichdevice.config.model import Study
 from whichdevice.config.prices import price_sheet
@@ -100,11 +100,10 @@ def write_tables(
     published_csv: Path,
     out_folder: Path,
     compiled_paths: Iterable[Path] = (),
-    hardware_csv: Path = HARDWARE,
 ) -> None:
     """Write `TABLES` as CSV into `out_folder`. A record that cannot be read is a row with its reason."""
     study = read_study(config_path)
-    sheet = hardware_rows(hardware_csv, price_sheet(study.prices))
+    sheet = hardware_rows(prices=price_sheet(study.prices))
     with _no_garbage():
         rows = collect(study, record_paths)
         sources = Sources(study, *rows, read_published(published_csv), compiled_paths, sheet)

@@ -35,7 +35,7 @@ from whichdevice.processes import supervised_job
 from whichdevice.records.schema import Request
 from whichdevice.trying.process import STANDIN_SEED
 from whichdevice.trying.trial import LOGS, request_for
-from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.base import TrainingWorkload
 
 ENGINE = "onnxruntime"
 NEEDED = {KERAS: ("tensorflow", "tf2onnx"), TORCH: ("torch", "onnxscript")}  # beside ENGINE, to export
@@ -90,13 +90,14 @@ def main() -> int:
 
 
 def _time(model: Model, request: Request, batches: Sequence[int], threads: int, emit: Emitter) -> None:
-    workload = model.workload(Options(max(batches), "float32", 1.0, request.sequence_length, request.options))
+    requests = {size: request.model_copy(update={"batch_size": size}) for size in batches}
+    workload = model.asked(requests[max(batches)])
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{model}: a single operation is not exported")
     emit.progress("building the model")
     train, _ = workload.splits(get_dataset(workload.dataset).standin(STANDIN_SEED) if workload.dataset else {})
     built = built_within(available_memory(), workload.model)
-    inputs = {size: input_batches(workload, train, request.model_copy(update={"batch_size": size})) for size in batches}
+    inputs = {size: input_batches(workload, train, asked) for size, asked in requests.items()}
     emit.progress(f"exporting it for {ENGINE}")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"

@@ -25,7 +25,7 @@ from whichdevice.models.model_file import overridden
 from whichdevice.models.shapes import Tree, named
 from whichdevice.processes import supervised_job
 from whichdevice.records.schema import Request
-from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.workloads.base import TrainingWorkload
 
 TRIED_STEPS = 6  # on one batch, so that any model that learns at all shows it
 STANDIN_SEED = 1
@@ -66,9 +66,8 @@ def main() -> int:
 
 def try_workload(backend: Backend, model: Model, request: Request, memory_limit: float, emit: Emitter) -> None:
     """Data, model, a few steps on one small batch, a prediction; facts are of the model's own batch size."""
-    batch_size = model.recipe.batch_size
-    asked = [Options(size, request.precision, given=request.options) for size in (request.batch_size, batch_size)]
-    workload, studied = (model.workload(options) for options in asked)
+    in_study = request.model_copy(update={"batch_size": model.recipe.batch_size})
+    workload, studied = (model.asked(asked) for asked in (request, in_study))
     if not isinstance(workload, TrainingWorkload) or not isinstance(studied, TrainingWorkload):
         raise StudyError(f"{request.module}: no training workload; only those are tried")
     emit.progress("loading data")
@@ -79,9 +78,7 @@ def try_workload(backend: Backend, model: Model, request: Request, memory_limit:
     with backend.scope():
         built = built_within(memory_limit, workload.model)
     emit.progress("counting operations")
-    facts, costs = workload_facts(
-        backend, workload, request.model_copy(update={"batch_size": batch_size}), built, train, validation
-    )
+    facts, costs = workload_facts(backend, workload, in_study, built, train, validation)
     emit.part("workload", facts)
     kind = getattr(built, "kind", type(built).__name__)
     emit.part("model", {"kind": kind, "inputs": _shapes(workload.example(built)), "step": _step_words(workload, built)})
@@ -90,8 +87,8 @@ def try_workload(backend: Backend, model: Model, request: Request, memory_limit:
     )
     emit.part("model", {"doubts": workload.doubts(built)})
     emit.part("model", {"forward_flops": costs.forward_flops, "training_flops": costs.training_flops})
-    data_bytes = sum(array.nbytes for split in (train, validation) for array in split.arrays.values())
-    refuse_what_cannot_fit(estimated_memory(costs, request, data_bytes, backend.activation_copies), memory_limit)
+    need = estimated_memory(costs, request, train.nbytes + validation.nbytes, backend.activation_copies)
+    refuse_what_cannot_fit(need, memory_limit)
     emit.progress(f"compiling the first step ({request.loop})")
     loop = backend.training_loop(workload, built, train, validation)
     workload.check_options()

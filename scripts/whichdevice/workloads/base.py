@@ -83,6 +83,11 @@ class Split:
     examples: int
     batch_size: int | None = None  # of evaluation; None: the workload's
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
 
 @dataclass(frozen=True)
 class Generation:

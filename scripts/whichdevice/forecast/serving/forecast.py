@@ -25,7 +25,7 @@ from whichdevice.models.served import ServedModel, WeightFormat
 
 REQUESTS = 240  # simulated at each rate
 LOADS = np.array([0.01, 0.05, 0.15, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.95, 1.02])  # of the rate at full load
-DRAWS = 1000
+DRAWS, SEED = 1000, 0
 HELD = "p90"  # of the requests: a target holds for nine in ten
 TESTED, LIKE_OTHERS, UNTESTED = "published servers on this chip", "published servers on other chips", "its rates alone"
 SHARED, OWN = 0.5, 0.866  # of what is left for a known model on a known chip, what all its devices share
@@ -137,10 +137,10 @@ def serve(
     return serve_all([server], load, log)[0]
 
 
-def serve_all(servers: Sequence[Server], load: Load, log: Log | None = None, seed: int = 0) -> list[ServingForecast]:
+def serve_all(servers: Sequence[Server], load: Load, log: Log | None = None) -> list[ServingForecast]:
     """Return the forecast of each server under a load; with a log, its lengths and times between requests count."""
     if log is None:
-        requests = Requests.drawn(REQUESTS, load.prompt, load.answer, seed)
+        requests = Requests.drawn(REQUESTS, load.prompt, load.answer, SEED)
     else:
         requests = Requests.logged(REQUESTS, log.arrivals, log.prompts, log.answers)
     longest = float((requests.prompts + requests.answers).max())
@@ -152,7 +152,7 @@ def serve_all(servers: Sequence[Server], load: Load, log: Log | None = None, see
         rows = np.repeat(np.arange(len(fitting)), len(LOADS))
         times = simulate(engines.take(rows), (full[:, None] * LOADS).ravel(), requests)
         for row, server in enumerate(fitting):
-            forecasts[id(server)] = _forecast(server, load, requests, float(full[row]), _curve(times, row), seed)
+            forecasts[id(server)] = _forecast(server, load, requests, float(full[row]), _curve(times, row))
     return [forecasts.get(id(server)) or _without_room(server) for server in servers]
 
 
@@ -173,22 +173,20 @@ def source_of(server: Server) -> str:
     return LIKE_OTHERS if server.generation in server.fitted["generations"] else UNTESTED
 
 
-def slowness(server: Server, seed: int = 0, n: int = DRAWS) -> Array:
+def slowness(server: Server) -> Array:
     """Return draws of how many times longer than forecast a server takes: by its model, its chip and the rest."""
     spread, kind = server.fitted["sd"], "experts" if server.model.experts else "dense"
     rest = spread["rest"][kind]
     model = 0.0 if model_shape(server.model) in server.fitted["models"] else spread["unseen model"][kind]
     chip = {TESTED: 0.0, LIKE_OTHERS: spread["unseen chip"], UNTESTED: spread["unseen generation"]}[source_of(server)]
-    logs = math.hypot(model, rest * SHARED) * normal(n, seed, "shared", "serving", server.engine)
-    logs = logs + chip * normal(n, seed, "own", "serving", server.row.device)
-    logs = logs + rest * OWN * normal(n, seed, "rest", server.row.device, server.count, server.weights.name)
+    logs = math.hypot(model, rest * SHARED) * normal(DRAWS, SEED, "shared", "serving", server.engine)
+    logs = logs + chip * normal(DRAWS, SEED, "own", "serving", server.row.device)
+    logs = logs + rest * OWN * normal(DRAWS, SEED, "rest", server.row.device, server.count, server.weights.name)
     return np.asarray(np.exp(logs))
 
 
-def _forecast(
-    server: Server, load: Load, requests: Requests, full: float, curve: Mapping[str, Any], seed: int
-) -> ServingForecast:
-    slow = slowness(server, seed)
+def _forecast(server: Server, load: Load, requests: Requests, full: float, curve: Mapping[str, Any]) -> ServingForecast:
+    slow = slowness(server)
     prompt, answer = float(requests.prompts.mean()), float(requests.answers.mean())
     work = server.work(1.0, prompt + answer / 2)
     parts = {name: float(seconds) * server.factors[name] for name, seconds in work.items()}

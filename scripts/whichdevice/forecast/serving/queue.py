@@ -165,93 +165,125 @@ def simulate(engines: Engines, rates: Array, requests: Requests, together: Array
 
     With `together`, so many requests of a row are always under way: the next one comes when an answer ends.
     """
-    rows, number = len(engines.limit), len(requests.prompts)
-    every = np.arange(rows)
-    read = np.concatenate([[0.0], np.cumsum(requests.prompts)])
-    squares = np.concatenate([[0.0], np.cumsum(requests.prompts**2)])
-    lengths = requests.prompts + requests.answers
-    if together is None:
-        arrival = requests.arrivals / rates[:, None]
-        came = np.zeros(rows, dtype=int)
-    else:
-        came = np.minimum(together, number).astype(int)
-        arrival = np.where(np.arange(number) < came[:, None], 0.0, np.inf)
-    # In flight from the start, in BUNDLES that end one after the other: the server has been at work for long.
-    batch = engines.in_flight(requests, rates * requests.rate) if together is None else np.zeros(rows)
-    now, done, busy, batch_seconds = (np.zeros(rows) for _ in range(4))
-    flying, held = batch.copy(), batch * lengths.mean() - batch * requests.answers.mean() / 2
-    head = np.zeros(rows, dtype=int)
-    ends = np.full((rows, number + BUNDLES), np.inf)
-    left = requests.answers.mean() * (np.arange(BUNDLES) + 0.5) / BUNDLES
-    ends[:, number:] = np.where(batch[:, None] > 0, left, np.inf)
-    held_by = np.concatenate([lengths, np.full(BUNDLES, lengths.mean())])
-    first, last, begun, written = (np.full((rows, number), np.nan) for _ in range(4))
-    while (active := head < number).any():
-        at = np.minimum(head, number - 1)
-        arrives = arrival[every, at]
-        reads = active & (flying < engines.limit) & ((arrives <= now) | (flying < 1e-9))
-        now = np.where(reads, np.maximum(now, arrives), now)  # an idle server waits
+    queue = _Queue(engines, rates, requests, together)
+    while (active := queue.head < queue.number).any():
+        queue.iterate(active)
+    return queue.times()
+
+
+class _Queue:
+    """Servers at work on the same requests: each array has a row for each server."""
+
+    def __init__(self, engines: Engines, rates: Array, requests: Requests, together: Array | None) -> None:
+        self.engines, self.rates, self.requests, self.together = engines, rates, requests, together
+        self.number, rows = len(requests.prompts), len(engines.limit)
+        self.rows = np.arange(rows)
+        self.read = np.concatenate([[0.0], np.cumsum(requests.prompts)])
+        self.squares = np.concatenate([[0.0], np.cumsum(requests.prompts**2)])
         if together is None:
-            came = np.maximum(np.searchsorted(requests.arrivals, now * rates * (1 + 1e-12), "right"), head)
-        # So many prompts are read as have come, as fit in a chunk, and as the cache has room for.
-        fitting = np.searchsorted(read, read[at] + engines.chunk, "right") - 1
-        group = np.minimum(np.minimum(came, fitting) - head, np.ceil(engines.limit - flying).astype(int))
-        group = np.where(reads, np.maximum(group, 1), 0)
-        after = head + group
-        tokens = read[after] - read[head]
-        parts = np.maximum(1.0, np.ceil(tokens / engines.chunk))
-        step = _of_table(engines.decode, every, np.maximum(flying, 1.0)) + engines.context * held
-        cost = _of_table(engines.prefill, every, tokens / parts) * parts
-        reading = parts * step + cost + engines.pair * (squares[after] - squares[head])
-        # Or so many tokens are written until an answer ends or the next request comes.
-        soonest = ends.min(axis=1)
-        until = np.where(flying < engines.limit, np.ceil((arrives - now) / step), np.inf)
-        count = np.where(active, np.maximum(1.0, np.ceil(np.minimum(soonest - done, until))), 0.0)
-        writing = count * step + engines.context * flying * count * (count - 1) / 2
+            self.arrival = requests.arrivals / rates[:, None]
+            self.came = np.zeros(rows, dtype=int)
+        else:
+            self.came = np.minimum(together, self.number).astype(int)
+            self.arrival = np.where(np.arange(self.number) < self.came[:, None], 0.0, np.inf)
+        # In flight from the start, in BUNDLES that end one after the other: the server has been at work for long.
+        lengths, answer = requests.prompts + requests.answers, requests.answers.mean()
+        self.bundled = engines.in_flight(requests, rates * requests.rate) if together is None else np.zeros(rows)
+        self.flying = self.bundled.copy()
+        self.held = self.bundled * lengths.mean() - self.bundled * answer / 2  # tokens of cache
+        self.held_by = np.concatenate([lengths, np.full(BUNDLES, lengths.mean())])
+        self.ends = np.full((rows, self.number + BUNDLES), np.inf)  # iterations after which each answer ends
+        left = answer * (np.arange(BUNDLES) + 0.5) / BUNDLES
+        self.ends[:, self.number :] = np.where(self.bundled[:, None] > 0, left, np.inf)
+        self.head = np.zeros(rows, dtype=int)  # the next request that is read
+        self.now, self.done, self.busy, self.batch_seconds = (np.zeros(rows) for _ in range(4))
+        self.first, self.last, self.begun, self.written = (np.full((rows, self.number), np.nan) for _ in range(4))
+
+    def iterate(self, active: npt.NDArray[np.bool_]) -> None:
+        """Let each server read the prompts that wait, or write until an answer ends or the next request comes."""
+        arrives = self.arrival[self.rows, np.minimum(self.head, self.number - 1)]
+        reads = active & (self.flying < self.engines.limit) & ((arrives <= self.now) | (self.flying < 1e-9))
+        self.now = np.where(reads, np.maximum(self.now, arrives), self.now)  # an idle server waits
+        group = self._group(reads)
+        after = self.head + group
+        tokens = self.read[after] - self.read[self.head]
+        step = (
+            _of_table(self.engines.decode, self.rows, np.maximum(self.flying, 1.0)) + self.engines.context * self.held
+        )
+        parts = np.maximum(1.0, np.ceil(tokens / self.engines.chunk))
+        cost = _of_table(self.engines.prefill, self.rows, tokens / parts) * parts
+        reading = parts * step + cost + self.engines.pair * (self.squares[after] - self.squares[self.head])
+        soonest = self.ends.min(axis=1)
+        until = np.where(self.flying < self.engines.limit, np.ceil((arrives - self.now) / step), np.inf)
+        count = np.where(active, np.maximum(1.0, np.ceil(np.minimum(soonest - self.done, until))), 0.0)
+        writing = count * step + self.engines.context * self.flying * count * (count - 1) / 2
         count, seconds = np.where(reads, parts, count), np.where(reads, reading, writing)
-        now, busy, done = now + seconds, busy + seconds, done + count
-        batch_seconds += seconds * flying
-        held += flying * count + tokens
+        self.now, self.busy, self.done = self.now + seconds, self.busy + seconds, self.done + count
+        self.batch_seconds += seconds * self.flying
+        self.held += self.flying * count + tokens
+        self._begin(group)
+        self._end(np.flatnonzero(active & (np.where(reads, 0.0, soonest) <= self.done)))
+
+    def _group(self, reads: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """How many prompts are read: as many as have come, as fit in a chunk, and as the cache has room for."""
+        if self.together is None:
+            come = np.searchsorted(self.requests.arrivals, self.now * self.rates * (1 + 1e-12), "right")
+            self.came = np.maximum(come, self.head)
+        at = np.minimum(self.head, self.number - 1)
+        fitting = np.searchsorted(self.read, self.read[at] + self.engines.chunk, "right") - 1
+        room = np.ceil(self.engines.limit - self.flying).astype(int)
+        return np.where(reads, np.maximum(np.minimum(np.minimum(self.came, fitting) - self.head, room), 1), 0)
+
+    def _begin(self, group: npt.NDArray[np.int64]) -> None:
+        """Note the first tokens of the prompts that were read."""
         for place in range(int(group.max())):
             row = np.flatnonzero(group > place)
-            asked = head[row] + place
-            first[row, asked], begun[row, asked] = now[row], done[row]
-            ends[row, asked] = done[row] + requests.answers[asked] - 1
-        flying, head = flying + group, after
-        row = np.flatnonzero(active & (np.where(reads, 0.0, soonest) <= done))
-        ended, which = np.nonzero(ends[row] <= done[row, None])
+            asked = self.head[row] + place
+            self.first[row, asked], self.begun[row, asked] = self.now[row], self.done[row]
+            self.ends[row, asked] = self.done[row] + self.requests.answers[asked] - 1
+        self.flying, self.head = self.flying + group, self.head + group
+
+    def _end(self, row: npt.NDArray[np.int64]) -> None:
+        """Note the answers that have ended in these rows, and let the next requests come."""
+        ended, which = np.nonzero(self.ends[row] <= self.done[row, None])
         ended = row[ended]
-        one = which < number
-        ends[ended, which] = np.inf
-        last[ended[one], which[one]], written[ended[one], which[one]] = now[ended[one]], done[ended[one]]
-        gone = np.where(one, 1.0, batch[ended] / BUNDLES)
-        flying = np.maximum(0.0, flying - np.bincount(ended, gone, rows))
-        held = np.maximum(0.0, held - np.bincount(ended, gone * held_by[which], rows))
-        if together is not None:
+        one = which < self.number
+        self.ends[ended, which] = np.inf
+        self.last[ended[one], which[one]] = self.now[ended[one]]
+        self.written[ended[one], which[one]] = self.done[ended[one]]
+        gone = np.where(one, 1.0, self.bundled[ended] / BUNDLES)
+        rows = len(self.rows)
+        self.flying = np.maximum(0.0, self.flying - np.bincount(ended, gone, rows))
+        self.held = np.maximum(0.0, self.held - np.bincount(ended, gone * self.held_by[which], rows))
+        if self.together is not None:
             following = np.bincount(ended, minlength=rows)
             for place in range(int(following.max())):
-                row = np.flatnonzero((following > place) & (came + place < number))
-                arrival[row, came[row] + place] = now[row]
-            came = np.minimum(came + following, number)
-    under_way = np.isnan(last)  # when the last prompt is read
-    last = np.where(under_way, now[:, None], last)
-    tokens = np.where(under_way, done[:, None], written) - begun
-    tokens = np.where(tokens >= np.clip(requests.answers - 1, 1, LEAST_TOKENS), tokens, np.nan)
-    counted = slice(int(WARM * number) if together is None else 0, None)
-    tpot = ((last - first) / tokens)[:, counted]
-    iteration = (busy / np.maximum(done, 1.0))[:, None]
-    tpot = np.where(np.isfinite(tpot).any(axis=1, keepdims=True), tpot, iteration)  # answers of few tokens
-    ahead, reading, after = engines.first.T
-    waited = ahead + after * np.nanmean(tpot, axis=1, where=np.isfinite(tpot))
-    ttft = (reading[:, None] * (first - arrival) + waited[:, None])[:, counted]
-    return Times(
-        _percentiles(ttft),
-        _percentiles(tpot),
-        busy / np.maximum(now, 1e-12),
-        number / np.maximum(now, 1e-12),
-        batch_seconds / np.maximum(busy, 1e-12),
-        np.nanmean(ttft, axis=1),
-    )
+                row = np.flatnonzero((following > place) & (self.came + place < self.number))
+                self.arrival[row, self.came[row] + place] = self.now[row]
+            self.came = np.minimum(self.came + following, self.number)
+
+    def times(self) -> Times:
+        """Return the times, once the last prompt is read."""
+        answers = self.requests.answers
+        under_way = np.isnan(self.last)
+        last = np.where(under_way, self.now[:, None], self.last)
+        tokens = np.where(under_way, self.done[:, None], self.written) - self.begun
+        tokens = np.where(tokens >= np.clip(answers - 1, 1, LEAST_TOKENS), tokens, np.nan)
+        counted = slice(int(WARM * self.number) if self.together is None else 0, None)
+        tpot = ((last - self.first) / tokens)[:, counted]
+        iteration = (self.busy / np.maximum(self.done, 1.0))[:, None]
+        tpot = np.where(np.isfinite(tpot).any(axis=1, keepdims=True), tpot, iteration)  # answers of few tokens
+        ahead, reading, after = self.engines.first.T
+        waited = ahead + after * np.nanmean(tpot, axis=1, where=np.isfinite(tpot))
+        ttft = (reading[:, None] * (self.first - self.arrival) + waited[:, None])[:, counted]
+        return Times(
+            _percentiles(ttft),
+            _percentiles(tpot),
+            self.busy / np.maximum(self.now, 1e-12),
+            self.number / np.maximum(self.now, 1e-12),
+            self.batch_seconds / np.maximum(self.busy, 1e-12),
+            np.nanmean(ttft, axis=1),
+        )
 
 
 def _percentiles(values: Array) -> dict[str, Array]:

@@ -1,7 +1,9 @@
 """What a look at a training script finds, as plain data, and what it hands on of the script's own objects."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -41,6 +43,38 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A statement that fails here: a file, one of its lines, and how."""
+
+    file: str
+    line: int
+    error: str = ""
+
+    def note(self, path: Path) -> str:
+        """Return the sentence that the answer of a script has for it."""
+        file = "" if Path(self.file) == path.absolute() else f" of {Path(self.file).name}"
+        return f"Line {self.line}{file} fails here and is left out: {self.error.rstrip('.')}."
+
+
+@dataclass(frozen=True)
+class Way:
+    """The way in which a script runs until its training starts."""
+
+    gpus: int = 1  # that the script sees
+    values: bool = False  # whether its first step is computed to see it: without values it fails
+    left_out: tuple[Place, ...] = ()
+
+    @classmethod
+    def of_json(cls, text: str) -> "Way":
+        """Return the way that `json.dumps(asdict(way))` wrote."""
+        record = json.loads(text)
+        return cls(**record | {"left_out": tuple(Place(**place) for place in record["left_out"])})
+
+
+AS_WRITTEN = Way()
+
+
+@dataclass(frozen=True)
 class Found:
     """The training of a script, as plain data; None: the script does not show it."""
 
@@ -56,14 +90,12 @@ class Found:
     notes: tuple[str, ...] = ()  # sentences for the answer: what runs on the host, how lengths vary
     pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
-    gpus: int = 1  # that the script has to see
-    asks: int | None = (
-        1  # GPUs that it asks for, itself or in its text's command; None: several, their number not shown
-    )
+    # GPUs that it asks for, itself or in its text's command; None: several, their number not shown
+    asks: int | None = 1
     keeps: Keeps = "batch"
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
     evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
-    values: bool = False  # whether its first step is computed to see it: without values it fails
+    way: Way = AS_WRITTEN  # in which it ran
     memory: int = field(default=0, compare=False)  # bytes that it took to its first step
 
     def declaration(self) -> Declaration:

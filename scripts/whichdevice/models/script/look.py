@@ -7,11 +7,13 @@ written.
 """
 
 import ast
+import faulthandler
 import hashlib
 import json
 import multiprocessing
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -35,18 +37,20 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script.found import Evaluation, Found
+from whichdevice.models.script.found import AS_WRITTEN, Evaluation, Found, Place, Way
+from whichdevice.models.script.left_out import MAX_LEFT_OUT, place_to_leave_out
 from whichdevice.models.script.run import WATCH_IT, Run, calls_of, is_own, run_watched
 from whichdevice.models.script.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
 START_SECONDS = 600.0  # that a script may take before its training
-GPUS, MAX_GPUS = "WHICHDEVICE_SCRIPT_GPUS", 8  # that a script sees
-VALUES = "--with-values"  # the first step is computed
-NEEDS_VALUES = 3  # exit code of a script whose code fails in a step that is not computed
+END_SECONDS = 5.0  # before the end of these, when it writes where it is
+FRAME = re.compile(r'File "(.+)", line (\d+) in ')
+MAX_GPUS = 8  # that a script sees
 MIN_BYTES, MAX_BYTES = 2**31, 6e9  # of a process that computes a step: what a framework takes; what a user may miss
 OWN = "this error is the script's own: mend it there, or give its arguments after --"
+LESS = "let it do less before, by arguments after --"
 KILLED = "killed (signal 9) before its training started: where memory ran out, read less of its data first"
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
@@ -104,7 +108,8 @@ def known(address: Address) -> Found | None:
     with suppress(OSError, ValueError, TypeError):
         record = json.loads(_kept(address).read_text(encoding="utf-8"))
         record |= {"pipeline": tuple(Rate(*rate) for rate in record["pipeline"]), "notes": tuple(record["notes"])}
-        return Found(**record | {"evaluations": tuple(Evaluation(**one) for one in record["evaluations"])})
+        record |= {"evaluations": tuple(Evaluation(**one) for one in record["evaluations"])}
+        return Found(**record | {"way": Way.of_json(json.dumps(record["way"]))})
     return None
 
 
@@ -117,46 +122,75 @@ def keep(address: Address, found: Found) -> None:
     write_atomically(json.dumps(asdict(found)), _kept(address))
 
 
+@dataclass(frozen=True)
+class Failure:
+    """The end of a run in which no training started."""
+
+    cause: str  # in one line
+    advice: str = ""  # what to do, where the cause alone does not say it
+    needs_values: bool = False  # whether the script may come further where its first step is computed
+    place: Place | None = None  # the statement that failed, where a training may do without it
+
+    def __str__(self) -> str:
+        return f"{self.cause}; {self.advice}" if self.advice else self.cause
+
+
 def probe(address: Address) -> Found:
     """Run the script in a process of its own until its training starts, and keep what was found.
 
     Where the script's code fails in a first step that is not computed, as one that reads values may, it runs again and
-    computes that step. Raises StudyError in one line where it fails, ends or takes too long before.
+    computes that step. Where it still fails, it runs without the statement that fails, if a training may do without.
+    Raises StudyError in one line where it fails, ends or takes too long before.
     """
-    done = _run_apart(address)
-    said = _said(address, done)
-    if done.returncode == NEEDS_VALUES:
-        with suppress(StudyError):
-            again = _said(address, _run_apart(address, VALUES))
-            said = f"{again}; {OWN}" if said == f"{again}; {WATCH_IT}" else said
+    end = time.monotonic() + START_SECONDS
+    way, failure = AS_WRITTEN, _failure(address, AS_WRITTEN, end)
+    last = failure
+    if failure is not None and failure.needs_values:
+        computed = Way(values=True)
+        last = _failure(address, computed, end)
+        if last is not None and last.cause == failure.cause:
+            failure = replace(failure, advice=OWN)
+        if last is not None and last.place in (None, failure.place):  # it came no further
+            last = failure
+        else:
+            way = computed
+    while last is not None and last.place is not None and len(way.left_out) < MAX_LEFT_OUT:
+        way = replace(way, left_out=(*way.left_out, last.place))
+        last = _failure(address, way, end)
     training = known(address)
     if training is None:
-        if done.returncode == -signal.SIGKILL:
-            raise StudyError(f"{address.label}: {KILLED}")
-        raise StudyError(said)
+        raise StudyError(str(failure))
     return training
 
 
-def _said(address: Address, done: subprocess.CompletedProcess[str]) -> str:
-    """The last line of a run that failed."""
-    lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
-    return lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}"
-
-
-def _run_apart(address: Address, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run the script in a process of its own until its training starts; raises StudyError where that takes too long."""
+def _failure(address: Address, way: Way, end: float) -> Failure | None:
+    """Run the script in a process of its own until its training starts; return why it did not, until a time."""
+    for file in (_failed(address), _stuck(address)):
+        file.unlink(missing_ok=True)
+    line = ""
     try:
-        return subprocess.run(
-            [sys.executable, "-m", __name__, address.text, *options],
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, address.text, json.dumps(asdict(way)), str(end)],
             env=os.environ | QUIETLY | package_first(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=START_SECONDS,
+            timeout=max(0.0, end - time.monotonic()),
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise StudyError(f"{address.label}: its training did not start within {START_SECONDS:g} s") from None
+        with suppress(OSError):
+            line = last_line(_stuck(address).read_text(encoding="utf-8"), address)
+        return Failure(f"{address.label}: its training did not start within {START_SECONDS:g} s{line}", LESS)
+    if known(address) is not None:
+        return None
+    if done.returncode == -signal.SIGKILL:
+        return Failure(f"{address.label}: {KILLED}")
+    with suppress(OSError, ValueError):
+        record = json.loads(_failed(address).read_text(encoding="utf-8"))
+        return Failure(**record | {"place": record["place"] and Place(**record["place"])})
+    lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
+    return Failure(lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}")
 
 
 @dataclass(frozen=True)
@@ -203,8 +237,7 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
             kept = kept_keras(_kept(address), address.path, address.arguments)
         if kept is not None:
             return kept
-    gpus, values = (training.gpus, training.values) if training else (1, False)
-    return run_watched(address.path, address.arguments, gpus, values).functions
+    return run_watched(address.path, address.arguments, training.way if training else AS_WRITTEN).functions
 
 
 def _kept(address: Address) -> Path:
@@ -222,6 +255,26 @@ def _kept(address: Address) -> Path:
     return FOLDER / f"{digest.hexdigest()[:16]}.json"
 
 
+def _failed(address: Address) -> Path:
+    """The file of why no training started."""
+    return _kept(address).with_suffix(".failed")
+
+
+def _stuck(address: Address) -> Path:
+    """The file of where the script was when its time was nearly over."""
+    return _kept(address).with_suffix(".stuck")
+
+
+def last_line(stack: str, address: Address) -> str:
+    """Return the innermost line of one's own files in what `faulthandler` writes, as ` (line 12)`; else ''."""
+    files = {str(file.resolve()): file.name for file in (address.path, *address.files()) if file is not None}
+    for name, line in FRAME.findall(stack):
+        if name in files:
+            own = "" if address.path is not None and name == str(address.path.resolve()) else f"{files[name]}, "
+            return f" ({own}line {line})"
+    return ""
+
+
 def is_scripts_own(error: BaseException, path: Path) -> bool:
     """Return whether an error is none of a step that is not computed: a file, a name, or a key that is not there."""
     if isinstance(error, KeyError):
@@ -231,44 +284,69 @@ def is_scripts_own(error: BaseException, path: Path) -> bool:
 
 
 def main() -> NoReturn:
-    """Run one script and write what was found: `python -m whichdevice.models.script.look ADDRESS [--with-values]`.
+    """Run one script and write what was found: `python -m whichdevice.models.script.look ADDRESS [WAY [END]]`.
 
     The process ends at once: neither the script's threads nor its exit handlers run on.
     """
     address = read_address(sys.argv[1])
     assert address.path is not None
-    run, status = Run(address.path, gpus=int(os.environ.get(GPUS, 1)), values=VALUES in sys.argv), 0
+    if sys.argv[3:]:
+        _say_where(address, max(1.0, float(sys.argv[3]) - END_SECONDS - time.monotonic()))
+    run = Run(address.path, way=Way.of_json(sys.argv[2]) if sys.argv[2:] else AS_WRITTEN)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would hide the last line
             _look(address, run)
     except BaseException as error:
-        status = 1
-        # Also of the frameworks, where a part of the script's model does not work by itself.
-        text = str(error) if isinstance(error, StudyError) else f"{address.label}: {error_line(error, address)}"
-        of_its_code = not isinstance(error, StudyError) or error.__cause__ is not None
-        if of_its_code and run.without_values:
-            scripts_own = is_scripts_own(error.__cause__ or error, address.path)
-            status, text = (1, f"{text}; {OWN}") if scripts_own else (NEEDS_VALUES, f"{text}; {WATCH_IT}")
-        print(text, file=sys.stderr)
+        failure = _failure_of(error, address, run)
+        write_atomically(json.dumps(asdict(failure)), _failed(address))
+        print(failure, file=sys.stderr)
+        _end(1)
+    _end(0)
+
+
+def _say_where(address: Address, seconds: float) -> None:
+    """Write where the script is after some seconds."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(_stuck(address), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)  # open until the process ends
+    faulthandler.dump_traceback_later(seconds, file=descriptor)
+
+
+def _end(status: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
 
+def _failure_of(error: BaseException, address: Address, run: Run) -> Failure:
+    """Return an error as what failed, also one of a framework, where a part of the script's model fails by itself."""
+    text = str(error) if isinstance(error, StudyError) else f"{address.label}: {error_line(error, address)}"
+    if isinstance(error, StudyError) and error.__cause__ is None:
+        return Failure(text)
+    cause = error.__cause__ or error
+    place = place_to_leave_out(cause, {str(file) for file in (run.path, *address.files())})
+    if not run.without_values:
+        return Failure(text, place=place)
+    if is_scripts_own(cause, run.path):
+        return Failure(text, OWN, place=place)
+    return Failure(text, WATCH_IT, needs_values=True, place=place)
+
+
 def _look(address: Address, run: Run) -> None:
     sys.addaudithook(run.audit)
+    way = run.way
     try:
-        with memory_within(most_to_compute(MAX_BYTES, MIN_BYTES) if run.values else None):
+        with memory_within(most_to_compute(MAX_BYTES, MIN_BYTES) if way.values else None):
             script = run.result(address.arguments)
     except StudyError:
-        if not run.counts_gpus or run.gpus >= MAX_GPUS:
+        if not run.counts_gpus or way.gpus >= MAX_GPUS:
             raise
-        os.environ[GPUS] = str(2 * run.gpus)  # a script for several GPUs may refuse to run on fewer
         for child in multiprocessing.active_children():
             child.kill()
-        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, *sys.argv[1:]])  # nosec B606  # the interpreter that runs this
-    training = script.found
+        more = json.dumps(asdict(replace(way, gpus=2 * way.gpus)))  # one for several GPUs may refuse to run on fewer
+        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, sys.argv[1], more, *sys.argv[3:]])  # nosec B606  # the interpreter that runs this
+    notes = (place.note(run.path) for place in way.left_out)
+    training = replace(script.found, way=way, notes=(*script.found.notes, *notes))
     sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
     try:
         training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))

@@ -17,7 +17,6 @@ import ast
 import atexit
 import os
 import random
-import runpy
 import shlex
 import shutil
 import signal
@@ -43,7 +42,8 @@ from whichdevice.errors import StudyError
 from whichdevice.models.address import Address, file_address
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
-from whichdevice.models.script.found import Script
+from whichdevice.models.script.found import AS_WRITTEN, Script, Way
+from whichdevice.models.script.left_out import LeavingOut, run_file
 from whichdevice.models.script.stand_ins import Silent, StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
@@ -75,14 +75,11 @@ def is_own(file: str, path: Path) -> bool:
 class Run:
     """One run of a script until its training starts."""
 
-    def __init__(
-        self, path: Path, start: Callable[[], dict[str, Any]] | None = None, gpus: int = 1, values: bool = False
-    ) -> None:
-        self.path = path.absolute()
-        self.gpus, self.counts_gpus = gpus, False  # that the script sees; whether it asked how many there are
-        self.values = values  # whether its first step is computed
+    def __init__(self, path: Path, start: Callable[[], dict[str, Any]] | None = None, way: Way = AS_WRITTEN) -> None:
+        self.path, self.way = path.absolute(), way
+        self.counts_gpus = False  # whether the script asked how many there are
         given = {"get_ipython": Silent} if b"get_ipython" in self.path.read_bytes() else {}  # an exported notebook's
-        self._start = start or partial(runpy.run_path, str(self.path), given, run_name="__main__")
+        self._start = start or partial(run_file, self.path, given, way.left_out)
         self.over = False  # from then on the watchers let everything pass
         self.main = sys.modules["__main__"]  # the script as a module
         self.watchers: dict[str, Watcher] = {}  # by module
@@ -148,7 +145,7 @@ class Run:
         random.seed(SEED)  # nothing that is found depends on a draw: neither sizes of a batch nor labels in it
         np.random.seed(SEED)
         absent = StandIns(file_address(str(self.path)).files(), self._stand_in)
-        with as_main(self.path, arguments), self._harmless(), absent, _Imports(self):
+        with as_main(self.path, arguments), self._harmless(), absent, _Imports(self), LeavingOut(self.way.left_out):
             thread.start()
             threading.stack_size(size)
             self._done.wait()
@@ -349,9 +346,9 @@ class _Attaching(Loader):
         self.run.attach(module.__name__)
 
 
-def run_watched(path: Path, arguments: Sequence[str], gpus: int = 1, values: bool = False) -> Script:
+def run_watched(path: Path, arguments: Sequence[str], way: Way = AS_WRITTEN) -> Script:
     """Run a script in this process until its training starts; see `Run.result`."""
-    return Run(path, gpus=gpus, values=values).result(arguments)
+    return Run(path, way=way).result(arguments)
 
 
 def called_in(path: Path, name: str) -> bool:

@@ -189,11 +189,10 @@ def script_of(
     size: Mapping[str, Any],
     source: Any = None,
     notes: Sequence[str] = (),
-    gpus: int = 1,
 ) -> Script:
     """The script of a step, with the size of its training."""
     precision = "mixed" if step.is_mixed else "single"
-    training = Found(JAX, step.size, line=line, precision=precision, notes=(*notes, COMPILED), gpus=gpus, **size)
+    training = Found(JAX, step.size, line=line, precision=precision, notes=(*notes, COMPILED), **size)
     return TensorFlowScript(training, functions_of(step), source, step=step)
 
 

@@ -189,7 +189,7 @@ class Watching(Watcher):
                 return known
             self.run.counts_gpus = True
             kind = self._tf.config.PhysicalDevice
-            return known + [kind(f"/physical_device:GPU:{place}", "GPU") for place in range(self.run.gpus)]
+            return known + [kind(f"/physical_device:GPU:{place}", "GPU") for place in range(self.run.way.gpus)]
 
         return devices
 
@@ -291,7 +291,7 @@ def _one_device(watching: Watching) -> type:
         def __init__(self, devices: Any = None, *_: Any, **__: Any) -> None:
             tf.distribute.OneDeviceStrategy.__init__(self, "/cpu:0")
             watching.run.counts_gpus = watching.run.counts_gpus or devices is None
-            self._gpus = watching.gpus = len(devices or ()) or watching.run.gpus
+            self._gpus = watching.gpus = len(devices or ()) or watching.run.way.gpus
 
         @property
         def num_replicas_in_sync(self) -> int:
@@ -597,7 +597,7 @@ def _made(watching: Watching, stack: Stack, step: Program, batches: Batches, unc
     keeps, shared = _of_gpus(watching, stack, step.size)
     notes = [*batches.notes, *shared, *uncounted]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
-    return script_of(step, stack.line, size | keeps, source, notes, watching.run.gpus)
+    return script_of(step, stack.line, size | keeps, source, notes)
 
 
 def _evaluates(step: Program, called: Any) -> float | None:

@@ -73,9 +73,13 @@ PREPARES = (
 SPARSE = (
     "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
 )
+BY_HAND = "It changes its weights itself; that is forecast as torch.optim.SGD's update."
 EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
-LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
+LAUNCHED = re.compile(  # in its text
+    r"(?:--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+|\bN_?GPUS?=)[\"']?(\d+)"
+)
+VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?(\d+(?:,\d+)+)")  # of a command, in its text
 
 
 @dataclass(frozen=True)
@@ -103,9 +107,10 @@ class Watching(Watcher):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
-        self._tape = Tape(self._fakes, run.path, run.values)
+        self._tape = Tape(self._fakes, run.path, run.way.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
         self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
+        self._by_hand = False  # whether the script changes its weights itself
         self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
@@ -124,7 +129,7 @@ class Watching(Watcher):
     def _count(self) -> int:
         """The GPUs that the script sees."""
         self.run.counts_gpus = True
-        return self.run.gpus
+        return self.run.way.gpus
 
     def stand_in(self, package: str) -> Mapping[str, Any]:
         """Return what stands for a package that trains on several GPUs."""
@@ -153,6 +158,8 @@ class Watching(Watcher):
         self._divides_steps = divides_steps(texts, GPU_COUNT)
         joins = any(name in source for name in OF_PROCESSES)
         self._each = joins or "Accelerator(" in source or "horovod" in source
+        if self._each:
+            self._launched = max(self._launched, *(devices.count(",") + 1 for devices in VISIBLE.findall(source)), 1)
         self._joins = joins and torch.distributed.is_available()
         self._by_torchrun = joins and (NEEDS_RANK.search(source) is not None or not ASKS_RANK.search(source))
         if self._by_torchrun:
@@ -170,6 +177,7 @@ class Watching(Watcher):
         begin, worker = DataLoader.__iter__, torch.utils.data.get_worker_info
         self.replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
         self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
+        self._tape.by_hand = self._steps_by_hand
         add = torch.optim.Optimizer.add_param_group
 
         def added(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
@@ -208,7 +216,7 @@ class Watching(Watcher):
     @property
     def without_values(self) -> bool:  # type: ignore[override]
         """Return whether its training has started and is not computed, though its weights have values."""
-        return self._tape.first is not None and not self.run.values and not self._has_shapes_alone
+        return self._tape.first is not None and not self.run.way.values and not self._has_shapes_alone
 
     @property
     def has_started(self) -> bool:
@@ -258,6 +266,14 @@ class Watching(Watcher):
             self._start(stack)
         _without_gradients(optimizer)
 
+    def _steps_by_hand(self) -> None:
+        """The script changes its weights itself, which no optimiser has: as gradient descent does."""
+        modules = [call.function for call in self._tape.calls if is_module(call.function) and not call.free]
+        weights = {id(weight): weight for module in modules for weight in weights_in(module) if weight.requires_grad}
+        if weights:
+            self._by_hand = True
+            self._step(torch.optim.SGD(weights.values()), (), {})
+
     def _start(self, stack: Stack) -> None:
         """Stop here; a loop of few steps may come before the training, and goes on for a few seconds.
 
@@ -284,9 +300,6 @@ class Watching(Watcher):
 
     def _stop(self, stopped: Stopped) -> NoReturn:
         self.run.stop(lambda: self._script(stopped))
-
-    def _refuse(self, reason: str) -> NoReturn:
-        self.run.stop(StudyError(f"{self.run.path.name}{reason}"))
 
     def _script(self, stopped: Stopped) -> Script:
         """The script as a workload: its step, its data and its optimiser."""
@@ -324,7 +337,7 @@ class Watching(Watcher):
             if frames and rate:
                 note = SIMULATES if environment.is_on_gpu else COLLECTS
                 asked.append(note.format(frames=number(frames), rate=two(rate)))
-        asked += [SPARSE] * _made_dense(step)
+        asked += [SPARSE] * _made_dense(step) + [BY_HAND] * self._by_hand
         times = _evaluations_of(stopped.optimizers)
         asked += [EVALUATES.format(times=times)] * (times > 1)
         keeps, shared = self._of_gpus(size, by_steps and counts["examples"] is not None)
@@ -338,9 +351,7 @@ class Watching(Watcher):
             unit="graph" if step.graphs else "example",
             line=stack.line,
             notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
-            gpus=self.run.gpus,
             **keeps,
-            values=self.run.values,
             between=between,
             evaluations=tuple(self._evaluations(stopped, step, size, passes)),
             **counts,
