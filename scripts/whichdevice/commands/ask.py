@@ -269,9 +269,10 @@ def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
         return []
     if question.batch is None and question.wants.steps is None and question.model.address.kind == "hub":
         return [*GPU_COUNTS, *(count for count in NODES if count <= MAX_GPUS)]
-    if question.keeps == "steps":
+    keeps = {answer.work.keeps for answer in answers}
+    if keeps == {"steps"}:
         return [max(GPU_COUNTS)] if large else []
-    if question.keeps == "examples":
+    if keeps == {"examples"}:
         return list(GPU_COUNTS)
     shared = [count for count in GPU_COUNTS if all(answer.work.batch % count == 0 for answer in answers)]
     return shared if len(shared) > 1 else []
