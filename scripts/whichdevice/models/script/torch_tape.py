@@ -641,7 +641,7 @@ def held_of(calls: list[Call]) -> dict[int, Call]:
         call = calls.pop()
         made = {id(leaf) for leaf in leaves(call.output) if torch.is_tensor(leaf)}
         given = made.intersection(map(id, leaves((call.args, call.kwargs))))
-        call = _weakly(call, lambda leaf, made=made: weakref.ref(leaf) if id(leaf) in made else leaf, bool(given))
+        call = _weakly(call, lambda leaf, made=made: weakref.ref(leaf) if id(leaf) in made else leaf, bool(given))  # type: ignore[misc]
         if given:
             waiting[min(given)].append((len(calls), call))
             continue
