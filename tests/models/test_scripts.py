@@ -15,7 +15,8 @@ from whichdevice.models.loading import Model
 from whichdevice.models.script import look as scripts
 from whichdevice.models.script.found import Evaluation, Found
 from whichdevice.models.script.look import is_script, is_scripts_own, known, last_line, probe
-from whichdevice.models.script.run import EACH, SHARED, others_like, run_watched
+from whichdevice.models.script.run import others_like, run_watched
+from whichdevice.models.script.several import SHARED
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
 
@@ -408,9 +409,9 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     kept = 1024 if "steps_per_epoch" in text else 4 * found.batch_size
     assert {len(each) for each in arrays} == {kept} and not found.compiled
     summed = ["The optimiser steps after 4 batches"] * ("% 4" in text or "range(4)" in text)
-    several = ["Each of its processes takes 32 exam"] * ("init_process_group" in text)
+    assert (found.keeps == "batch") == ("init_process_group" not in text)
     trials = ["Training starts in line 15; what tr"] * ("trial" in text)
-    assert [note[:35] for note in found.notes] == summed + several + trials
+    assert [note[:35] for note in found.notes] == summed + trials
 
 
 OF_TENSORFLOW = """
@@ -582,7 +583,27 @@ for _ in range(20):
 """
     found = started(text, tmp_path).found
     assert (found.batch_size, found.precision) == (16, "mixed" if half else "single")
-    assert found.notes == ((EACH.format(batch=16, total=64) if each else SHARED.format(gpus=4, batch=16)),)
+    assert found.notes == (SHARED.format(gpus=4, batch=16),) * (not each)
+    assert (found.keeps, found.asks) == (("steps", None) if each else ("batch", 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("steps", "keeps"), [("20", "steps"), ("320 // batch", "examples")])
+def test_devices_of_jax_with_a_batch_each_make_the_scripts_steps_or_see_its_examples(steps, keeps, tmp_path):
+    text = f"""
+import jax, numpy as np
+devices = jax.local_device_count()
+batch = 16 * jax.local_device_count()
+num_steps = {steps}
+def step(w, x):
+    return w - jax.grad(lambda w: (x @ w).mean())(w)
+step, w = jax.pmap(step), np.zeros((devices, 8, 4), "float32")
+for _ in range(num_steps):
+    w = step(w, np.zeros((devices, batch // devices, 8), "float32"))
+"""
+    found = started(text, tmp_path).found
+    assert (found.batch_size, found.examples, found.notes) == (16, 320, ())
+    assert (found.keeps, found.asks) == (keeps, None)
 
 
 @pytest.mark.slow

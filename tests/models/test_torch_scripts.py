@@ -25,42 +25,39 @@ from whichdevice.models.script import torch_tape
 from whichdevice.models.script.found import Found, Way
 from whichdevice.models.script.look import known, probe
 from whichdevice.models.script.run import run_watched
+from whichdevice.models.script.several import ACCUMULATION, SHARED, divides_by_gpus
 from whichdevice.models.script.torch_fakes import Evaluations, Fakes, is_fake
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.torch_tape import Guessed
-from whichdevice.models.script.watch_torch import ACCUMULATION, BY_HAND, SHARED, Watch, divides_by_gpus
+from whichdevice.models.script.watch_torch import BY_HAND, Watch
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
-SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."
 SUMMED = "The optimiser steps after 8 batches; the times count it for each batch."
 TWO = "The optimiser steps after 2 batches; the times count it for each batch."
-EACH = "Each of its processes takes {} examples: for four GPUs add --gpus 4 --batch {}."
 VARIED = "Sizes vary from 64 × 64 to 128 × 128; steps are of the mean, 96 × 96."
 MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
-    ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", notes=(SEVERAL.format(4, 4, 4, 16),)),
+    ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", asks=4, keeps="examples"),
     ("torch_entry.py", ""): Found("torch", 16, 640, 3, precision="float32"),
     ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
     ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
     ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
     ("torch_nested.py", ""): Found("torch", 2, 400, 3),
-    ("torch_large.py", ""): Found(
-        "torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8).removesuffix(".") + " --steps 500.",)
-    ),
+    ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32", asks=None, keeps="steps"),
     ("torch_processes.py", ""): Found(
-        "torch", 32, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 32, 2, 64),), way=Way(gpus=2)
+        "torch", 32, 640, 3, precision="mixed", way=Way(gpus=2), asks=2, keeps="examples"
     ),
-    ("torch_deepspeed.py", ""): Found("torch", 16, 320, 3, precision="mixed", notes=(TWO, EACH.format(16, 64))),
+    ("torch_deepspeed.py", ""): Found(
+        "torch", 16, 320, 3, precision="mixed", notes=(TWO,), asks=None, keeps="examples"
+    ),
     ("torch_parts.py", ""): Found("torch", 6400, 64000, 3, precision="float32"),
     ("torch_cuda.py", ""): Found("torch", 64, 640, 3, precision="mixed", notes=(SHARED.format(batch=64, gpus=2),)),
-    ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED, EACH.format(1, 4))),
-    ("torch_lightning.py", "lightning"): Found(
-        "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(4, 64, 4, 256),)
+    ("torch_trainer.py", "accelerate"): Found(
+        "torch", 1, 100, 2, precision="mixed", notes=(SUMMED,), asks=None, keeps="examples"
     ),
-    ("torch_fabric.py", "lightning"): Found(
-        "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 64, 2, 128),)
-    ),
+    ("torch_lightning.py", "lightning"): Found("torch", 64, 640, 3, precision="mixed", asks=4, keeps="examples"),
+    ("torch_fabric.py", "lightning"): Found("torch", 64, 640, 3, precision="mixed", asks=2, keeps="examples"),
 }
 ORDERED = """
 import torch
@@ -884,8 +881,9 @@ def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
         "DataLoader(Scaled(), 64", f"DataLoader(Scaled(), {'64 // torch.cuda.device_count()' * shares or 64}"
     )
     text = text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet =")
-    note = SHARED.format(batch=64, gpus=8) if shares else SEVERAL.format(8, 64, 8, 512)
-    assert probed(text, tmp_path).notes == (note,)
+    found = probed(text, tmp_path)
+    assert found.notes == (SHARED.format(batch=64, gpus=8),) * shares
+    assert (found.keeps, found.asks) == (("batch", 1) if shares else ("examples", 8))
 
 
 @pytest.mark.slow
@@ -896,11 +894,12 @@ def test_the_gpus_of_one_process_share_its_batch(devices, gpus, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
-def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
+@pytest.mark.parametrize(("divided", "keeps"), [("", "steps"), ("// max(torch.cuda.device_count(), 1)", "examples")])
+def test_each_of_several_gpus_makes_the_steps_that_a_loop_counts(divided, keeps, tmp_path):
     """Not where more GPUs make fewer of them."""
-    note = SEVERAL.format(8, 16, 8, 128).removesuffix(".") + f"{steps}."
-    assert probed(STEPPED.format(divided=divided), tmp_path).notes == (note,)
+    found = probed(STEPPED.format(divided=divided), tmp_path)
+    assert (found.batch_size, found.examples * found.epochs, found.notes) == (16, 6400, ())
+    assert (found.keeps, found.asks) == (keeps, 8)
 
 
 @pytest.mark.slow
@@ -1318,7 +1317,7 @@ def test_a_group_of_processes_a_loss_around_its_model_and_copies_of_weights_make
     (tmp_path / "train.py").write_text(OF_A_GROUP, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.batch_size, found.examples, found.epochs, found.values) == (16, 4800, 1, False)
-    assert any(note.startswith("It asks for 4 GPUs with 16 examples each") for note in found.notes)
+    assert (found.asks, found.keeps) == (4, "steps")
 
 
 @pytest.mark.slow

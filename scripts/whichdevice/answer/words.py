@@ -244,7 +244,7 @@ SENTENCES = {
     "each_gpu": "Each GPU takes {batch}, as the script has it{rest}.",
     "each_gpu_one": "; for several add --gpus 8, or 1,2,4,8 to compare",
     "each_gpu_examples": ": {gpus} GPUs {total} a step",
-    "each_gpu_steps": ": {gpus} GPUs {total} a step, and {steps} steps however many they are",
+    "each_gpu_steps": ": {gpus} GPUs {total} a step, any number of them {steps} steps",
     "port_offer": "Cheaper with a port to PyTorch/XLA or JAX: {device}, {time}, USD {usd} (--devices gpu,tpu).",
     "spot_offer": "Cheaper where it may be taken away at any moment: {device}, {time}, USD {usd} (--spot).",
     "settling": "What would settle it: {command}",

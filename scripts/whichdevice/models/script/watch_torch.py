@@ -76,7 +76,10 @@ SPARSE = (
 BY_HAND = "It changes its weights itself; that is forecast as torch.optim.SGD's update."
 EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
-LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
+LAUNCHED = re.compile(  # in its text
+    r"(?:--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+|\bN_?GPUS?=)[\"']?(\d+)"
+)
+VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?(\d+(?:,\d+)+)")  # of a command, in its text
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,8 @@ class Watching(Watcher):
         self._divides_steps = divides_steps(texts, GPU_COUNT)
         joins = any(name in source for name in OF_PROCESSES)
         self._each = joins or "Accelerator(" in source or "horovod" in source
+        if self._each:
+            self._launched = max(self._launched, *(devices.count(",") + 1 for devices in VISIBLE.findall(source)), 1)
         self._joins = joins and torch.distributed.is_available()
         self._by_torchrun = joins and (NEEDS_RANK.search(source) is not None or not ASKS_RANK.search(source))
         if self._by_torchrun:
