@@ -28,7 +28,7 @@ from whichdevice.models.script.run import run_watched
 from whichdevice.models.script.torch_fakes import MAX_EVALUATIONS, Evaluations, Fakes, Passing, is_fake
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.torch_tape import Guessed
-from whichdevice.models.script.watch_torch import ACCUMULATION, SHARED, Watch, divides_by_gpus
+from whichdevice.models.script.watch_torch import ACCUMULATION, BY_HAND, SHARED, Watch, divides_by_gpus
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -1440,6 +1440,36 @@ for epoch in range(3):
     (tmp_path / "train.py").write_text(text, encoding="utf-8")
     found = run_watched(tmp_path / "train.py", []).found
     assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "update",
+    [
+        "weight.data.add_(weight.grad, alpha=-0.1)",
+        "weight.data = weight.data - 0.1 * weight.grad",
+        "with torch.no_grad(): weight -= 0.1 * weight.grad",
+    ],
+)
+def test_a_script_that_changes_its_weights_by_itself_trains(update, tmp_path):
+    """Its weights are set once before; the loop over them is none over steps."""
+    text = f"""
+import torch
+net = torch.nn.Linear(8, 4)
+for weight in net.parameters():
+    weight.data.uniform_(-0.1, 0.1)
+for epoch in range(3):
+    for i in range(50):
+        net.zero_grad()
+        net(torch.zeros(4, 8)).sum().backward()
+        for weight in net.parameters():
+            {update}
+"""
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    script = run_watched(tmp_path / "train.py", [])
+    assert (script.found.batch_size, script.found.examples, script.found.epochs) == (4, 200, 3)
+    assert script.found.notes == (BY_HAND,)
+    assert type(script.functions.optimizer(script.functions.model())) is torch.optim.SGD
 
 
 @pytest.mark.slow

@@ -8,7 +8,15 @@ import pytest
 from whichdevice.__main__ import main
 from whichdevice.trying.trial import Tried, findings
 
-BROKEN = Path(__file__).parents[1] / "models" / "broken"
+NO_MODEL = """
+INPUT, TARGET = {"shape": (8,)}, {"shape": (1,)}
+LOSS, OPTIMIZER = "sparse_categorical_crossentropy", "sgd"
+"""
+MODEL = """
+import keras
+def model(options):
+    return keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, "softmax")])
+"""
 FACTS: dict[str, Any] = {
     "input_shape": [64, 32, 32, 3],
     "target_shape": [64, 10],
@@ -62,8 +70,8 @@ def test_a_failure_is_its_reason():
     ("arguments", "words"),
     [
         (["no_such_file.py"], "workload file no_such_file.py: not found"),
-        ([str(BROKEN / "no_model.py")], "no_model.py: it defines no function model(options)"),
-        ([str(BROKEN / "wrong_target_type.py")], "targets are float32, but LOSS"),
+        (["no_model.py"], "no_model.py: it defines no function model(options)"),
+        (["wrong_target_type.py"], "targets are float32, but LOSS"),
         (["decoder", "--option", "layers"], "--option layers: needs KEY=VALUE, e.g. layers=2"),
         (["decoder", "--option", "layers=["], "--option layers=[: expected the node content"),
         (["matmul"], "matmul: no training workload; only those are tried"),
@@ -72,6 +80,8 @@ def test_a_failure_is_its_reason():
 )
 def test_a_wrong_question_is_one_line_before_anything_starts(arguments, words, working_folder, capsys):
     Path("model.txt").write_text("def model(options): ...")
+    Path("no_model.py").write_text(NO_MODEL)
+    Path("wrong_target_type.py").write_text(NO_MODEL + MODEL)
     assert main(["ask", *arguments, "--here"]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert words in lines[-1]

@@ -3,8 +3,9 @@
     @makes("how each device feels", COLUMNS)
     def make_moods(sources: Sources) -> pd.DataFrame:
 
-It takes what it needs from `sources`, other tables included. A file may hold several tables of one subject. Listing
-tables and what they hold imports none, so the Snakefile can do it while it is read.
+It takes what it needs from `sources`, other tables included; `COLUMNS` is a dictionary, or `columns_of("moods")` where
+columns.csv has them. A file may hold several tables of one subject. Listing tables and what they hold imports none, so
+the Snakefile can do it while it is read.
 """
 
 from collections.abc import Callable, Mapping

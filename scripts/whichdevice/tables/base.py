@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -36,26 +37,27 @@ class Column(NamedTuple):
 
 
 Columns = Mapping[str, Column]
+COLUMNS_FILE = Path(__file__).with_name("columns.csv")
 
-CELL_COLUMNS: dict[str, Column] = {
-    "device": Column("text", "device, as the config names it"),
-    "workload": Column("text", "workload, as the config names it"),
-    "backend": Column("text", "Keras backend"),
-    "precision": Column("text", "number format"),
-    "batch_size": Column("int", "examples per step over all replicas; for matmul, N"),
-    "fraction": Column("float", "share of the training data"),
-    "loop": Column(
-        "text", "epoch: one compiled program, in training of many steps; fit: plain model.fit or predict_on_batch"
-    ),
-    "sequence_length": Column("int", "steps per sequence, where the config sets it"),
-}
-TYPE_COLUMNS: dict[str, Column] = {
-    "type_storage": Column("text", "number format of weights as kept; of operands for a single operation"),
-    "type_product": Column("text", "number format of the factors of products, as really used"),
-    "type_sum": Column("text", "number format in which the terms of a product are summed"),
-    "remarks": Column("text", "what the run's label hides: layers in other number formats, a loss that became nan"),
-    "emulated": Column("text", "how, where the device has no such products in hardware"),
-}
+
+def columns_of(name: str) -> dict[str, Column]:
+    """The columns of a table, or those that several tables have together, by `columns.csv`.
+
+    There a row of kind `columns` stands for all columns of the name; a column that is given again replaces the former.
+    """
+    found: dict[str, Column] = {}
+    for row in _rows_of_columns()[name]:
+        kind: Any = row["kind"]
+        found |= columns_of(row["name"]) if kind == "columns" else {row["name"]: Column(kind, row["meaning"])}
+    return found
+
+
+@cache
+def _rows_of_columns() -> dict[str, list[dict[str, str]]]:
+    rows: dict[str, list[dict[str, str]]] = {}
+    for row in read_rows(COLUMNS_FILE):
+        rows.setdefault(row["table"], []).append(row)
+    return rows
 
 
 def table(rows: Iterable[Mapping[str, Any]] | pd.DataFrame, columns: Columns) -> pd.DataFrame:

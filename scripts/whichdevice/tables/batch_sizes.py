@@ -9,10 +9,9 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.tables import makes
-from whichdevice.tables.base import Column, Sources, table
+from whichdevice.tables.base import Sources, columns_of, table
 from whichdevice.tables.decision_rule import FASTER, SAME, SLOWER, UNDECIDED, decided, paired
 from whichdevice.tables.measured import (
-    SETTING,
     by_repeat_and_size,
     enough_repeats,
     joined_sources,
@@ -31,50 +30,7 @@ CROSSOVER_READ = [
 SAME_SETTINGS, OWN_BEST = "same settings", "own best"
 CROSSOVER, SEVERAL, ONE_FASTER = "crossover", "several crossovers", "one faster"
 PARTLY, ONE_SIZE = "partly undecided", "one size"
-CROSSOVER_COLUMNS: dict[str, Column] = {
-    "workload": Column("text", "workload, as the config names it"),
-    "first": Column("text", "device divided by; the cpu, where one of the two is"),
-    "second": Column("text", "device compared with it"),
-    "comparison": Column(
-        "text", "same settings: backend and loop equal; own best: each device's fastest backend and loop at each size"
-    ),
-    "backend": Column("text", "Keras backend of both; empty for own best"),
-    "loop": Column("text", "loop of both; empty for own best"),
-    "first_means": Column("text", "backend and loop of the first device"),
-    "second_means": Column("text", "backend and loop of the second device"),
-    "precision": Column("text", "number format"),
-    "fraction": Column("float", "share of the training data"),
-    "sequence_length": Column("int", "steps per sequence, where the config sets it"),
-    "model": Column(
-        "text", "workload file, weights and operations of an example; two models of one name are two works"
-    ),
-    "quantity": Column("text", "what is compared: throughput, or tflops for products of matrices"),
-    "sizes": Column("text", "batch sizes that both ran; for matmul, N"),
-    "verdict": Column(
-        "text",
-        f"{CROSSOVER}; {SEVERAL} (a row each); {ONE_FASTER} at every size; {PARTLY}: one faster at some sizes, the "
-        f"other one at none; {SAME} at every size; {UNDECIDED}; {ONE_SIZE}: no crossover can be computed",
-    ),
-    "crossover": Column("float", "batch size at which the faster device changes, by log-log interpolation"),
-    "size_below": Column("int", "the largest measured size below it at which one device is surely faster"),
-    "size_above": Column("int", "the smallest measured size above it at which the other one surely is"),
-    "faster_below": Column("text", "faster device below the crossover"),
-    "faster_above": Column("text", "faster device above the crossover"),
-    "faster": Column("text", "without a crossover: the faster device at every size where one is"),
-    "faster_at": Column("text", "those sizes"),
-    "same_at": Column("text", f"sizes at which the two are the {SAME}"),
-    "undecided": Column("text", "sizes at which nothing is decided"),
-    "n_to_decide": Column("int", "repeats that would decide at these, with 80 % power each: an estimate"),
-    **{
-        f"{end}_ratio{bound}": Column("float", f"second / first at the {end} of the sizes{text}")
-        for end in ("smallest", "largest")
-        for bound, text in [("", ""), ("_low", ", lower end of its 95 % interval"), ("_high", ", upper end")]
-    },
-    "n": Column("int", "pairs of repeats, at the size that has fewest"),
-    "setting": SETTING,
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured; no other evidence enters a crossover"),
-}
+CROSSOVER_COLUMNS = columns_of("crossover")
 
 
 class Crossing(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from whichdevice.tables import makes
-from whichdevice.tables.base import Column, Sources, device_name, table
+from whichdevice.tables.base import Sources, columns_of, device_name, table
 from whichdevice.tables.published import parse_number
 
 BOUNDS = ("", "_low", "_high")
@@ -25,25 +25,7 @@ QUALITY = {
     "validation_loss": "validation_loss",
 }
 SPEED = "TFLOP/s"
-CLAIMS_COLUMNS: dict[str, Column] = {
-    "source": Column("text", "who published it"),
-    "date": Column("text", "when"),
-    "workload": Column("text", "workload file"),
-    "metric": Column("text", "what they reported"),
-    "published_batch_size": Column("int", "their batch size, where stated"),
-    "published_device": Column("text", "their device"),
-    "device_class": Column("text", "cpu, gpu or tpu"),
-    "standing": Column("text", "as published, disputed (physically doubtful) or no number"),
-    "unit": Column("text", "of both numbers: s, TFLOP/s, or what they reported"),
-    "value": Column("float", "their number"),
-    "device": Column("text", "device of this study; empty where the study has no such work"),
-    "kind": Column("text", "cpu, gpu or tpu"),
-    "batch_size": Column("int", "its batch size nearest to theirs"),
-    "ours": Column("float", "time of the same number of examples of the same length on it, or its speed or quality"),
-    "ours_low": Column("float", "lower end of its interval: 95 % where measured, 80 % where forecast"),
-    "ours_high": Column("float", "upper end"),
-    "evidence": Column("text", "measured or forecast"),
-}
+CLAIMS_COLUMNS = columns_of("claims")
 
 
 class Size(NamedTuple):

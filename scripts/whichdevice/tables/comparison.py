@@ -13,9 +13,9 @@ import pandas as pd
 
 from whichdevice.errors import StudyError
 from whichdevice.records.store import read_record
-from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, table
-from whichdevice.tables.decision_rule import DECISION_COLUMNS, decided, welch
-from whichdevice.tables.measured import SETTING, measured_values, settings, timed
+from whichdevice.tables.base import CELL, columns_of, table
+from whichdevice.tables.decision_rule import decided, welch
+from whichdevice.tables.measured import measured_values, settings, timed
 from whichdevice.tables.runs import RUN_COLUMNS, run_row
 
 SINGLE = {
@@ -42,22 +42,7 @@ COMPARED_WORK = {
     "parameters": "number of weights",
     "flops_per_step": "operations of a step",
 }
-COMPARE_COLUMNS: dict[str, Column] = {
-    **CELL_COLUMNS,
-    "measured": Column("text", f"{BOTH}, {HERE} or {THERE}"),
-    "quantity": Column("text", "what is compared: throughput, or tflops for products of matrices"),
-    "here": Column("float", "the quantity in this study, geometric mean"),
-    "there": Column("float", "the quantity in the other records, geometric mean"),
-    "ratio": Column("float", "here / there, above 1 is faster here"),
-    "ratio_low": Column("float", "lower end of the 95 % interval"),
-    "ratio_high": Column("float", "upper end of the 95 % interval"),
-    **DECISION_COLUMNS,
-    "n": Column("int", "processes here"),
-    "n_there": Column("int", "processes there"),
-    "note": Column("text", "why there is no ratio, where both sides measured the cell"),
-    "setting": SETTING,
-    "evidence": Column("text", "measured; no other evidence enters a ratio"),
-}
+COMPARE_COLUMNS = columns_of("compare")
 
 
 def controls(here: pd.DataFrame, there: pd.DataFrame) -> pd.DataFrame:

@@ -8,12 +8,11 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.tables import makes
-from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
-from whichdevice.tables.decision_rule import DECISION_COLUMNS, FASTER, SLOWER, decided, geometric, paired
+from whichdevice.tables.base import CELL, Sources, columns_of, table
+from whichdevice.tables.decision_rule import FASTER, SLOWER, decided, geometric, paired
 from whichdevice.tables.hardware import SECONDS_AN_HOUR, Sheet, prices_of
 from whichdevice.tables.measured import (
     OPERATIONS,
-    SETTING,
     WORK,
     at_common_share,
     enough_repeats,
@@ -26,34 +25,7 @@ from whichdevice.tables.measured import (
 MILLION = 1e6
 NO_READING = "no meter: it was not read around the steady windows"
 
-COSTS_COLUMNS: dict[str, Column] = {
-    **CELL_COLUMNS,
-    "kind": Column("text", "cpu, gpu or tpu"),
-    "replicas": Column("int", "chips or cores that share a batch"),
-    "device_name": Column("text", "name of the device"),
-    "unit": Column("text", "what a million is of"),
-    "n": Column("int", "runs behind the cost"),
-    "usd_per_hour": Column("float", "US dollars for an hour of the whole device"),
-    "price": Column("text", "where the price is from, or why there is none"),
-    "usd_per_million": Column("float", "US dollars per million units, geometric mean over processes"),
-    "usd_per_million_low": Column("float", "lower end of the 95 % interval: of the time, the price is taken as exact"),
-    "usd_per_million_high": Column("float", "upper end of the 95 % interval"),
-    "n_metered": Column("int", "runs behind the energy"),
-    "meter": Column("text", "which meter, or why none"),
-    "watts": Column("float", "W, mean over the metered steady state, geometric mean over processes"),
-    "joules_per_million": Column("float", "J per million units, geometric mean over processes"),
-    "joules_per_million_low": Column("float", "lower end of the 95 % interval"),
-    "joules_per_million_high": Column("float", "upper end of the 95 % interval"),
-    "joules_blur": Column("float", "share of the reading that the meter's own update time may hide, the largest"),
-    "joules_between": Column("float", "share of the metered time between timed windows, the largest"),
-    "host_joules_per_million": Column("float", "J per million units of the processors of a GPU's or TPU's host"),
-    "memory_joules_per_million": Column("float", "J per million units of the host's memory, where it has a counter"),
-    "pipeline": Column("text", "own: of the model's file or script; fit: what feeds the loop `fit`"),
-    "pipeline_time": Column("float", "s that it takes for the batch of a step, with the best number of workers"),
-    "pipeline_share": Column("float", "pipeline_time / step time: above 1 the device would wait for its batches"),
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured; no other evidence enters a cost"),
-}
+COSTS_COLUMNS = columns_of("costs")
 
 
 @makes("money and energy of a million examples in steady state, one row per measured cell", COSTS_COLUMNS)
@@ -119,28 +91,7 @@ def _why(good: pd.DataFrame, cell: pd.Series) -> Any:
 USD, JOULES = "usd_per_million", "joules_per_million"
 MORE, LESS = "more", "less"
 
-COST_CHOICES_COLUMNS: dict[str, Column] = {
-    "quantity": Column("text", f"{USD} or {JOULES}; all rows of one are one family"),
-    **CELL_COLUMNS,
-    "unit": Column("text", "what a million is of"),
-    "model": Column(
-        "text", "workload file, weights and operations of an example; two models of one name are two works"
-    ),
-    "value": Column("float", "US dollars or joules per million units, geometric mean over processes"),
-    "value_low": Column("float", "lower end of the 95 % interval"),
-    "value_high": Column("float", "upper end of the 95 % interval"),
-    "n_value": Column("int", "runs behind it"),
-    "lowest": Column("text", "the device with the lowest geometric mean for this work"),
-    "ratio": Column("float", "this device / the lowest, above 1 takes more; geometric mean of paired repeats"),
-    "ratio_low": Column("float", "lower end of the 95 % interval"),
-    "ratio_high": Column("float", "upper end of the 95 % interval"),
-    **DECISION_COLUMNS,
-    "verdict": Column("text", f"{MORE} or {LESS} than the lowest, same within 5 % or undecided, by the rule of speeds"),
-    "n": Column("int", "pairs"),
-    "setting": SETTING,
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured; no other evidence enters this table"),
-}
+COST_CHOICES_COLUMNS = columns_of("cost_choices")
 
 
 @makes("for each piece of work the cheapest and the lowest-energy settings of every device", COST_CHOICES_COLUMNS)
@@ -225,12 +176,7 @@ def _judged(chosen: pd.DataFrame) -> pd.DataFrame:
 
 PER_MILLION = "seconds_per_million"
 
-FASTEST_COLUMNS: dict[str, Column] = COST_CHOICES_COLUMNS | {
-    "quantity": Column("text", f"{PER_MILLION}; all rows are one family"),
-    "value": Column("float", "s of steady state per million units, geometric mean over processes"),
-    "ratio": Column("float", "time of this device / the lowest, above 1 is slower; geometric mean of paired repeats"),
-    "verdict": Column("text", f"{MORE} or {LESS} time than the lowest, same within 5 % or undecided, by the one rule"),
-}
+FASTEST_COLUMNS = columns_of("fastest")
 
 
 @makes("for each piece of work the fastest settings of every device, compared", FASTEST_COLUMNS)

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from whichdevice.tables.base import Column
+from whichdevice.tables.base import columns_of
 
 CONFIDENCE = 0.95
 POWER = 0.8
@@ -32,29 +32,8 @@ MAX_REPEATS = 10_000
 EQUIVALENCE_LEVEL = 0.05
 FASTER, SLOWER, SAME, UNDECIDED = "faster", "slower", "same within 5 %", "undecided"
 LEVEL, MIN_DIFFERENCE, EQUAL_LOW, EQUAL_HIGH = 0.05, 1.03, 0.95, 1.05
-DECISION_COLUMNS: dict[str, Column] = {
-    "ratio_low_90": Column("float", "lower end of the 90 % interval, which decides on sameness"),
-    "ratio_high_90": Column("float", "upper end of the 90 % interval"),
-    "p": Column("float", "two-sided t-test on logarithms that the ratio is 1"),
-    "p_holm": Column("float", "p, corrected over the family by Holm's method"),
-    "verdict": Column(
-        "text",
-        f"{FASTER}, {SLOWER}: p_holm < 0.05 and beyond 3 %; else {SAME}: 90 % interval inside 0.95 to 1.05; else "
-        f"{UNDECIDED}",
-    ),
-    "n_to_decide": Column(
-        "int", "where undecided: repeats that would decide with 80 % power, an estimate from the ratio and spread seen"
-    ),
-}
 MIN_WINDOWS = 4
-NOISE_RUN_COLUMNS: dict[str, Column] = {
-    "sd_within": Column("float", "relative standard deviation of windows' step times; long runs have longer ones"),
-    "error_within": Column("float", "relative standard error of the run's step time, by batch means of its windows"),
-}
-NOISE_SUMMARY_COLUMNS: dict[str, Column] = {
-    "sd_within": Column("float", "relative standard deviation of windows inside a process, root mean square"),
-    "sd_between": Column("float", "relative standard deviation between processes beyond what noise inside explains"),
-}
+NOISE_RUN_COLUMNS = columns_of("noise_of_run")
 
 
 @cache
@@ -169,7 +148,7 @@ def welch(logs: pd.Series, groups: pd.Series, base_logs: pd.Series, base_groups:
 def decided(found: pd.DataFrame, family: pd.Series | None = None) -> pd.DataFrame:
     """Judge what `paired` or `welch` returned, one family or as many as `family` (with the same index) names.
 
-    Returns n, ratio, ratio_low, ratio_high and `DECISION_COLUMNS`, indexed as `found`. One value has a ratio alone.
+    Returns n, ratio, ratio_low, ratio_high and the columns `decision`, indexed as `found`. One value has a ratio alone.
     """
     family = pd.Series(0, found.index) if family is None else family
     mean, error = found["mean"].to_numpy(float), found["error"].to_numpy(float)

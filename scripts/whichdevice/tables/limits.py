@@ -8,46 +8,18 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.tables import makes
-from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.base import CELL, Sources, columns_of, table
 from whichdevice.tables.decision_rule import geometric
 from whichdevice.tables.hardware import Sheet, sheet_peak, sheet_row, wrong_row
 from whichdevice.tables.measured import disturbed, enough_repeats, timed, without_rehearsals
-from whichdevice.tables.runs import MEANINGS, RUN_PARTS
-from whichdevice.tables.summary import UTILISATION, cells_of_runs
+from whichdevice.tables.runs import RUN_PARTS
+from whichdevice.tables.summary import cells_of_runs
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
 TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
 ENDS = ("", "_low", "_high")
 
-LIMITS_COLUMNS: dict[str, Column] = {
-    "device": Column("text", "device, as the config names it"),
-    "kind": Column("text", "cpu, gpu or tpu"),
-    "device_name": Column("text", "name of the device"),
-    "replicas": Column("int", "chips or cores used; peaks are theirs together"),
-    "backend": Column("text", "Keras backend"),
-    "product": Column("text", "number format of the factors, as really used; of the stream's arrays"),
-    "peak_tflops": Column("float", "TFLOP/s of this backend's best matrix product, geometric mean over processes"),
-    "peak_tflops_low": Column("float", "lower end of its 95 % interval"),
-    "peak_tflops_high": Column("float", "upper end of its 95 % interval"),
-    "peak_size": Column("int", "N of that product"),
-    "peak_n": Column("int", "its processes"),
-    "bandwidth_gbs": Column("float", "GB/s of this backend's best memory stream in it, geometric mean over processes"),
-    "bandwidth_gbs_low": Column("float", "lower end of its 95 % interval"),
-    "bandwidth_gbs_high": Column("float", "upper end of its 95 % interval"),
-    "bandwidth_size": Column("int", "MiB of each of its arrays"),
-    "bandwidth_n": Column("int", "its processes"),
-    "device_peak_tflops": Column("float", "the best product of this device in this format, over backends"),
-    "device_bandwidth_gbs": Column("float", "the best memory stream of this device, over backends and formats"),
-    "ridge": Column("float", "FLOP/byte from which on the peak and not memory limits: the ratio of those two"),
-    "sheet": Column("text", "row of config/hardware.csv, by the config or by the device's name"),
-    "sheet_tflops": Column("float", "TFLOP/s by that sheet; of a processor, of the cores used, where it names them"),
-    "sheet_gbs": Column("float", "GB/s by that sheet; of a processor, of all its sockets that have cores used"),
-    "peak_of_sheet": Column("float", "device_peak_tflops / sheet_tflops"),
-    "bandwidth_of_sheet": Column("float", "device_bandwidth_gbs / sheet_gbs"),
-    "sheet_source": Column("text", "where the sheet's numbers are from, or why the configured row is not taken"),
-    "note": Column("text", "what to keep in mind"),
-    "evidence": Column("text", "measured; the sheet's columns are published numbers"),
-}
+LIMITS_COLUMNS = columns_of("limits")
 
 
 @makes("what each device can do, measured: the best matrix product and the best memory stream", LIMITS_COLUMNS)
@@ -163,29 +135,7 @@ def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Shee
     }
 
 
-ROOFLINE_COLUMNS: dict[str, Column] = {
-    **CELL_COLUMNS,
-    "kind": Column("text", "cpu, gpu or tpu"),
-    "unit": Column("text", "what throughput counts"),
-    "product": Column("text", "number format of the factors of products, as really used"),
-    "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
-    "bytes_per_step": Column("float", "analytic estimate of the bytes that a step moves, all replicas; mostly too low"),
-    "intensity": Column("float", "FLOP/byte: the ratio of those two, an estimate"),
-    "tflops": Column("float", "TFLOP/s in steady state, geometric mean over processes"),
-    "tflops_low": Column("float", "lower end of its 95 % interval"),
-    "tflops_high": Column("float", "upper end of its 95 % interval"),
-    **UTILISATION,
-    "mfu_low": Column("float", "lower end of mfu's interval; the peak's own is in table limits"),
-    "mfu_high": Column("float", "upper end"),
-    "bandwidth_share": Column("float", "analytic bytes / s over the device's measured bandwidth: an estimate"),
-    "roof_tflops": Column("float", "TFLOP/s that the measured roofs allow at this intensity"),
-    "of_roof": Column("float", "tflops / roof_tflops"),
-    "bound": Column("text", "which roof is lower at this intensity: compute or memory"),
-    "note": Column("text", "what to keep in mind of the roofs"),
-    "n": Column("int", "processes"),
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured; operations and bytes are analytic"),
-}
+ROOFLINE_COLUMNS = columns_of("roofline")
 
 
 @makes("each cell against its device's limits, and its columns in `summary`", ROOFLINE_COLUMNS)
@@ -232,18 +182,7 @@ def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-BREAKDOWN_COLUMNS: dict[str, Column] = {
-    **CELL_COLUMNS,
-    "kind": Column("text", "cpu, gpu or tpu"),
-    "step_time": Column("float", "s, the cell's step time, to which the parts are scaled; their sum"),
-    **{f"{name}_time": Column("float", f"s of a step, mean: {text}") for name, text in MEANINGS.items()},
-    **{f"{name}_share": Column("float", f"{name}_time / step_time") for name in RUN_PARTS},
-    "n": Column("int", "processes broken down"),
-    "note": Column("text", "what noise made of it"),
-    "method": Column("text", "how the parts were found"),
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured, as differences between variants of the loop"),
-}
+BREAKDOWN_COLUMNS = columns_of("breakdown")
 
 
 def _cells(runs: pd.DataFrame) -> pd.Series:

@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.records.schema import WHOLE_COUNT
-from whichdevice.tables.base import Column
 
-SETTING = Column("text", "on how many machines, in how many sessions the runs behind the ratio were measured")
 GAP = pd.Timedelta(hours=1)
 ONE = "one machine, one session"
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings

@@ -9,37 +9,14 @@ import pandas as pd
 
 from whichdevice.errors import StudyError
 from whichdevice.tables import makes
-from whichdevice.tables.base import CELL_COLUMNS, Column, Sources, epochs_words, read_rows, table
+from whichdevice.tables.base import CELL, Sources, columns_of, epochs_words, read_rows, table
 from whichdevice.tables.measured import OPERATIONS, enough_repeats
 
 PRECISION, LOOP = "float32", "fit"  # what a publication is taken to have used where it does not say
 VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
 TRAINING_TIMES = ("step_time", "sample_time", "first_epoch_time", "learned_epoch_time")  # times of training alone
 DISPUTED = "disputed"
-PUBLISHED_COLUMNS: dict[str, Column] = {
-    "source": Column("text", "who published it"),
-    "date": Column("text", "when"),
-    "published_device": Column("text", "their device"),
-    "device_class": Column("text", "cpu, gpu or tpu"),
-    "published_workload": Column("text", "workload"),
-    "published_batch_size": Column("int", "their batch size, where stated"),
-    "metric": Column("text", "what they reported"),
-    "value": Column("float", "their number"),
-    "unit": Column("text", "its unit"),
-    "caveat": Column("text", "what to know about their number"),
-    "standing": Column("text", "as published, disputed (physically doubtful) or no number"),
-    "measured": Column("float", "this study's number in the same unit"),
-    "measured_low": Column("float", "lower end of its 95 % interval, where it has one"),
-    "measured_high": Column("float", "upper end"),
-    "ratio": Column("float", "measured / published; empty where the two are not comparable"),
-    "n": Column("int", "runs behind the measured number"),
-    "note": Column("text", "how the measured case differs, or why there is none"),
-    **CELL_COLUMNS,
-    "kind": Column("text", "kind of the measured device"),
-    "device_name": Column("text", "name of the measured device"),
-    "data": Column("text", "where the measured run's data came from"),
-    "evidence": Column("text", "measured, where there is a measured number"),
-}
+PUBLISHED_COLUMNS = columns_of("published")
 # What a measured number is proportional to, and has its interval from; learned epochs only where computed from steps.
 BOUNDED = {
     "step_time": "step_time",
@@ -245,7 +222,7 @@ def _beside(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> di
     if entry.get("status") == DISPUTED:
         words.append("no ratio: the published number is doubtful, see its caveat")
     return {
-        **{name: cell[name] for name in [*CELL_COLUMNS, "kind", "device_name", "evidence"]},
+        **{name: cell[name] for name in [*CELL, "kind", "device_name", "evidence"]},
         "data": cell["source"],
         "measured": measured,
         **_ends(matching, cell, measured),

@@ -15,140 +15,14 @@ from whichdevice.records.schema import Energy, Record
 from whichdevice.records.store import measured_elsewhere
 from whichdevice.study_cells import study_runs, workflow_command
 from whichdevice.tables import makes
-from whichdevice.tables.base import CELL_COLUMNS, TYPE_COLUMNS, Column, Sources, table
-from whichdevice.tables.decision_rule import NOISE_RUN_COLUMNS, within_process
+from whichdevice.tables.base import CELL, Sources, columns_of, table
+from whichdevice.tables.decision_rule import within_process
 
 NOT_MEASURED = "not_measured"
 UNREADABLE = "unreadable"
 RUN_PARTS = ("input", "host", "compute", "other")
-MEANINGS = {
-    "input": "choosing and converting the batch; with `fit`, feeding and copying it is in compute",
-    "host": "the loop around the step; in eager PyTorch on a CPU, the time between operations",
-    "compute": "the step itself, with the framework's own scheduling of its operations",
-    "other": "starting a call of the loop, waiting for it and reading its result",
-}
-BREAKDOWN_RUN_COLUMNS: dict[str, Column] = {
-    "broken_down": Column("float", "s, step time beside the variants that its parts were found with; the parts' sum"),
-    **{f"{name}_time": Column("float", f"s of a step: {text}") for name, text in MEANINGS.items()},
-    "breakdown_note": Column("text", "why there is no breakdown, or what noise made of it"),
-    "breakdown_method": Column("text", "how the parts were found"),
-}
-PIPELINE_COLUMNS: dict[str, Column] = {
-    "pipeline": Column(
-        "text", "own: of the model's file or script; fit: what feeds the loop `fit`; no model takes part"
-    ),
-    "pipeline_rate": Column("float", "examples per second that it gives, with the best number of workers"),
-    "pipeline_workers": Column("int", "how many that are; 0: the training's own process"),
-    "pipeline_core_rate": Column(
-        "float", "examples per second that each core gives with a worker; 0: more give no more"
-    ),
-    "written_rate": Column("float", "examples per second with so many workers as the file has"),
-    "written_workers": Column("int", "how many those are; empty: as many as there are cores"),
-}
-RUN_COLUMNS: dict[str, Column] = {
-    "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),
-    **CELL_COLUMNS,
-    "repeat": Column("int", "number of the process, from 1"),
-    "kind": Column("text", "cpu, gpu or tpu"),
-    "replicas": Column("int", "chips or cores that share a batch"),
-    "module": Column("text", "workload file"),
-    "mode": Column("text", "train, predict or generate; empty: a single operation, or no record"),
-    "status": Column("text", "ok, out_of_memory, timed_out, failed, refused, unreadable or not_measured"),
-    "reason": Column("text", "why the status is not ok"),
-    "evidence": Column("text", "how the numbers were obtained: measured, forecast, compiled or published"),
-    "seed": Column("int", "seed of weights, batch order and stand-in data"),
-    "unit": Column("text", "what throughput counts"),
-    "parameters": Column("int", "trainable and other weights"),
-    "training_examples": Column("int", "training examples used"),
-    "steps_per_epoch": Column("int", "steps per epoch"),
-    "steps_per_sequence": Column("int", "length of the sequences really used, recurrent workloads"),
-    "flops_per_step": Column("float", "analytic floating-point operations of a step, all replicas"),
-    "flops_counted": Column("text", "how they were counted, and what was not"),
-    "bytes_per_step": Column("float", "analytic estimate of the bytes that a step moves, all replicas; mostly too low"),
-    "start": Column("float", "s, process start to framework imported"),
-    "initialise": Column("float", "s, device taken: CUDA context, TPU system"),
-    "load": Column("float", "s, dataset opened and placed"),
-    "build": Column("float", "s, model built"),
-    "first_step": Column("float", "s, trace, compilation and one step"),
-    "warm_up": Column("float", "s, steps discarded before steady state"),
-    "first_epoch_time": Column("float", "s, computed: first step and the rest of the epoch at steady speed"),
-    "warm_up_epochs": Column("float", "epochs of first step and warm-up; below 1: an epoch outlasts the time budget"),
-    "warm_up_end": Column("text", "which test ended the warm-up, and its result"),
-    "trend": Column("text", "of the step times in steady state: none, rising or falling; empty: too few to test"),
-    "drift": Column("float", "change of the step time over the steady state, as a share"),
-    "steps": Column("int", "steps timed in steady state"),
-    "seconds": Column("float", "s, time of those steps"),
-    "step_time": Column("float", "s, seconds / steps"),
-    **NOISE_RUN_COLUMNS,
-    "throughput": Column("float", "units per second in steady state"),
-    "calls": Column("int", "mode predict: calls timed one by one"),
-    "latency_p50": Column("float", "ms, mode predict: median time of a call"),
-    "latency_p99": Column("float", "ms, mode predict: 99th percentile; empty: fewer than 100 calls"),
-    "prefill_time": Column("float", "s, mode generate: the prompts of a batch; step_time is a token of each sequence"),
-    "prefill_throughput": Column("float", "tokens of the prompts per second"),
-    "prompt": Column("int", "tokens of each prompt"),
-    "cache_bytes": Column("float", "bytes of the batch's keys and values"),
-    "tflops": Column("float", "TFLOP/s in steady state"),
-    "cold_tflops": Column("float", "TFLOP/s of the first step, compilation included"),
-    "epoch_time": Column("float", "s, computed: steps per epoch x step time"),
-    **BREAKDOWN_RUN_COLUMNS,
-    **PIPELINE_COLUMNS,
-    "learned_epochs": Column("float", "epochs learned; no whole number where train.seconds ended the last one early"),
-    "cut": Column("flag", "whether train.seconds ended learning before its epochs were over"),
-    "learned_epoch_time": Column("float", "s, mean of learned epochs without the first, training only"),
-    "validation_time": Column("float", "s, mean of the validation after these epochs"),
-    "learning_time": Column("float", "s, all learned epochs with validation"),
-    "metric": Column("text", "name of the quality metric"),
-    "training_metric": Column("float", "quality on training data at the end"),
-    "validation_metric": Column("float", "quality on validation data at the end"),
-    "loss": Column("float", "training loss at the end"),
-    "validation_loss": Column("float", "validation loss at the end"),
-    "peak_host": Column("int", "bytes, peak memory of the process; of PyTorch's one per replica, added up"),
-    "peak_device": Column("int", "bytes, peak memory on the device"),
-    "joules": Column("float", "J, energy of the run, where a meter was readable"),
-    "meter": Column("text", "which meter, or why none"),
-    "steady_watts": Column("float", "W, mean of the device over the steady windows"),
-    "metered_seconds": Column("float", "s, time between the meter's readings around them"),
-    "meter_update": Column("float", "s, time between two new values of the meter"),
-    "host_watts": Column("float", "W, meanwhile, of the processors of a GPU's or TPU's host"),
-    "memory_watts": Column("float", "W, meanwhile, of the host's memory, where it has a counter"),
-    "attempts": Column("int", "processes of this run; the quieter of two counts"),
-    "disturbed": Column("flag", "the machine changed speed or was busy during the attempt that counts"),
-    "disturbance": Column("text", "what showed it"),
-    "not_repeated": Column("text", "why a disturbed run was not repeated"),
-    "learning_disturbed": Column("flag", "the attempt that learned was disturbed; timing is of another one"),
-    "severity": Column("float", "largest disturbance against its bound; above 1: disturbed"),
-    "calibration": Column("float", "s, the fixed work on all cores before the run, its fastest burst"),
-    "calibration_kernel": Column("text", "which fixed work; times of different ones cannot be compared"),
-    "calibration_change": Column("float", "fixed kernel after / before the run"),
-    "load_before": Column("float", "one-minute load average before the run"),
-    "others": Column("float", "share of the usable cores that other processes kept busy in the timed windows"),
-    "steal": Column("float", "share of processor time stolen by the hypervisor"),
-    "throttled": Column("float", "share of the usable cores' time that a container's limit held its processes up"),
-    "dataset": Column("text", "dataset"),
-    "source": Column("text", "where the data came from: files, tfds, standin, or a model file: own or generated"),
-    "data_checksum": Column("text", "checksum of the data that the run read"),
-    "device_name": Column("text", "name of the device"),
-    "device_count": Column("int", "devices used"),
-    "cpu": Column("text", "processor of the host"),
-    "threads": Column("int", "threads given to the framework"),
-    "physical_cores": Column("int", "cores behind the usable logical processors, as the system reports them"),
-    "last_level_cache": Column("int", "bytes of all last-level caches of the host that the run may have filled"),
-    "host_memory": Column("int", "bytes, memory of the host"),
-    "machine_id": Column("text", "hash that differs between machines of a kind; it names none"),
-    "operating_system": Column("text", "operating system"),
-    "driver": Column("text", "device driver"),
-    "python": Column("text", "Python version"),
-    "versions": Column("text", "versions of the libraries"),
-    "flags": Column("text", "resolved settings of the framework"),
-    **TYPE_COLUMNS,
-    "git_commit": Column("text", "commit of the project"),
-    "code_hash": Column("text", "hash of the code that measured"),
-    "started": Column("text", "start, UTC"),
-    "ended": Column("text", "end, UTC"),
-    "record": Column("text", "path of the record"),
-    "other_machine": Column("flag", "only another machine measures this device; its records are merged"),
-}
+PIPELINE_COLUMNS = columns_of("pipeline")
+RUN_COLUMNS = columns_of("runs")
 
 
 def run_row(record: Record, path: str) -> dict[str, Any]:
@@ -156,7 +30,7 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
     asked, machine, software = record.asked, record.machine, record.software
     return {
         "run": record.run,
-        **{axis: getattr(asked, axis) for axis in CELL_COLUMNS},
+        **{axis: getattr(asked, axis) for axis in CELL},
         "repeat": asked.repeat,
         "kind": asked.kind,
         "replicas": asked.replicas,
@@ -343,7 +217,7 @@ def _listed(values: dict[str, str], between: str) -> str | None:
 
 
 def _breakdown(record: Record) -> dict[str, Any]:
-    """`BREAKDOWN_RUN_COLUMNS` of one record."""
+    """The columns `breakdown_of_run` of one record."""
     breakdown = record.breakdown
     if breakdown is None:
         return {}
@@ -353,7 +227,7 @@ def _breakdown(record: Record) -> dict[str, Any]:
 
 
 def _pipeline(record: Record) -> dict[str, Any]:
-    """`PIPELINE_COLUMNS` of one record."""
+    """The columns `pipeline` of one record."""
     pipeline = record.pipeline
     if pipeline is None or not pipeline.rates:
         return {}
@@ -415,7 +289,7 @@ def asked_row(study: Study, run: Run) -> dict[str, Any]:
     workload = study.workloads.get(cell.workload)
     return {
         "run": run.path,
-        **{axis: getattr(cell, axis) for axis in CELL_COLUMNS},
+        **{axis: getattr(cell, axis) for axis in CELL},
         "repeat": run.repeat,
         "kind": device.kind if device else None,
         "replicas": device.replicas if device else None,
@@ -424,24 +298,7 @@ def asked_row(study: Study, run: Run) -> dict[str, Any]:
     }
 
 
-EPOCHS_COLUMNS: dict[str, Column] = {
-    "run": Column("text", "<device>/<workload>/<cell>/r<repeat>"),
-    **CELL_COLUMNS,
-    "repeat": Column("int", "number of the process, from 1"),
-    "epoch": Column("int", "epoch, from 1"),
-    "passed": Column("float", "epochs learned at its end; no whole number where train.seconds ended it early"),
-    "seconds": Column("float", "s, training only"),
-    "validation_seconds": Column("float", "s, validation"),
-    "loss": Column("float", "training loss"),
-    "metric": Column("float", "training quality, by the metric that `metric_name` names"),
-    "validation_loss": Column("float", "validation loss"),
-    "validation_metric": Column("float", "validation quality"),
-    "learning_rate": Column("float", "learning rate of the epoch"),
-    "metric_name": Column("text", "name of the quality metric"),
-    "higher_is_better": Column("flag", "whether a higher metric is better; a loss is always better lower"),
-    "joules": Column("float", "J, training and validation, where a meter was readable"),
-    "source": Column("text", "where the data came from"),
-}
+EPOCHS_COLUMNS = columns_of("epochs")
 
 
 @makes("one row per epoch that a run learned", EPOCHS_COLUMNS)
@@ -454,7 +311,7 @@ def epoch_rows(record: Record) -> Iterator[dict[str, Any]]:
     """The learned epochs of one record, in order."""
     shared = {
         "run": record.run,
-        **{axis: getattr(record.asked, axis) for axis in CELL_COLUMNS},
+        **{axis: getattr(record.asked, axis) for axis in CELL},
         "repeat": record.asked.repeat,
         "metric_name": record.workload.metric if record.workload else None,
         "higher_is_better": record.workload.higher_is_better if record.workload else None,

@@ -8,12 +8,11 @@ import pandas as pd
 
 from whichdevice.config.model import Study
 from whichdevice.tables import makes
-from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.base import CELL, Sources, columns_of, table
 from whichdevice.tables.batch_sizes import in_order
-from whichdevice.tables.decision_rule import DECISION_COLUMNS, decided, geometric, paired
+from whichdevice.tables.decision_rule import decided, geometric, paired
 from whichdevice.tables.measured import (
     OPERATIONS,
-    SETTING,
     is_rehearsal,
     joined_sources,
     measured_values,
@@ -27,24 +26,7 @@ COMPARED_AXES = ["device", "backend", "precision", "loop", "batch_size"]
 SPEEDUP_WORK = [*CELL, "model"]  # two models of one name are two works
 PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}
 
-SPEEDUPS_COLUMNS: dict[str, Column] = {
-    "comparison": Column("text", "the axis along which two cells differ; its rows are one family"),
-    "baseline": Column("text", "its value in the cell divided by"),
-    "compared": Column("text", "its value in the other cell"),
-    **CELL_COLUMNS,
-    "model": Column(
-        "text", "workload file, weights and operations of an example; two models of one name are two works"
-    ),
-    "quantity": Column("text", "what the ratio is of: throughput, or tflops for products of matrices"),
-    "ratio": Column("float", "compared / baseline, above 1 is faster; geometric mean of paired repeats"),
-    "ratio_low": Column("float", "lower end of the 95 % interval"),
-    "ratio_high": Column("float", "upper end of the 95 % interval"),
-    **DECISION_COLUMNS,
-    "n": Column("int", "pairs"),
-    "setting": SETTING,
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured; no other evidence enters a ratio"),
-}
+SPEEDUPS_COLUMNS = columns_of("speedups")
 
 
 @makes("how much faster one choice is than another, all else equal, from paired repeats", SPEEDUPS_COLUMNS)
@@ -108,31 +90,7 @@ def baseline_of(axis: str, values: Sequence[Any], study: Study) -> Any:
 STRONG, WEAK = "strong", "weak"
 REHEARSAL = "virtual replicas on one CPU: a rehearsal, no scaling"
 
-SCALING_COLUMNS: dict[str, Column] = {
-    "scaling": Column("text", "strong: the same batch in all; weak: the same batch on each replica"),
-    "kind": Column("text", "cpu, gpu or tpu"),
-    "device_name": Column("text", "name of the device; only devices of one name are compared"),
-    "baseline": Column("text", "device with the fewest replicas"),
-    "baseline_replicas": Column("int", "its replicas"),
-    "baseline_batch_size": Column("int", "its batch size over all replicas"),
-    **CELL_COLUMNS,
-    "replicas": Column("int", "replicas of `device`"),
-    "replica_batch_size": Column("float", "examples per step on each replica of `device`; for matmul, N"),
-    "quantity": Column("text", "what the ratio is of: throughput, or tflops for products of matrices"),
-    **{
-        f"{name}{bound}": Column("float", text + about)
-        for name, text in [
-            ("ratio", "device / baseline, geometric mean of paired repeats"),
-            ("efficiency", "ratio / (replicas / baseline_replicas); 1 is perfect"),
-        ]
-        for bound, about in [("", ""), ("_low", ": lower end of the 95 % interval"), ("_high", ": upper end")]
-    },
-    "n": Column("int", "pairs"),
-    "setting": SETTING,
-    "note": Column("text", "why the row shows no scaling"),
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured; no other evidence enters a ratio"),
-}
+SCALING_COLUMNS = columns_of("scaling")
 
 
 @makes("what more replicas of the same device bring, as efficiency with its interval", SCALING_COLUMNS)

@@ -17,7 +17,7 @@ import pandas as pd
 from whichdevice.config.model import Study
 from whichdevice.models.loading import Model
 from whichdevice.tables import makes
-from whichdevice.tables.base import CELL, CELL_COLUMNS, Column, Sources, table
+from whichdevice.tables.base import CELL, Sources, columns_of, table
 from whichdevice.tables.decision_rule import geometric
 from whichdevice.tables.hardware import SECONDS_AN_HOUR, Sheet, prices_of
 from whichdevice.tables.measured import disturbed
@@ -26,44 +26,8 @@ from whichdevice.workloads.base import Target
 STANDIN = "standin"
 LEARNED = ("ok", "timed_out")  # statuses of runs whose epochs count
 START_PARTS = ["start", "initialise", "load", "build", "first_step"]
-TAKEN = {
-    "epochs": "epochs, the reaching one included",
-    "seconds": "s, training and validation of those epochs",
-    "seconds_from_start": "s, those and process start, device, data, model and first step with compilation",
-    "joules": "J, by the device's own meter, training and validation of those epochs",
-    "usd": "US dollars for seconds_from_start",
-}
-TARGET_COLUMNS: dict[str, Column] = {
-    **CELL_COLUMNS,
-    "kind": Column("text", "cpu, gpu or tpu"),
-    "device_name": Column("text", "name of the device"),
-    "target": Column("float", "quality to reach"),
-    "quantity": Column("text", "what it is of: column of table epochs"),
-    "metric": Column("text", "name of the quality metric, where it is no loss"),
-    "better": Column("text", "higher or lower"),
-    "target_source": Column("text", "config, published or chosen for stand-in data; or why there is none"),
-    "best": Column("float", "best quality that any of the runs ended an epoch with"),
-    "n": Column("int", "runs that learned and ended well, or ran out of time while learning"),
-    "n_timed_out": Column("int", "of these runs, those that measure.timeout ended; what they had not reached is never"),
-    "n_seeds": Column("int", "different seeds among them"),
-    "n_disturbed": Column("int", "of these runs, those that the machine disturbed while they learned; they count"),
-    "n_reached": Column("int", "of these runs, those that reached the target"),
-    "given_epochs": Column("int", "epochs that the runs learned, the fewest"),
-    **{
-        f"{name}{end}": Column("float", f"{text}; {words}")
-        for name, text in TAKEN.items()
-        for end, words in [
-            ("", "geometric mean over runs, only where all reached it"),
-            ("_low", "lower end of its 95 % interval"),
-            ("_high", "upper end of its 95 % interval"),
-            ("_median", "median over runs, never counted as infinite"),
-        ]
-    },
-    "price": Column("text", "where the price is from, or why there is none"),
-    "meter": Column("text", "which meter, or why none"),
-    "source": Column("text", "where the data came from"),
-    "evidence": Column("text", "measured; no other evidence enters this table"),
-}
+TAKEN = ["epochs", "seconds", "seconds_from_start", "joules", "usd"]
+TARGET_COLUMNS = columns_of("time_to_target")
 
 
 class Goal(NamedTuple):
@@ -179,7 +143,7 @@ def _taken(good: pd.DataFrame, curves: pd.DataFrame, hourly: pd.Series) -> pd.Da
     metered = curves["joules"].notna().groupby(curves["place"]).all()
     taken["joules"] = taken["joules"].where(metered)
     taken["usd"] = taken["usd"].where(hourly.notna())
-    return taken[list(TAKEN)]
+    return taken[TAKEN]
 
 
 def _over_runs(taken: pd.DataFrame, cell: pd.Series) -> pd.DataFrame:

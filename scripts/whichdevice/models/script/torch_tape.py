@@ -49,6 +49,8 @@ PLAIN = frozenset({int, float, bool, str, type(None)})
 PAUSE_SECONDS = 1.0  # that a script works without PyTorch
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 WANTING = ("requires_grad_", "retain_grad")  # methods of a tensor whose gradient a script takes by itself
+GETS_DATA, SETS_DATA = torch.Tensor.data.__get__, torch.Tensor.data.__set__  # type: ignore[attr-defined]
+IN_PLACE = ("__iadd__", "__isub__", "__imul__")
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
 NUMBERS_GRAPHS = re.compile("batch|graph|segment|cluster|index|idx")  # a name of what tells a node's graph
@@ -123,6 +125,9 @@ class Tape(TorchFunctionMode):
         self.first: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
         self._outermost: torch.nn.Module | None = None  # of those that run
         self._opened, self._closed = set[int](), set[int]()  # modules that take gradients; those not open yet
+        self._bare: torch.Tensor | None = None  # the last weight that was read as plain data
+        self._changed: tuple[int, int] | None = None  # calls and losses before weights changed without an optimiser
+        self.by_hand: Callable[[], None] = lambda: None  # called where gradients are taken again after that
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function and record it, and how long the script worked without PyTorch before it."""
@@ -143,6 +148,8 @@ class Tape(TorchFunctionMode):
                 return None
         if name == "backward" and self._depth and self.fakes is not None:
             self._closed.add(id(self._outermost))
+        if self._changes_weight(function, name, args):
+            self._changed = self._changed or (len(self.calls), len(self.losses))
         if name in READING and self._training and self._depth == 0 and not self.losses:
             self.reads += 1
         if self.fakes is None:
@@ -162,9 +169,18 @@ class Tape(TorchFunctionMode):
             starts = result is not None and torch.is_grad_enabled()
             if result is None:
                 result = self.fakes.call(function, args, kwargs)
+        if function == GETS_DATA and is_weight(args[0]):
+            self._bare = result
         if (self.calls or starts) and any(map(torch.is_tensor, leaves(result))):
             self._record(function, args, kwargs, result)
         return result
+
+    def _changes_weight(self, function: Any, name: str, args: Any) -> bool:
+        """Whether a function changes a weight in place after a loss, where no optimiser has any: a step by hand."""
+        if self._trained or not self.losses or self._depth or not args:
+            return False
+        in_place = function == SETS_DATA or name in IN_PLACE or (name[-1:] == "_" != name[-2:-1])
+        return in_place and name not in WANTING and (is_weight(args[0]) or args[0] is self._bare)
 
     def _of_weights(self, function: Any, args: Any, kwargs: Any) -> Any:
         """The outcome without values of a function that uses trained weights outside of their module; else None.
@@ -206,6 +222,10 @@ class Tape(TorchFunctionMode):
 
     def _take(self, loss: torch.Tensor) -> None:
         """Note a loss, whose gradients have no values."""
+        if self._changed is not None:
+            self.forget(*self._changed)
+            self._changed = None
+            self.by_hand()
         if not self._training and self.fakes is not None:
             self._start("backward")
         stack = Stack(self.path or Path())

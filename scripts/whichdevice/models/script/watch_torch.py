@@ -73,6 +73,7 @@ PREPARES = (
 SPARSE = (
     "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
 )
+BY_HAND = "It changes its weights itself; that is forecast as torch.optim.SGD's update."
 EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
 LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
@@ -106,6 +107,7 @@ class Watching(Watcher):
         self._tape = Tape(self._fakes, run.path, run.way.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
         self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
+        self._by_hand = False  # whether the script changes its weights itself
         self._kept = 0, 0  # calls and losses until the last of these steps
         self._trials: dict[int | None, Stopped] = {}  # by line
         self._began = 0.0  # of the first trial
@@ -170,6 +172,7 @@ class Watching(Watcher):
         begin, worker = DataLoader.__iter__, torch.utils.data.get_worker_info
         self.replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
         self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
+        self._tape.by_hand = self._steps_by_hand
         add = torch.optim.Optimizer.add_param_group
 
         def added(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
@@ -263,6 +266,14 @@ class Watching(Watcher):
             self._start(stack)
         _without_gradients(optimizer)
 
+    def _steps_by_hand(self) -> None:
+        """The script changes its weights itself, which no optimiser has: as gradient descent does."""
+        modules = [call.function for call in self._tape.calls if is_module(call.function) and not call.free]
+        weights = {id(weight): weight for module in modules for weight in weights_in(module) if weight.requires_grad}
+        if weights:
+            self._by_hand = True
+            self._step(torch.optim.SGD(weights.values()), (), {})
+
     def _start(self, stack: Stack) -> None:
         """Stop here; a loop of few steps may come before the training, and goes on for a few seconds.
 
@@ -326,7 +337,7 @@ class Watching(Watcher):
             if frames and rate:
                 note = SIMULATES if environment.is_on_gpu else COLLECTS
                 asked.append(note.format(frames=number(frames), rate=two(rate)))
-        asked += [SPARSE] * _made_dense(step)
+        asked += [SPARSE] * _made_dense(step) + [BY_HAND] * self._by_hand
         times = _evaluations_of(stopped.optimizers)
         asked += [EVALUATES.format(times=times)] * (times > 1)
         keeps, shared = self._of_gpus(size, by_steps and counts["examples"] is not None)
