@@ -15,7 +15,8 @@ from whichdevice.models.loading import Model
 from whichdevice.models.script import look as scripts
 from whichdevice.models.script.found import Evaluation, Found
 from whichdevice.models.script.look import is_script, is_scripts_own, known, last_line, library_of, probe
-from whichdevice.models.script.run import EACH, SHARED, Run, others_like, run_watched
+from whichdevice.models.script.run import Run, others_like, run_watched
+from whichdevice.models.script.several import SHARED
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
 
@@ -619,7 +620,7 @@ for _ in range(20):
 """
     found = started(text, tmp_path).found
     assert (found.batch_size, found.precision) == (16, "mixed" if half else "single")
-    assert found.notes == ((EACH.format(batch=16, total=64) if each else SHARED.format(gpus=4, batch=16)),)
+    assert found.notes == (() if each else (SHARED.format(gpus=4, batch=16),))
 
 
 @pytest.mark.slow

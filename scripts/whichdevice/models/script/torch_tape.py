@@ -307,7 +307,12 @@ class Tape(TorchFunctionMode):
             learns = module.training or any(is_weight(part) and self._is_trained(part) for part in args)
             if learns and torch.is_grad_enabled() and not (self._training or kind in self._passing):
                 self._start(type(module).__name__)
-            without = self._training or kind in self._passing or self._is_heavy(module) or (not module.training and self._is_trained(weight))
+            without = (
+                self._training
+                or kind in self._passing
+                or self._is_heavy(module)
+                or (not module.training and self._is_trained(weight))
+            )
             if passes:  # threads that wait for each other take longer than a small network
                 self._threads = torch.get_num_threads()
                 torch.set_num_threads(1)
