@@ -600,6 +600,29 @@ for turn, batch in zip(range(30), jax_utils.prefetch_to_device(batches(), 2)):
     assert [leaf.shape for leaf in script.functions.model().trained] == [(8, 4)]
 
 
+def test_a_long_evaluation_of_jax_is_not_computed(tmp_path):
+    """Its first batch takes 9e11 operations; what is short, or may be the next argument, has its own values."""
+    text = """
+import jax, jax.numpy as jnp
+@jax.jit
+def long(w, x):
+    for _ in range(50):
+        x = jnp.tanh(x @ w)
+    return x.sum()
+@jax.jit
+def short(w):
+    return w.sum()
+@jax.jit
+def step(w, x):
+    return w - 0.1 * jax.grad(lambda w: (x @ w).mean())(w)
+w, x = jnp.zeros((1024, 1024)), jnp.zeros((8192, 1024))
+assert [float(long(w, x)) for _ in range(3)] == [1.0, 1.0, 1.0] and float(short(w)) == 0.0
+for _ in range(30):
+    w = step(w, x[:64])
+"""
+    assert started(text, tmp_path).found.batch_size == 64
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("half", [False, True])
