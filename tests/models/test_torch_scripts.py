@@ -26,7 +26,7 @@ from whichdevice.models.script.found import Found, Way
 from whichdevice.models.script.look import known, probe
 from whichdevice.models.script.run import run_watched
 from whichdevice.models.script.several import ACCUMULATION, SHARED, divides_by_gpus
-from whichdevice.models.script.torch_fakes import Evaluations, Fakes, is_fake
+from whichdevice.models.script.torch_fakes import MAX_EVALUATIONS, Evaluations, Fakes, Passing, is_fake
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.torch_tape import Guessed
 from whichdevice.models.script.watch_torch import BY_HAND, Watch
@@ -358,6 +358,38 @@ for epoch in range(1800):
     for x in samples.split(16):
         net(x).mean().backward()
         optimizer.step()
+"""
+PASSES = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.computed = torch.nn.Linear(4, 2), 0
+    def forward(self, x):
+        out = self.dense(x)
+        self.computed += type(out) is torch.Tensor
+        return out
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(200):
+    net(torch.zeros(1, 4)).cpu().data.tolist()
+assert net.computed, "none is computed"
+for _ in range(30):
+    torch.cat([net(torch.zeros(1, 4)) for _ in range(8)]).mean().backward()
+    optimizer.step()
+"""
+LAST_APART = """
+import torch
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(100):
+    for number in range(8):
+        loss = net(torch.zeros(16, 4)).mean()
+        if number < 7:
+            loss.backward()
+        else:
+            loss.backward()
+    optimizer.step()
 """
 STEPPED = """
 'torchrun --nproc_per_node=8 train.py'
@@ -1102,6 +1134,38 @@ def test_the_batch_is_that_of_the_training(text, batch, tmp_path):
 def test_a_loader_shows_the_examples(text, examples, piped, tmp_path):
     found = probed(text, tmp_path)
     assert (found.batch_size, found.examples, found.epochs, bool(found.pipeline)) == (64, examples, 3, piped)
+
+
+def test_calls_of_which_nothing_is_held_are_no_part_of_a_step(tmp_path):
+    """An evaluation in training mode and with gradients, of the shapes of the training."""
+    (tmp_path / "train.py").write_text(PASSES, encoding="utf-8")
+    step = run_watched(tmp_path / "train.py", []).functions.model()
+    assert [type(step.called[call.function]).__name__ for call in step.calls if isinstance(call.function, int)] == (
+        ["Net"] * 8
+    )
+    assert not step.reads_values
+
+
+def test_calls_whose_outcomes_are_let_go_are_computed_while_that_is_quicker():
+    passing = Passing()
+    for _ in range(MAX_EVALUATIONS):
+        passing.drop(["a call"])
+        assert "a call" not in passing
+        passing.add("a call", 1.0, has_values=False)
+    passing.drop(["a call"])
+    assert passing.is_computed("a call")
+    for _ in range(2):
+        passing.add("a call", 4.0, has_values=True)
+        assert passing.is_computed("a call")
+    passing.add("a call", 4.0, has_values=True)
+    assert "a call" in passing and not passing.is_computed("a call")
+
+
+def test_the_last_batch_of_a_step_may_have_a_line_of_its_own(tmp_path):
+    (tmp_path / "train.py").write_text(LAST_APART, encoding="utf-8")
+    found = run_watched(tmp_path / "train.py", []).found
+    assert found.examples == 100 * 8 * 16
+    assert found.notes == ("The optimiser steps after 8 batches; the times count it for each batch.",)
 
 
 @pytest.mark.slow

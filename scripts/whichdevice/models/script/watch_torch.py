@@ -214,9 +214,14 @@ class Watching(Watcher):
         Watch.probing = False
 
     @property
+    def trains(self) -> bool:  # type: ignore[override]
+        """Return whether a module was called in training."""
+        return self._tape.first is not None
+
+    @property
     def without_values(self) -> bool:  # type: ignore[override]
         """Return whether its training has started and is not computed, though its weights have values."""
-        return self._tape.first is not None and not self.run.way.values and not self._has_shapes_alone
+        return self.trains and not self.run.way.values and not self._has_shapes_alone
 
     @property
     def has_started(self) -> bool:
