@@ -13,7 +13,7 @@ from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Study
 from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError
-from whichdevice.files import replacing
+from whichdevice.files import csv_rows, replacing
 from whichdevice.study_cells import make_tables
 from whichdevice.tables import get_table
 
@@ -55,7 +55,7 @@ def columns_of(name: str) -> dict[str, Column]:
 @cache
 def _rows_of_columns() -> dict[str, list[dict[str, str]]]:
     rows: dict[str, list[dict[str, str]]] = {}
-    for row in read_rows(COLUMNS_FILE):
+    for row in csv_rows(COLUMNS_FILE):
         rows.setdefault(row["table"], []).append(row)
     return rows
 
