@@ -35,7 +35,7 @@ from whichdevice.models.script.size import HOLDERS, Loops, Stack, is_whole, name
 from whichdevice.models.script.text import attribute
 from whichdevice.models.script.torch_batches import of_few
 from whichdevice.models.script.torch_fakes import Fakes, is_fake, ones
-from whichdevice.models.script.torch_names import Names
+from whichdevice.models.script.torch_names import Names, takes_gradients
 from whichdevice.models.script.torch_tape import (
     MANY_READS,
     Call,
@@ -57,8 +57,9 @@ MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES = 4  # of the script's first batch, as data
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 NEEDS_RANK = re.compile(r"environ\[\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*\](?!\s*=[^=])")  # it does not
+JOINING = ("init_process_group(", "init_distributed(", "init_device_mesh(", "DistributedSampler(")
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-OF_PROCESSES = ("init_process_group(", "init_distributed(", "DistributedSampler(")  # of a group, each with a batch
+OF_PROCESSES = JOINING  # of a group, each with a batch
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
 SIDE = 32  # pixels; a multiple of it stays one
@@ -165,10 +166,15 @@ class Watching(Watcher):
         if self._by_torchrun:
             os.environ.update({**TORCHRUN, **os.environ})
         self._names.replace_torch()
-        if joins:
-            self._names.replace_processes(lambda file: is_own(file, self.run.path))
+        self._names.replace_processes(
+            lambda function: (
+                is_own(function.__code__.co_filename, self.run.path) and (joins or takes_gradients(function))
+            )
+        )
         if "fsdp" in source.lower() or "fully_shard" in source:
             self._names.replace_fsdp()
+        if "parallelize_module" in source:
+            self._names.replace_tensor_parallel()
         Watch.probing, Watch.meant = True, None
         torch.manual_seed(SEED)
         hooks = [*self._tape.hooks(self._step), register_module_parameter_registration_hook(self._weight)]
