@@ -1441,6 +1441,53 @@ for epoch in range(3):
     assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
 
 
+SPLIT = """
+import sys
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+if not torch.accelerator.is_available() or torch.accelerator.device_count() < 2:
+    sys.exit("two GPUs are needed")
+mesh = init_device_mesh(torch.accelerator.current_accelerator().type, (2,))
+net = parallelize_module(nn.Sequential(nn.Linear(8, 4)), mesh, {"0": ColwiseParallel()})
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(10):
+    net(torch.zeros(4, 8, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+HOGWILD = """
+import torch
+import torch.multiprocessing as mp
+def epoch(net, optimizer):
+    for x in torch.utils.data.DataLoader(list(torch.ones(40, 8)), batch_size=4):
+        net(x).sum().backward()
+        optimizer.step()
+def train(rank, net):
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for _ in range(3):
+        epoch(net, optimizer)
+if __name__ == "__main__":
+    mp.set_start_method("spawn", force=True)
+    net = torch.nn.Linear(8, 4)
+    net.share_memory()
+    processes = [mp.Process(target=train, args=(rank, net)) for rank in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "amounts"), [(SPLIT, (4, 40, 1, 2)), (HOGWILD, (4, 40, 3, 1))])
+def test_layers_split_over_gpus_and_processes_that_share_weights_train(text, amounts, tmp_path):
+    """What any accelerator is asked is answered by a GPU; what trains in processes of its own trains here."""
+    found = probed(text, tmp_path)
+    assert (found.batch_size, found.examples, found.epochs, found.way.gpus) == amounts
+    assert found.way.left_out == ()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "update",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from types import CodeType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -166,11 +166,7 @@ class Watching(Watcher):
         if self._by_torchrun:
             os.environ.update({**TORCHRUN, **os.environ})
         self._names.replace_torch()
-        self._names.replace_processes(
-            lambda function: (
-                is_own(function.__code__.co_filename, self.run.path) and (joins or takes_gradients(function))
-            )
-        )
+        self._names.replace_processes(lambda target: self._is_meant(target) and (joins or takes_gradients(target)))
         if "fsdp" in source.lower() or "fully_shard" in source:
             self._names.replace_fsdp()
         if "parallelize_module" in source:
@@ -195,6 +191,10 @@ class Watching(Watcher):
 
         self.replace(torch.optim.Optimizer, "add_param_group", added)
         self._tape.__enter__()
+
+    def _is_meant(self, function: FunctionType) -> bool:
+        """Whether a function that other processes run is the script's own."""
+        return is_own(function.__code__.co_filename, self.run.path)
 
     def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
         """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
