@@ -1362,7 +1362,7 @@ def test_a_step_runs_on_without_the_values_that_it_draws_checks_and_chooses_by(t
     (tmp_path / "train.py").write_text(CHECKS_BOXES, encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
     found = probe(address)
-    assert (found.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
+    assert (found.way.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
     assert "an upper bound" in found.notes[0]
     step = step_of(Model.read(address.text).workload(Options(batch_size=8)), "float32", "train")
     assert trace_step(step, 8).trained == 400
@@ -1380,7 +1380,7 @@ def test_what_a_launcher_gives_a_script_is_there(tmp_path):
 def test_a_group_of_processes_a_loss_around_its_model_and_copies_of_weights_make_a_step(tmp_path):
     (tmp_path / "train.py").write_text(OF_A_GROUP, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs, found.values) == (16, 4800, 1, False)
+    assert (found.batch_size, found.examples, found.epochs, found.way.values) == (16, 4800, 1, False)
     assert (found.asks, found.keeps) == (4, "steps")
 
 
@@ -1390,7 +1390,7 @@ def test_a_step_whose_code_fails_without_values_is_computed(tmp_path):
     (tmp_path / "train.py").write_text(SEGMENTS, encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
     found = probe(address)
-    assert (found.values, found.batch_size, found.examples) == (True, 32, 320)
+    assert (found.way.values, found.batch_size, found.examples) == (True, 32, 320)
     step = step_of(Model.read(address.text).workload(Options(batch_size=32)), "float32", "train")
     trace = trace_step(step, 32)
     assert trace.trained == 36 and "values" in trace.notes[0]
