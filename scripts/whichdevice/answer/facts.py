@@ -505,7 +505,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         return None if option is None else option.device
 
     limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
-    run, step, besides, each = running(answer), lived(answer), evaluating(answer), each_gpu(answer)
+    run, step, besides, on_each = running(answer), lived(answer), evaluating(answer), each_gpu(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
@@ -514,7 +514,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
-        "each_gpu": each and asdict(each),
+        "each_gpu": on_each and asdict(on_each),
         "lived_step": step and asdict(step),
         "evaluating": besides and asdict(besides),
         "collecting": collecting(answer),

@@ -989,12 +989,12 @@ def lasting_notes(answer: Answer) -> list[str]:
 
 def _each_gpu(answer: Answer) -> list[str]:
     """Return how the batch grows with the GPUs."""
-    each = facts.each_gpu(answer)
-    if each is None:
+    on_each = facts.each_gpu(answer)
+    if on_each is None:
         return []
-    kind = "one" if each.gpus is None else "examples" if each.steps is None else "steps"
-    rest = say(f"each_gpu_{kind}", gpus=each.gpus, total=f"{each.total:,}", steps=f"{each.steps or 0:,.0f}")
-    return [say("each_gpu", batch=counted(each.batch, "example"), rest=rest)]
+    kind = "one" if on_each.gpus is None else "examples" if on_each.steps is None else "steps"
+    rest = say(f"each_gpu_{kind}", gpus=on_each.gpus, total=f"{on_each.total:,}", steps=f"{on_each.steps or 0:,.0f}")
+    return [say("each_gpu", batch=counted(on_each.batch, "example"), rest=rest)]
 
 
 def evaluation_lines(answer: Answer) -> list[str]:

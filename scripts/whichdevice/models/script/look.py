@@ -281,8 +281,8 @@ def last_line(stack: str, address: Address) -> str:
     files = {str(file.resolve()): file.name for file in (address.path, *address.files()) if file is not None}
     for name, line in FRAME.findall(stack):
         if name in files:
-            own = "" if address.path is not None and name == str(address.path.resolve()) else f"{files[name]}, "
-            return f" ({own}line {line})"
+            prefix = "" if address.path is not None and name == str(address.path.resolve()) else f"{files[name]}, "
+            return f" ({prefix}line {line})"
     return ""
 
 
@@ -372,8 +372,8 @@ def _look(address: Address, run: Run) -> None:
             raise
         for child in multiprocessing.active_children():
             child.kill()
-        more = json.dumps(asdict(replace(way, gpus=2 * way.gpus)))  # one for several GPUs may refuse to run on fewer
-        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, sys.argv[1], more, *sys.argv[3:]])  # nosec B606  # the interpreter that runs this
+        again = json.dumps(asdict(replace(way, gpus=2 * way.gpus)))  # one for several GPUs may refuse to run on fewer
+        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, sys.argv[1], again, *sys.argv[3:]])  # nosec B606  # the interpreter that runs this
     notes = (place.note(run.path) for place in way.left_out)
     training = replace(script.found, way=way, notes=(*script.found.notes, *notes))
     sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
