@@ -45,11 +45,11 @@ def columns_of(name: str) -> dict[str, Column]:
 
     There a row of kind `columns` stands for all columns of the name; a column that is given again replaces the former.
     """
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for row in _rows_of_columns()[name]:
         kind: Any = row["kind"]
-        found |= columns_of(row["name"]) if kind == "columns" else {row["name"]: Column(kind, row["meaning"])}
-    return found
+        columns |= columns_of(row["name"]) if kind == "columns" else {row["name"]: Column(kind, row["meaning"])}
+    return columns
 
 
 @cache

@@ -9,7 +9,7 @@ Only this file and forecast/torch/trace.py use what PyTorch calls its own.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     unset_fake_temporarily,
 )
-from torch.utils._pytree import tree_any, tree_map_only
+from torch.utils._pytree import tree_any, tree_leaves, tree_map_only
 
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
 READING = {  # methods that give what is no tensor
@@ -238,7 +238,7 @@ def signature(arguments: Any, inputs: list[Any]) -> tuple[Any, ...] | None:
 
 
 class Evaluations:
-    """Evaluations of modules before a training: after some of the same shapes one outcome stands for the others."""
+    """Calls of modules before a training: after some of the same shapes one outcome stands for the others."""
 
     def __init__(self) -> None:
         self._counts, self._seconds = Counter[Any](), defaultdict[Any, float](float)
@@ -246,7 +246,7 @@ class Evaluations:
         self._forwards = ExitStack()
 
     def add(self, module: torch.nn.Module, given: Any, output: Any, seconds: float) -> None:
-        """Count an evaluation of these arguments, as a module's hook has them, and note its outcome.
+        """Count a call with these arguments, as a module's hook has them, and note its outcome.
 
         One without values takes no time, and counts as long.
         """
@@ -258,11 +258,11 @@ class Evaluations:
         if short or key in self._repeated:
             return
         self._repeated.add(key)
-        forward = module.forward
+        forward, mode = module.forward, module.training
 
         def repeated(*args: Any, **kwargs: Any) -> Any:
-            again = not module.training and _shapes((args, kwargs)) == wanted
-            return output if again else forward(*args, **kwargs)
+            again = module.training == mode and _shapes((args, kwargs)) == wanted
+            return tree_map_only(torch.Tensor, _anew, output) if again else forward(*args, **kwargs)
 
         attributes = vars(module)  # a wrapper hands attributes that are set on to what it wraps
         before = {name: attributes[name] for name in ("forward",) if name in attributes}
@@ -273,6 +273,44 @@ class Evaluations:
     def end(self) -> None:
         """Give the modules back: training starts."""
         self._forwards.close()
+
+
+class Passing:
+    """Calls of modules in training whose outcomes a script lets go of, as where it evaluates or collects frames.
+
+    What nobody holds is in no loss. After some such calls of the same shapes they are computed, where that is quicker.
+    """
+
+    def __init__(self) -> None:
+        self._counts, self._seconds = Counter[Any](), defaultdict[Any, float](float)  # of calls without values
+        self._spare = dict[Any, float]()  # seconds that computed calls took less than those without values
+
+    def __contains__(self, kind: Any) -> bool:
+        """Return whether calls of this kind are such calls."""
+        return kind in self._spare
+
+    def is_computed(self, kind: Any) -> bool:
+        """Return whether calls of this kind are computed."""
+        return self._spare.get(kind, -1.0) >= 0.0
+
+    def add(self, kind: Any, seconds: float, has_values: bool) -> None:
+        """Note how long a call took."""
+        if not has_values:
+            self._counts[kind] += 1
+            self._seconds[kind] += seconds
+        elif kind in self._spare:
+            self._spare[kind] += self._seconds[kind] / self._counts[kind] - seconds
+
+    def drop(self, kinds: Iterable[Any]) -> None:
+        """Note calls of these kinds of whose outcomes nothing is held."""
+        for kind in kinds:
+            if self._counts[kind] >= MAX_EVALUATIONS:
+                self._spare.setdefault(kind, self._seconds[kind])
+
+
+def call_kind(module: torch.nn.Module, args: Any) -> Any:
+    """Return what calls of a module with tensors of the same shapes share."""
+    return id(module), *(tuple(leaf.shape) for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
 
 
 class BatchSizes(torch.Tensor):
@@ -312,6 +350,11 @@ SEQUENCES: Mapping[str, Callable[..., Any]] = {"_pack_padded_sequence": packed, 
 
 def _shapes(tree: Any) -> str:
     return repr(tree_map_only(torch.Tensor, lambda tensor: (tuple(tensor.shape), tensor.dtype), tree))
+
+
+def _anew(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers as another tensor, which a script may keep beside the first."""
+    return tensor if is_fake(tensor) else tensor.view_as(tensor)
 
 
 def _is_sparse(value: Any) -> bool:

@@ -11,7 +11,8 @@ import inspect
 import math
 import re
 import time
-from collections import OrderedDict
+import weakref
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -32,6 +33,8 @@ from whichdevice.models.script.torch_fakes import (
     READING,
     Evaluations,
     Fakes,
+    Passing,
+    call_kind,
     is_fake,
     ones,
     replace_tensors,
@@ -46,6 +49,8 @@ PLAIN = frozenset({int, float, bool, str, type(None)})
 PAUSE_SECONDS = 1.0  # that a script works without PyTorch
 MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 WANTING = ("requires_grad_", "retain_grad")  # methods of a tensor whose gradient a script takes by itself
+GETS_DATA, SETS_DATA = torch.Tensor.data.__get__, torch.Tensor.data.__set__  # type: ignore[attr-defined]
+IN_PLACE = ("__iadd__", "__isub__", "__imul__")
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
 NUMBERS_GRAPHS = re.compile("batch|graph|segment|cluster|index|idx")  # a name of what tells a node's graph
@@ -53,6 +58,7 @@ MANY_READS = 4  # values that the host reads before a loss, as where it matches 
 ABSENT = object()  # stands for an image that a smaller batch lacks, and for what follows from it alone
 HEAVY = 3e7  # weights of an encoder or a teacher
 FREE_BYTES = 2**30  # of what is made without gradients and may belong to a step
+MAX_CALLS = 64  # until those are left out of whose outcomes nothing is held
 
 
 class Result(NamedTuple):
@@ -109,7 +115,9 @@ class Tape(TorchFunctionMode):
         self.pauses: list[tuple[float, Stack]] = []  # of a script: seconds of its own work, and where they ended
         self._left = math.inf  # seconds of its thread when a function of PyTorch ended
         self.works = set[CodeType]()  # the script's functions that use weights outside of modules
-        self.evaluations = Evaluations()
+        self.evaluations, self._passing = Evaluations(), Passing()
+        self._most_calls = MAX_CALLS
+        self._threads = 0  # of the script's functions, while a module runs on one
         self._trained: dict[int, torch.Tensor] = {}  # weights of all optimisers, by their place
         self._free_bytes = 0
         self._evaluated = math.inf  # when a function first used weights that are trained, without gradients
@@ -117,6 +125,9 @@ class Tape(TorchFunctionMode):
         self.first: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
         self._outermost: torch.nn.Module | None = None  # of those that run
         self._opened, self._closed = set[int](), set[int]()  # modules that take gradients; those not open yet
+        self._bare: torch.Tensor | None = None  # the last weight that was read as plain data
+        self._changed: tuple[int, int] | None = None  # calls and losses before weights changed without an optimiser
+        self.by_hand: Callable[[], None] = lambda: None  # called where gradients are taken again after that
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function and record it, and how long the script worked without PyTorch before it."""
@@ -137,6 +148,8 @@ class Tape(TorchFunctionMode):
                 return None
         if name == "backward" and self._depth and self.fakes is not None:
             self._closed.add(id(self._outermost))
+        if self._changes_weight(function, name, args):
+            self._changed = self._changed or (len(self.calls), len(self.losses))
         if name in READING and self._training and self._depth == 0 and not self.losses:
             self.reads += 1
         if self.fakes is None:
@@ -156,9 +169,18 @@ class Tape(TorchFunctionMode):
             starts = result is not None and torch.is_grad_enabled()
             if result is None:
                 result = self.fakes.call(function, args, kwargs)
+        if function == GETS_DATA and is_weight(args[0]):
+            self._bare = result
         if (self.calls or starts) and any(map(torch.is_tensor, leaves(result))):
             self._record(function, args, kwargs, result)
         return result
+
+    def _changes_weight(self, function: Any, name: str, args: Any) -> bool:
+        """Whether a function changes a weight in place after a loss, where no optimiser has any: a step by hand."""
+        if self._trained or not self.losses or self._depth or not args:
+            return False
+        in_place = function == SETS_DATA or name in IN_PLACE or (name[-1:] == "_" != name[-2:-1])
+        return in_place and name not in WANTING and (is_weight(args[0]) or args[0] is self._bare)
 
     def _of_weights(self, function: Any, args: Any, kwargs: Any) -> Any:
         """The outcome without values of a function that uses trained weights outside of their module; else None.
@@ -200,6 +222,12 @@ class Tape(TorchFunctionMode):
 
     def _take(self, loss: torch.Tensor) -> None:
         """Note a loss, whose gradients have no values."""
+        if self._changed is not None:
+            self.forget(*self._changed)
+            self._changed = None
+            self.by_hand()
+        if not self._training and self.fakes is not None:
+            self._start("backward")
         stack = Stack(self.path or Path())
         place = stack.own_lines if self.path else stack.lines
         self.losses.append(Loss(loss, place, stack.loops if self.path else None))
@@ -225,6 +253,9 @@ class Tape(TorchFunctionMode):
 
     def _compute(self) -> None:
         """Let tensors have values again."""
+        if self._threads:
+            torch.set_num_threads(self._threads)
+            self._threads = 0
         if self._faking and self.fakes is not None:
             self._faking = False
             self.fakes.mode.__exit__(None, None, None)
@@ -243,6 +274,22 @@ class Tape(TorchFunctionMode):
         given = (output, {name: kept(function, name) for name in held}) if held else output
         self.calls.append(Call(function, args, kwargs, given, free, tuple(held)))
 
+    def _let_go(self) -> None:
+        """Leave out calls of whose outcomes nothing is held: where none of a network is left, no training has started.
+
+        Such a script evaluates, or collects frames, in training mode and with gradients.
+        """
+        if self.losses or not self.recording or len(self.calls) < self._most_calls:
+            return
+        kinds = [call_kind(*call[:2]) if is_module(call.function) else None for call in self.calls]
+        calls, self.calls = self.calls, []
+        held = held_of(calls)
+        self.calls = [held[place] for place in sorted(held)]
+        self._passing.drop(kind for place, kind in enumerate(kinds) if kind is not None and place not in held)
+        self._most_calls = 2 * len(self.calls) + MAX_CALLS
+        if not any(is_module(call.function) or any(map(is_weight, tensors_of(call))) for call in self.calls):
+            self._training, self.first, self.reads = False, None, 0
+
     def _enter(self, module: torch.nn.Module, args: Any) -> Any:
         """A module is called; return its inputs in the format of its weights."""
         weight = next(weights_in(module), None)
@@ -254,11 +301,22 @@ class Tape(TorchFunctionMode):
         if getattr(module, "batch_first", True) is False and args and torch.is_tensor(args[0]) and args[0].ndim == 3:
             self.time_major = self.time_major or tuple(args[0].shape[:2])
         if self._depth == 0 and self.fakes is not None and weight is not None:
+            self._let_go()
+            kind = call_kind(module, args)
+            passes = not is_fake(weight) and self._passing.is_computed(kind)
             learns = module.training or any(is_weight(part) and self._is_trained(part) for part in args)
-            if learns and torch.is_grad_enabled() and not self._training:
+            if learns and torch.is_grad_enabled() and not (self._training or kind in self._passing):
                 self._start(type(module).__name__)
-            without = self._training or self._is_heavy(module) or (not module.training and self._is_trained(weight))
-            if without and not self._computes:
+            without = (
+                self._training
+                or kind in self._passing
+                or self._is_heavy(module)
+                or (not module.training and self._is_trained(weight))
+            )
+            if passes:  # threads that wait for each other take longer than a small network
+                self._threads = torch.get_num_threads()
+                torch.set_num_threads(1)
+            elif without and not self._computes:
                 self._faking = True
                 args = plain(args)
                 self.fakes.mode.__enter__()
@@ -291,10 +349,12 @@ class Tape(TorchFunctionMode):
             return
         self._depth -= 1
         if self._depth == 0 and self.fakes is not None:
-            seconds = math.inf if self._faking else time.monotonic() - self._entered
+            seconds, faking, passes = time.monotonic() - self._entered, self._faking, self._threads > 0
             self._compute()
-            if not (self._training or module.training):
-                self.evaluations.add(module, (args, kwargs), output, seconds)
+            if torch.is_grad_enabled():
+                self._passing.add(call_kind(module, args), seconds, not faking)
+            if passes or not (self._training or module.training):
+                self.evaluations.add(module, (args, kwargs), output, math.inf if faking else seconds)
         self._record(module, args, kwargs, output)
 
     def hooks(self, step: Callable[..., None]) -> list[Any]:
@@ -554,8 +614,25 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
             last.setdefault(key, []).append([])
         last[key][-1].append(result)
         before[key] = learn
+    _join_alike(makers, last)
     batches = sum(map(len, last.values())) // max(1, len(last))
     return max(1, batches), [part for of in last.values() for part in of[-1]] or [Result(len(makers.calls) - 1)]
+
+
+def _join_alike(makers: Makers, last: dict[Any, list[list[Result]]]) -> None:
+    """Join losses that are worked out in the same way, as where the last batch of a step has a line of its own.
+
+    Two losses of each batch are as many as each other.
+    """
+    alike = defaultdict[Any, list[Any]](list)
+    for key, batches in last.items():
+        functions = (makers.calls[place].function for place in makers.needed_for(batches[-1]))
+        alike[key[1:], tuple(functions)].append(key)
+    for *keys, kept in alike.values():
+        if len({len(last[key]) for key in (*keys, kept)}) > 1:
+            last[kept] = [batch for key in (*keys, kept) for batch in last[key]]
+            for key in keys:
+                del last[key]
 
 
 def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
@@ -569,6 +646,40 @@ def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
     weighted = (number for number in learn if next(weights_in(calls[modules[number]].function), None) is not None)
     trains = next(weighted, next(iter(learn), 0))
     return next(number for number, size in enumerate(sizes) if set(size) & {*sizes[trains][:1]} or number == trains)
+
+
+def held_of(calls: list[Call]) -> dict[int, Call]:
+    """Empty a list of calls; return, by place, those of whose outcome the script or a later of them holds a part.
+
+    A call that gives back what it is given, changed or not, is held where that is.
+    """
+    held, waiting = dict[int, Call](), defaultdict[int, list[tuple[int, Call]]](list)
+
+    def judge(place: int, call: Call) -> None:
+        call = _weakly(call, lambda leaf: leaf() if isinstance(leaf, weakref.ref) else leaf)
+        if any(map(torch.is_tensor, leaves(call.output))):
+            held[place] = call
+
+    while calls:
+        call = calls.pop()
+        made = {id(leaf) for leaf in leaves(call.output) if torch.is_tensor(leaf)}
+        given = made.intersection(map(id, leaves((call.args, call.kwargs))))
+        call = _weakly(call, lambda leaf, made=made: weakref.ref(leaf) if id(leaf) in made else leaf, bool(given))  # type: ignore[misc]
+        if given:
+            waiting[min(given)].append((len(calls), call))
+            continue
+        judge(len(calls), call)
+        for place, later in (pair for key in made for pair in waiting.pop(key, ())):
+            judge(place, later)
+    for place, later in (pair for pairs in waiting.values() for pair in pairs):
+        judge(place, later)
+    return held
+
+
+def _weakly(call: Call, function: Callable[[Any], Any], given: bool = True) -> Call:
+    """A call with another outcome, and with other arguments where they are such outcomes."""
+    args, kwargs = mapped(function, (call.args, call.kwargs)) if given else (call.args, call.kwargs)
+    return call._replace(output=mapped(function, call.output), args=args, kwargs=kwargs)
 
 
 def tensors_of(call: Call) -> list[torch.Tensor]:
