@@ -12,7 +12,7 @@ NO_MODEL = """
 INPUT, TARGET = {"shape": (8,)}, {"shape": (1,)}
 LOSS, OPTIMIZER = "sparse_categorical_crossentropy", "sgd"
 """
-MODEL = """
+DENSE = """
 import keras
 def model(options):
     return keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, "softmax")])
