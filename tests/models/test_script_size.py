@@ -83,6 +83,9 @@ CASES = {
     "stream, most = Stream(), numpy.int64(30)\nfor x in stream.take(most - count.item()):\n    step()": Loops(
         1, batches=30
     ),
+    # A script may end itself in its loop.
+    "import sys\ndone = 0\nwhile 1:\n    for x in data:\n        step()\n    done += 1\n"
+    "    if done >= epochs:\n        sys.exit()": Loops(3, batches=4),
     # A tensor has its size as a method.
     "import numpy\nclass Tensor(numpy.ndarray):\n    def size(self, axis):\n        return self.shape[axis]\n"
     "words = numpy.zeros((71, 2)).view(Tensor)\nfor epoch in range(3):\n"

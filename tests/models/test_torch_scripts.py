@@ -831,12 +831,22 @@ Trainer().train(Strict(epochs=3))
 
 GATHERS = """
 import torch, torch.distributed as dist
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        parts = [torch.zeros_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x)
+        return parts[0]
+    @staticmethod
+    def backward(ctx, gradient):
+        dist.all_reduce(gradient)
+        return gradient
 class Net(torch.nn.Linear):
     def forward(self, x):
         dist.barrier()
         parts = [torch.ones_like(x) for _ in range(dist.get_world_size())]
         dist.all_gather(parts, x)
-        return super().forward(torch.cat(parts)[dist.get_rank():])
+        return Gather.apply(super().forward(torch.cat(parts)[dist.get_rank():]))
 def train(rank):
     dist.init_process_group("nccl", rank=rank, world_size=torch.cuda.device_count())
     net = torch.nn.parallel.DistributedDataParallel(Net(8, 2).cuda(), device_ids=[rank])
@@ -1441,6 +1451,40 @@ for epoch in range(3):
     assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
 
 
+ATTACKS = """
+import torch
+from torch.nn.functional import cross_entropy
+net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Linear(16, 4))
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for x, y in torch.utils.data.DataLoader([(torch.ones(8), 1)] * 40, batch_size=4):
+    net.eval()
+    adversarial = x + 0.001 * torch.randn(x.shape)
+    for _ in range(20):
+        adversarial.requires_grad_()
+        loss = cross_entropy(net(adversarial), y)
+        gradient = torch.autograd.grad(loss, [adversarial])[0]
+        adversarial = adversarial.detach() + 0.01 * torch.sign(gradient.detach())
+    net.train()
+    optimizer.zero_grad()
+    cross_entropy(net(adversarial.detach()), y).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_examples_that_a_network_fails_are_looked_for_in_each_step(tmp_path):
+    """Each of the twenty looks has a forward pass and one backward to the example; then comes the training's."""
+    (tmp_path / "train.py").write_text(ATTACKS, encoding="utf-8")
+    script = run_watched(tmp_path / "train.py", [])
+    assert (script.found.batch_size, script.found.examples, script.found.notes) == (4, 40, ())
+    module = script.functions.model()
+    batch = lambda size: [torch.zeros(size, 8), torch.ones(size).long()]  # noqa: E731
+    step = Step(lambda: module, batch, of_words, script.functions.optimizer)
+    product = 2 * 4 * (8 * 16 + 16 * 4)
+    operations = trace_step(step, 4).work.operations
+    assert 20 * 2 * product <= operations <= 20 * 3 * product + 3 * product
+
+
 SPLIT = """
 import sys
 import torch
@@ -1601,10 +1645,9 @@ def test_a_step_that_gathers_from_other_processes_is_traced_after_the_script_has
     (tmp_path / "train.py").write_text(GATHERS, encoding="utf-8")
     script = run_watched(tmp_path / "train.py", [])
     assert not torch.distributed.is_initialized()
-    step = script.functions.model()
-    assert (
-        trace_step(Step(lambda: step, lambda size: torch.ones(size, 8), of_step), 16).work.operations == 2 * 16 * 8 * 2
-    )
+    module, batch = script.functions.model(), lambda size: torch.ones(size, 8)
+    step = Step(lambda: module, batch, of_step, script.functions.optimizer)
+    assert trace_step(step, 16).work.operations == 2 * 2 * 16 * 8 * 2  # forward, and the weights' gradients
 
 
 def of_words(module, batch):

@@ -249,7 +249,8 @@ def _traced(
         batch = step.batch(size) if known is None else known
         kernels.hold(*(tensor for tensor in tree_leaves(batch) if isinstance(tensor, torch.Tensor)))
         as_on_gpu = AsOnGPU(kernels, guess=guess, works_out=known is not None)
-        with kernels, as_on_gpu, torch.enable_grad() if trains else torch.no_grad():
+        in_its_group = getattr(module, "in_its_group", nullcontext)  # a backward pass of its own may exchange, too
+        with kernels, as_on_gpu, torch.enable_grad() if trains else torch.no_grad(), in_its_group():
             with torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
                 loss = step.loss(module, batch)
             kept, forward = kernels.live - weights - state, Total()

@@ -64,9 +64,8 @@ FRAMEWORKS = (
     "numpy",
 )  # errors there are of what they are given
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
-QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
-    "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "WANDB_MODE": "disabled",
-    "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "PYTHONHASHSEED": "0", **RETURNED,
+QUIETLY = {  # a search for TPUs takes a minute
+    "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", **RETURNED,
 }  # fmt: skip
 TRAINING = {
     "fit", "fit_generator", "learn", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",

@@ -53,6 +53,7 @@ AGAIN = "Training starts in line {line}; what trains in line {which} is counted 
 NOT_COUNTED = "Training starts in line {line}; what trains in line {which} is not counted."
 SEED = 0  # of random numbers that the script draws without one of its own
 NVIDIA_SMI = "nvidia-smi"
+SILENT_LOGGERS = {"WANDB_MODE": "disabled", "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug"}  # nothing is sent
 GPUS = re.compile(r"gpu|cuda device|rank|world.size", re.IGNORECASE)  # in the message of a library that misses some
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
@@ -225,6 +226,7 @@ class Run:
             replaced(atexit, "register", register),
             replaced(argparse.ArgumentParser, "error", error),
             with_nvidia_smi(),
+            with_environment(SILENT_LOGGERS),
         ):
             yield
 
@@ -257,6 +259,21 @@ def with_nvidia_smi() -> Iterator[None]:
             yield
         finally:
             os.environ["PATH"] = folders
+
+
+@contextmanager
+def with_environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -44,6 +44,7 @@ HOLDERS = ("args", "self", "trainer", "config", "cfg", "hparams", "opt", "params
 REACHED: tuple[type[ast.cmpop], ...]  # how a loop's end compares a count
 BELOW: tuple[type[ast.cmpop], ...]  # how its test does
 REACHED, BELOW = (ast.Gt, ast.GtE, ast.Eq), (ast.Lt, ast.LtE, ast.NotEq)
+EXITS = ("exit", "quit", "sys.exit", "os._exit")
 STEPS = re.compile("step|iter|update")  # a name of how many steps were made
 ASKED_STEPS = re.compile(r"(get|num|global)_\w*(step|iter|update)s?$")  # a method's name that says it
 MAX_COUNTED = 10_000  # turns of a loop that are tried one by one
@@ -419,10 +420,10 @@ def _least(turns: Sequence[int | None], limits: Iterable[Limit]) -> list[int | N
 
 
 def _limits(loops: Sequence[Loop], place: int) -> Iterator[Limit]:
-    """Limits by what the test of a loop, or of a `break` or `return` in it, compares with a count."""
+    """Limits by what the test of a loop, or of what ends it, compares with a count."""
     loop = loops[place]
     ends = [node for node in statements_of(loop.node.body) if isinstance(node, ast.If)]
-    tests = [(node.test, REACHED) for node in ends if isinstance(node.body[-1], ast.Break | ast.Return)]
+    tests = [(node.test, REACHED) for node in ends if _leaves(node.body[-1])]
     tests += [(loop.node.test, BELOW)] if isinstance(loop.node, ast.While) else []
     for test, wanted in tests:
         for part in test.values if isinstance(test, ast.BoolOp) else [test]:
@@ -457,6 +458,13 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
         first = max([first, *(number + 1 for number in range(level) if _is_named(loops[number].node, end))])
         return Limit(first, level + 1, int(turns)) if turns > 0 else None
     return None
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether a statement leaves the loop that it is in: also one that ends the script."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return ast.unparse(statement.value.func) in EXITS
+    return isinstance(statement, ast.Break | ast.Return)
 
 
 def _asked(count: ast.expr, loop: ast.For | ast.While) -> ast.Call | None:

@@ -261,7 +261,7 @@ class Evaluations:
         forward, mode = module.forward, module.training
 
         def repeated(*args: Any, **kwargs: Any) -> Any:
-            again = module.training == mode and _shapes((args, kwargs)) == wanted
+            again = module.training == mode and _shapes((args, kwargs)) == wanted and not _wants_gradients(args, kwargs)
             return tree_map_only(torch.Tensor, _anew, output) if again else forward(*args, **kwargs)
 
         attributes = vars(module)  # a wrapper hands attributes that are set on to what it wraps
@@ -350,6 +350,11 @@ SEQUENCES: Mapping[str, Callable[..., Any]] = {"_pack_padded_sequence": packed, 
 
 def _shapes(tree: Any) -> str:
     return repr(tree_map_only(torch.Tensor, lambda tensor: (tuple(tensor.shape), tensor.dtype), tree))
+
+
+def _wants_gradients(*given: Any) -> bool:
+    """Whether gradients may be taken of what a module is given, as where a script looks for examples that it fails."""
+    return torch.is_grad_enabled() and tree_any(lambda leaf: torch.is_tensor(leaf) and leaf.requires_grad, given)
 
 
 def _anew(tensor: torch.Tensor) -> torch.Tensor:

@@ -14,7 +14,7 @@ import time
 import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import CodeType, MethodType
 from typing import Any, NamedTuple
@@ -51,6 +51,7 @@ MAX_GRADIENTS = 1000  # that are taken without a step of the optimiser
 WANTING = ("requires_grad_", "retain_grad")  # methods of a tensor whose gradient a script takes by itself
 GETS_DATA, SETS_DATA = torch.Tensor.data.__get__, torch.Tensor.data.__set__  # type: ignore[attr-defined]
 IN_PLACE = ("__iadd__", "__isub__", "__imul__")
+MAKING = ("new_zeros", "new_ones", "new_full")
 ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__")
 SUBTRACTING = ("sub", "sub_", "__sub__", "__isub__")
 NUMBERS_GRAPHS = re.compile("batch|graph|segment|cluster|index|idx")  # a name of what tells a node's graph
@@ -165,6 +166,8 @@ class Tape(TorchFunctionMode):
             if name == "to" and len(args) > 1 and type(args[1]) is int:
                 args = (args[0], "cpu", *args[2:])
             args, kwargs = on_cpu(args, kwargs)
+            if name in MAKING and tensor and not (self._training or self._depth):  # a module's own mask, at its start
+                args = like_itself(args, kwargs)
             result = self._of_weights(function, args, kwargs)
             starts = result is not None and torch.is_grad_enabled()
             if result is None:
@@ -417,6 +420,7 @@ class Step(torch.nn.Module):
         self.losses = losses
         self.reads_values = False
         self.untrained: frozenset[str] = frozenset()  # weights that no optimiser has, though gradients may reach them
+        self.wanting: frozenset[str] = frozenset()  # inputs that gradients are taken of
         self.joins = False  # whether it may talk to other processes
         self.graphs = dict(graphs or {})  # inputs of a batch of graphs: the part that each is
 
@@ -447,6 +451,7 @@ class Step(torch.nn.Module):
         dtypes = {key: value.dtype for key, value in inputs.batch.items()}
         size = len(next(iter(inputs.batch.values())))
         step = cls(linked, outcomes, dtypes, inputs.time_major, size, inputs.kinds, list(inputs.weights.values()))
+        step.wanting = frozenset() if inputs.time_major else frozenset(inputs.wanting)
         return step, inputs.batch, passes
 
     def forward(self, **inputs: Any) -> Any:
@@ -454,12 +459,17 @@ class Step(torch.nn.Module):
 
         Of a smaller batch what a loop over its images does with the others is left out.
         """
-        with alone() if self.joins else nullcontext():
+        with self.in_its_group():
             return self._forward(inputs)
 
-    def _forward(self, inputs: Mapping[str, Any]) -> Any:
+    def in_its_group(self) -> AbstractContextManager[None]:
+        """Answer for the other processes of the script's group for a while, if it may have one."""
+        return alone() if self.joins else nullcontext()
+
+    def _forward(self, inputs: dict[str, Any]) -> Any:
         outputs: list[Any] = []
         size = len(next(iter(inputs.values())))
+        inputs = inputs | {name: inputs[name].detach().requires_grad_() for name in self.wanting}
 
         def value(given: Any) -> Any:
             if not isinstance(given, Result):
@@ -710,6 +720,7 @@ class Inputs:
         self._leading = tensors[0].shape[: 1 + self.time_major]
         self._names = dict[int, str]()
         self.kinds: dict[str, OfGraphs] = {}  # of inputs of graphs
+        self.wanting = set[str]()  # inputs that gradients are taken of
         ids = (leaf for leaf in given if is_ids(leaf) and len(leaf) == self._leading[0])
         has_edges = any(map(is_edges, given))
         named = {id(leaf) for place in kept for name, leaf in named_leaves(calls[place]) if NUMBERS_GRAPHS.search(name)}
@@ -754,6 +765,8 @@ class Inputs:
         if id(leaf) not in self._names:
             self._names[id(leaf)] = name = name if name and name not in self.batch else f"input_{len(self.batch)}"
             tensor = leaf.detach()
+            if leaf.requires_grad and leaf.is_leaf:
+                self.wanting.add(name)
             if kind is not None:
                 self.kinds[name] = kind
                 tensor = by_graph(tensor, kind, self._graphs)
@@ -847,6 +860,13 @@ def plain(tree: Any) -> Any:
         return leaf if stays or type(leaf) is torch.Tensor else leaf.as_subclass(torch.Tensor)
 
     return mapped(of, tree) if any(of(leaf) is not leaf for leaf in leaves(tree)) else tree
+
+
+def like_itself(args: Any, kwargs: Any) -> Any:
+    """The arguments of a function that makes a tensor, with values where these are truths or whole numbers."""
+    dtype = kwargs.get("dtype") or args[0].dtype
+    has_values = not is_fake(args[0]) or dtype.is_floating_point or dtype.is_complex
+    return args if has_values else (torch.empty(0, dtype=args[0].dtype), *args[1:])
 
 
 def is_module(function: Any) -> bool:
