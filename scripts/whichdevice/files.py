@@ -1,5 +1,6 @@
 """Find the package's own files, replace a file as a whole, and compute its checksum."""
 
+import csv
 import hashlib
 import os
 from collections.abc import Iterator
@@ -54,6 +55,12 @@ def text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of one of the package's own CSV files."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def checksum(path: Path) -> str:

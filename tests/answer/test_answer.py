@@ -302,7 +302,7 @@ SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
         "Rent an L40S (Cloud): 8.3 h [5.7–12 h], USD 6.67 [4.55–9.76].",
         "Cheapest of 2 that end within 9.5 h, and 67 % sure to do so.",
         "Cheapest while an L40S costs less than USD 1.07 an hour (now 0.80); above, an A100.",
-        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.34; worth it if an hour of waiting costs you USD 0.81 or more.",
+        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.34; worth it if an hour of waiting costs you USD 1.06 or more.",
     ]),
     ({"examples": 5e5}, (here(), FAST), [
         "Use this machine: 8.3 min [8.2–8.4 min], USD <0.01 of electricity.",
@@ -329,7 +329,7 @@ def test_the_words(wants: dict[str, Any], rows: tuple[Row, ...], expected: list[
 def test_a_free_pick_names_the_paid_one_and_the_session() -> None:
     found = lines(answer(here(), CHEAP, FREE, wants=Wants(examples=STEPS * 400.0)))
     assert found[0].startswith("Use a free T4 (Colab): 4.4 h [3.1–6.4 h] instead of 11 h here, USD 0.")
-    assert "Free devices are not guaranteed; a session lasts up to 12 h. Paid: USD 0.67 (Cloud)." in found
+    assert "Free devices are not guaranteed; a session lasts up to 12 h. Paid: T4, 4.4 h, USD 0.67 (Cloud)." in found
     alone = answer(CHEAP, replace(FREE, log_sd_own=0.6), wants=Wants(examples=STEPS * 1000.0))
     assert alone.pick and alone.rival and (alone.pick.device, alone.rival.device) == ("T4, free", "T4")
     assert not any(line.startswith("Or ") for line in lines(alone)), "it has its line: Paid"

@@ -207,6 +207,26 @@ def test_turning_points_are_what_an_hour_of_waiting_picks() -> None:
     )
 
 
+def test_waiting_that_has_a_price_takes_none_for_its_time_beyond_that() -> None:
+    """B costs 4 % more than A and takes half of its time; C 10 % more than A and a quarter."""
+    near = [device(name, step, usd, own=0.0, spread=0.0) for name, step, usd in (
+        ("A", 0.04, 1.0), ("B", 0.02, 2.08), ("C", 0.01, 4.4),
+    )]  # fmt: skip
+    wants = replace(LONG, examples=3e9)
+    free = answer(*near, wants=wants)
+    assert free.pick is not None and free.pick.device == "B"
+    a, b, c = (next(option for option in free.options if option.device == name) for name in "ABC")
+    assert a.usd and b.usd and c.usd and b.seconds and c.seconds
+    worth = (c.usd - b.usd) / (b.seconds - c.seconds) * 3600
+    [point] = free.turning
+    assert point.device == "C" and point.hour_usd == pytest.approx(worth, rel=0.02)
+    for price, device_name in ((0.01, "B"), (worth * 0.97, "B"), (worth * 1.03, "C")):
+        pick = answer(*near, wants=replace(wants, hour_usd=price)).pick
+        assert pick is not None and pick.device == device_name
+    said = lines(answer(*near, wants=replace(wants, hour_usd=1.0)))
+    assert "Cheapest of 3 with USD 1.00 for each hour of waiting" in said[1]
+
+
 def test_of_many_turning_points_the_first_three_and_the_last_are_named() -> None:
     longer = [device(name, 0.04 / 2**power, 0.2 * 3**power, own=0.0, spread=0.0) for power, name in enumerate("ABCDEF")]
     for devices, end in ((longer, "D; 1 more between; USD "), (longer[:5], "D; USD ")):

@@ -14,7 +14,7 @@ Rent an L40S (Cloud): 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.5
 Probably cheapest of 2 that end within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10
 cases.
 Cheapest while an L40S costs less than USD 0.86 an hour (now 0.80); above, an H100.
-Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.09 or
+Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.14 or
 more.
 Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).
 
@@ -308,7 +308,8 @@ net · 1 million images · batch 100 · mixed 16 bits
 
 Use a free T4 (Colab): 6.7 min [4.6–9.6 min] after 60 s [36–100 s] to start, USD 0.
 Cheapest of 3 that end within 24 h; that is sure.
-Free devices are not guaranteed; a session lasts up to 12 h. Paid: USD 0.04 (Cloud).
+Free devices are not guaranteed; a session lasts up to 12 h. Paid: T4, 6.7 min + 7 min, USD 0.04
+(Cloud).
 
   device    memory, GB  a step  × pick               1 million images               USD  source
 ▶ T4, free               40 ms       1   6.7 min [4.6–9.6 min] + 60 s                 0  forecast

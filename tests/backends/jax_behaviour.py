@@ -5,22 +5,20 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import REQUEST, arrays_for, small_mnist_cnn, variables_for, without_dropout, written
+from backends.scenario import arrays_for, request_for, small_mnist_cnn, variables_for, without_dropout, written
 
 BATCH, STEPS = 16, 6
 
 
 def behaviour(replicas: int, folder: Path) -> dict:
     """Everything that `main` finds, with so many virtual devices."""
-    variables = variables_for({**REQUEST, "backend": "jax", "batch_size": BATCH, "replicas": replicas})
+    variables = variables_for(request(replicas=replicas))
     found, errors = written(__file__, folder, variables, str(replicas))
     return {**found, "stderr": errors}
 
 
 def request(**changes):
-    from whichdevice.records.schema import Request
-
-    return Request(**{**REQUEST, "backend": "jax", "batch_size": BATCH, **changes})
+    return request_for(backend="jax", batch_size=BATCH, **changes)
 
 
 def main() -> None:

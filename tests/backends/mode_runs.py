@@ -9,14 +9,14 @@ import sys
 from io import StringIO
 from pathlib import Path
 
-from backends.scenario import REQUEST, variables_for, written
+from backends.scenario import request_for, variables_for, written
 
 
 def in_process(cases: str, folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]:
     """For each run the parts of its record and its `difference`, or why it is refused; all in one process."""
-    asked = {**REQUEST, "learn": False, "epochs": 0, "seconds": 0.1, **request}
+    asked = request_for(learn=False, epochs=0, seconds=0.1, **request)
     job = folder / "job.json"
-    job.write_text(json.dumps({"request": asked, "runs": runs}))
+    job.write_text(json.dumps({"request": asked.model_dump(), "runs": runs}))
     return written(__file__, folder, variables_for(asked), cases, str(job))[0]
 
 

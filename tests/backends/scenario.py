@@ -14,15 +14,29 @@ from typing import Any
 
 import numpy as np
 
+from whichdevice.backends import backend_class
+from whichdevice.records.schema import Request
+
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
 FIRST_RATE = 0.003
-REQUEST = dict(
-    device="cpu", kind="cpu", replicas=1, workload="mnist_cnn", module="mnist_cnn", backend="tensorflow",
-    precision="float32", batch_size=16, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
-    epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
-    dataset=None, source=None,
-)  # fmt: skip
+
+
+def request_for(workload: str = "mnist_cnn", **changes) -> Request:
+    """What is asked of a short run on a CPU, with changes."""
+    plain = dict(
+        device="cpu", kind="cpu", replicas=1, workload=workload, module=workload, backend="tensorflow",
+        precision="float32", batch_size=16, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
+        epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
+        dataset=None, source=None,
+    )  # fmt: skip
+    return Request(**{**plain, **changes})
+
+
+def variables_for(request: Request) -> dict[str, str]:
+    """The environment of a run's backend."""
+    return backend_class(request.backend).environment(request, 2)
+
 
 OWN_MODEL = """
 import keras
@@ -73,20 +87,10 @@ def accuracies(
 
 
 def _in_process(folder: Path, work: dict, request: dict) -> dict:
-    asked = {**REQUEST, **request}
-    asked["module"] = asked["workload"]
+    asked = request_for(**request)
     job = folder / "job.json"
-    job.write_text(json.dumps({"request": asked, **work}))
+    job.write_text(json.dumps({"request": asked.model_dump(), **work}))
     return written(__file__, folder, variables_for(asked), str(job))[0]
-
-
-def variables_for(asked: dict) -> dict[str, str]:
-    """The environment of a run's backend."""
-    sys.path.insert(0, str(ROOT / "scripts"))
-    from whichdevice.backends import backend_class
-    from whichdevice.records.schema import Request
-
-    return backend_class(asked["backend"]).environment(Request(**asked), 2)
 
 
 def written(script: str, folder: Path, variables: dict[str, str], *arguments: str) -> tuple[dict, str]:
@@ -101,9 +105,7 @@ def written(script: str, folder: Path, variables: dict[str, str], *arguments: st
 
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
-    from whichdevice.backends import backend_class
     from whichdevice.models.loading import Model
-    from whichdevice.records.schema import Request
 
     first = Request(**job["request"])
     started: dict[tuple, Any] = {}

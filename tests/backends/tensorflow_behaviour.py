@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import REQUEST, arrays_for, give_weights, small_mnist_cnn, without_dropout, written
+from backends.scenario import arrays_for, give_weights, request_for, small_mnist_cnn, without_dropout, written
 
 BATCH = 16
 
@@ -23,9 +23,8 @@ def behaviours(folder: Path, *what: str) -> dict[str, dict]:
 def started(workload: str, **asked):
     """The backend with its devices taken, as a run has it."""
     from whichdevice.backends import backend_class
-    from whichdevice.records.schema import Request
 
-    request = Request(**{**REQUEST, "workload": workload, "module": workload, "replicas": 8, **asked})
+    request = request_for(workload, **{"replicas": 8, **asked})
     backend = backend_class("tensorflow")(request, threads=2)
     os.environ.update(backend.environment(request, 2))
     backend.start()

@@ -5,25 +5,20 @@ test_tensorflow.py runs this file in a process that has that backend.
 
 import numpy as np
 import pytest
-from backends.scenario import REQUEST, small_mnist_cnn, without_dropout
+from backends.scenario import request_for, small_mnist_cnn, without_dropout
 from backends.tensorflow_kernels import without_gpu_kernel
 
 from whichdevice.backends import backend_class
 from whichdevice.measuring.events import reason_line
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
 BATCH, STEPS = 16, 6
 
 
-def request_for(workload: str, **changes) -> Request:
-    return Request(**{**REQUEST, "workload": workload, "module": workload, "batch_size": BATCH, **changes})
-
-
 @pytest.fixture(scope="module")
 def backend():
-    started = backend_class("tensorflow")(request_for("mnist_cnn"), threads=2)
+    started = backend_class("tensorflow")(request_for(batch_size=BATCH), threads=2)
     started.start()
     started.initialise()
     return started

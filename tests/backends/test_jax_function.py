@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from backends.scenario import REQUEST, ROOT
+from backends.scenario import ROOT, request_for
 
 from whichdevice.backends import backend_class
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
 BATCH, STEPS = 16, 3
@@ -18,7 +17,7 @@ FILES = ["jax_mlp.py", "flax_cnn.py"]
 
 def losses(path: Path, loop: str, precision: str = "float32") -> list[float]:
     changes = {"backend": "jax", "loop": loop, "precision": precision, "batch_size": BATCH, "module": str(path)}
-    backend = backend_class("jax", "jax")(Request(**{**REQUEST, **changes}), 1)
+    backend = backend_class("jax", "jax")(request_for(**changes), 1)
     backend.start()
     backend.initialise()
     workload = Model.read(str(path)).workload(Options(BATCH, precision))

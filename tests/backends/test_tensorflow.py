@@ -2,10 +2,7 @@
 
 import pytest
 from backends.cases import run_cases
-from backends.scenario import REQUEST
-
-from whichdevice.backends import backend_class
-from whichdevice.records.schema import Request
+from backends.scenario import request_for, variables_for
 
 FILES = ("backends/tensorflow_cases.py", "exporting/saved_model_cases.py")
 
@@ -14,4 +11,4 @@ FILES = ("backends/tensorflow_cases.py", "exporting/saved_model_cases.py")
     "which", [pytest.param("not long", marks=pytest.mark.slow), pytest.param("long", marks=pytest.mark.long)]
 )
 def test_cases_in_a_process_with_keras_on_tensorflow(which: str) -> None:
-    run_cases(backend_class("tensorflow").environment(Request(**REQUEST), 2), which, *FILES)
+    run_cases(variables_for(request_for()), which, *FILES)

@@ -3,26 +3,17 @@
 from types import SimpleNamespace
 
 import pytest
+from backends.scenario import request_for
 
 from whichdevice.backends.tensorflow import take_devices
 from whichdevice.errors import StudyError
 from whichdevice.machine import gpu
 from whichdevice.machine.devices import DeviceFacts
-from whichdevice.records.schema import Request
 
 NO_KERNEL = (
     "TPUs not found in the cluster. Failed in initialization: No OpKernel was registered to support Op "
     "'ConfigureDistributedTPU' used by {{node ConfigureDistributedTPU}} with these attrs: []\nRegistered devices: [CPU]"
 )
-
-
-def request_for(kind: str, replicas: int = 1) -> Request:
-    return Request(
-        device="mine", kind=kind, replicas=replicas, workload="matmul", module="matmul", backend="tensorflow",
-        precision="float32", batch_size=8, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
-        epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
-        dataset=None, source=None,
-    )  # fmt: skip
 
 
 class OpError(Exception):
@@ -74,7 +65,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def test_a_driver_too_old_is_named_with_the_cuda_that_the_build_needs(nvml: SimpleNamespace) -> None:
     with pytest.raises(StudyError) as error:
-        take_devices(Played(), request_for("gpu"))
+        take_devices(Played(), request_for(kind="gpu", device="mine"))
     assert str(error.value) == (
         "mine: TensorFlow 2.21.0 finds 0 of 1 GPUs with driver NVIDIA 470.57 (CUDA 11.4); it is built for CUDA 12.5.1 "
         "and cuDNN 9: take a driver of that CUDA or newer, or CUDA's libraries "
@@ -84,18 +75,18 @@ def test_a_driver_too_old_is_named_with_the_cuda_that_the_build_needs(nvml: Simp
 
 def test_a_build_without_cuda_and_a_host_without_gpus_are_said_to_be_that(nvml: SimpleNamespace) -> None:
     with pytest.raises(StudyError, match=r"^mine: TensorFlow 2\.21\.0 is built without CUDA; make study ENV=gpu "):
-        take_devices(Played(cuda=False), request_for("gpu"))
+        take_devices(Played(cuda=False), request_for(kind="gpu", device="mine"))
     nvml.absent = "1 GPU found on this host, 2 replicas asked"
     with pytest.raises(StudyError, match=r"^mine: 1 GPU found on this host, 2 replicas asked$"):
-        take_devices(Played(gpus=1), request_for("gpu", 2))
+        take_devices(Played(gpus=1), request_for(kind="gpu", device="mine", replicas=2))
 
 
 def test_a_missing_tpu_is_one_line() -> None:
     with pytest.raises(StudyError) as error:
-        take_devices(Played(), request_for("tpu"))
+        take_devices(Played(), request_for(kind="tpu", device="mine"))
     assert str(error.value) == (
         "mine: TensorFlow 2.21.0 cannot use a TPU here (TPUs not found in the cluster. Failed in initialization); it "
         "needs a TPU VM and tensorflow-tpu: make study ENV=tpu installs one that fits"
     )
     with pytest.raises(StudyError, match=r"^mine: 4 TPU cores found on this host, 8 asked$"):
-        take_devices(Played(cores=4), request_for("tpu", 8))
+        take_devices(Played(cores=4), request_for(kind="tpu", device="mine", replicas=8))

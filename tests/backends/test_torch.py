@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from backends import scenario
 from backends.cases import run_cases
-from backends.scenario import PATH, REQUEST
 
 from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.needs("torch")
 
 
 def request_for(**changes) -> Request:
-    return Request(**{**REQUEST, "backend": "torch", **changes})
+    return scenario.request_for(backend="torch", **changes)
 
 
 def variables_for(**changes) -> dict[str, str]:
-    return {**os.environ, **backend_class("torch").environment(request_for(**changes), 2), "PYTHONPATH": PATH}
+    return {**os.environ, **scenario.variables_for(request_for(**changes)), "PYTHONPATH": scenario.PATH}
 
 
 @pytest.mark.parametrize(

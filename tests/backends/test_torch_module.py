@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from backends.scenario import REQUEST
+from backends.scenario import request_for
 
 from whichdevice.backends import backend_class
 from whichdevice.errors import StudyError
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
 pytestmark = pytest.mark.needs("torch")
@@ -48,7 +47,7 @@ class Training:
         path = folder / "net.py"
         path.write_text(TEXT, encoding="utf-8")
         changes = {"backend": "torch", "loop": loop, "precision": precision, "batch_size": BATCH, "module": str(path)}
-        backend = backend_class("torch", "torch")(Request(**{**REQUEST, **changes}), 1)
+        backend = backend_class("torch", "torch")(request_for(**changes), 1)
         backend.start()
         backend.initialise()
         self.backend, workload = backend, Model.read(str(path)).workload(Options(BATCH, precision))
@@ -138,6 +137,6 @@ def test_half_precision_trains_and_the_record_has_its_types(tmp_path, precision)
 
 
 def test_several_replicas_are_refused_in_one_line():
-    request = Request(**{**REQUEST, "backend": "torch", "replicas": 2})
+    request = request_for(backend="torch", replicas=2)
     with pytest.raises(StudyError, match="runs on one replica, not on 2"):
         backend_class("torch", "torch")(request, 1).initialise()

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 import torch
-from backends.torch_scenario import LONG, STEPS, WORKLOADS, losses, request_for, training
+from backends.scenario import request_for
+from backends.torch_scenario import LONG, STEPS, WORKLOADS, losses, training
 
 from whichdevice.backends import backend_class, keras_on_torch
 from whichdevice.models.loading import Model
@@ -63,7 +64,7 @@ def test_too_little_memory_is_not_taken_for_a_step_that_cannot_be_compiled(monke
 
 
 def test_a_chain_of_products_is_really_computed():
-    backend = backend_class("torch")(request_for("mnist_cnn"), threads=2)
+    backend = backend_class("torch")(request_for(backend="torch"), threads=2)
     backend.start()
     workload = Model.read("matmul").workload(Options(32))
     loop = backend.operation_loop(workload, np.random.default_rng(1))
@@ -81,7 +82,7 @@ def test_a_chain_of_products_is_really_computed():
      ("tf32", "float32", "float32")],
 )  # fmt: skip
 def test_types_are_read_off_keras_and_pytorch(precision, storage, product):
-    backend = backend_class("torch")(request_for("mnist_cnn", precision=precision), threads=2)
+    backend = backend_class("torch")(request_for(backend="torch", precision=precision), threads=2)
     try:
         backend.start()
         types = backend.types()
@@ -102,7 +103,7 @@ def test_narrow_formats_train(precision):
 
 
 def test_too_large_an_array_is_out_of_memory_and_says_its_size():
-    backend = backend_class("torch")(request_for("mnist_cnn"), threads=2)
+    backend = backend_class("torch")(request_for(backend="torch"), threads=2)
     with pytest.raises(RuntimeError) as caught:
         torch.empty(10**15)
     assert backend.is_out_of_memory(caught.value)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from backends.torch_scenario import request_for
+from backends.scenario import request_for
 
 from whichdevice.backends import backend_class
 from whichdevice.models.loading import Model
@@ -45,7 +45,7 @@ def cuda(monkeypatch):
 
 def operation_loop(name, size, captures=True):
     """A repeated operation on the CPU, as if that were a GPU."""
-    backend = backend_class("torch")(request_for("mnist_cnn"), threads=2)
+    backend = backend_class("torch")(request_for(backend="torch"), threads=2)
     backend.start()
     loop = backend.operation_loop(Model.read(name).workload(Options(size)), np.random.default_rng(1))
     loop._captures, FakeGraph.steps = captures, lambda _: loop._several()

@@ -3,11 +3,10 @@
 from types import SimpleNamespace
 
 import keras
-from backends.scenario import REQUEST, arrays_for, without_dropout
+from backends.scenario import arrays_for, request_for, without_dropout
 
 from whichdevice.backends.keras_on_torch import build_loop
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
 BATCH, STEPS = 16, 3
@@ -16,14 +15,9 @@ WORKLOADS = ["mnist_cnn", "fashion_cnn"]  # dropout, batch normalisation
 LONG = ["mnist_official", "shakespeare_lstm", "weather_gru"]
 
 
-def request_for(workload: str, **changes) -> Request:
-    values = {**REQUEST, "workload": workload, "module": workload, "backend": "torch", "batch_size": BATCH, **changes}
-    return Request(**values)
-
-
 def training(name: str, dropout: bool = True, **changes) -> SimpleNamespace:
     """A loop over small random data, and what it is made of."""
-    request = request_for(name, **changes)
+    request = request_for(name, backend="torch", batch_size=BATCH, **changes)
     workload = Model.read(name).workload(Options(BATCH, sequence_length=LENGTHS.get(name)))
     keras.utils.set_random_seed(1)
     model = workload.model() if dropout else without_dropout(workload.model())

@@ -25,7 +25,7 @@ from whichdevice.machine.facts import this_machine
 from whichdevice.measuring.request import planned_record
 from whichdevice.models.address import Address
 from whichdevice.models.loading import Model
-from whichdevice.models.script.found import Found
+from whichdevice.models.script.found import Found, Keeps
 from whichdevice.models.script.look import keep
 from whichdevice.planning.one_model import OneModel, Question, TimeLeft
 from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
@@ -71,12 +71,20 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         missing = max(seen.needed - 15e9, 0) or None
         facts = CompileFacts(
             memory=16e9, memory_available=15e9, memory_needed=seen.needed, memory_missing=missing, unit="image",
-            units_per_step=8,
         )  # fmt: skip
-        good = {"status": "does_not_fit" if missing else "ok", "facts": facts, "work": WORK}
+        good = {"status": "does_not_fit" if missing else "ok", "work": WORK}
         bad = {"status": "unavailable", "reason": "XLA for CUDA is not installed here"}
         found = [
-            CompiledRecord(asked=each, code_hash="0", **(bad if each.device == "L4" else good)) for each in requests
+            CompiledRecord(
+                asked=each,
+                code_hash="0",
+                **(
+                    bad
+                    if each.device == "L4"
+                    else good | {"facts": facts.model_copy(update={"units_per_step": each.batch_size})}
+                ),
+            )
+            for each in requests
         ]
         if seen.draft and on_draft is not None:
             on_draft(found[0])
@@ -301,9 +309,9 @@ def test_a_draft_is_drawn_before_any_program_is_known(
 def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     """A PyTorch model that no card holds, or that none trains in time; the batch is shared out evenly."""
 
-    def needed(model: str, wants: Wants, *rows: Row, **more: Any) -> list[int]:
+    def needed(model: str, wants: Wants, *rows: Row, keeps: Keeps = "batch", **more: Any) -> list[int]:
         named = Model(Address(model, "hub" if model.startswith("hf:") else "file"))
-        return gpus_needed(Question(named, replace(wants, **more)), [answer(*rows, wants=wants)])
+        return gpus_needed(Question(named, replace(wants, **more)), [answer(*rows, wants=wants, keeps=keeps)])
 
     enough, late, small = Wants(examples=1e5), Wants(examples=1e10), replace(SMALL, card="T4")
     assert needed("net.py", enough, FAST, MIDDLE, small) == []
@@ -316,6 +324,9 @@ def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:
     assert needed("hf:gpt2", late, FAST, steps=10) == [1, 2, 4]
     assert needed("hf:gpt2", late, FAST, only_free=True) == []
     assert needed("hf:gpt2", late, replace(FAST, fits=None)) == []  # nothing is known of one: more say no more
+    assert needed("train.py", late, FAST, keeps="examples") == [1, 2, 4, 8]  # with a batch on each
+    assert needed("train.py", late, FAST, keeps="steps") == []  # as many steps end no earlier on more of them
+    assert needed("train.py", enough, small, keeps="steps") == [8]
     together = [each.label for each in targets_of(["RTX 4090", "L4"], [8, 16], "eager") if each.rented_together]
     assert together == ["8 × RTX 4090", "8 × L4", "16 × L4"]
 
@@ -449,6 +460,62 @@ def test_rent_takes_a_device_by_its_name_and_people_use_sixteen_bits(capsys: pyt
         assert main(["rent", MODEL, "--on", name, "--max-usd", "40", "--dry-run"]) == 0
         task = json.loads(capsys.readouterr().out)
         assert task["resources"]["accelerators"] == accelerator and "mixed_bfloat16" in task["run"]
+
+
+EACH = Found("torch", 8, 320, 3, asks=4, keeps="examples")
+PROGRAMS: dict[str, tuple[Found, list[str], list[tuple[int, int]]]] = {
+    "as many GPUs as it asks for": (EACH, [], [(4, 32)]),
+    "their number is not shown": (replace(EACH, asks=None), [], [(1, 8)]),
+    "the user's numbers": (EACH, ["--gpus", "1,8"], [(1, 8), (8, 64)]),
+    "as many as a machine has": (replace(EACH, asks=6), [], [(4, 32)]),
+    "free ones are one GPU": (EACH, ["--only", "free"], [(1, 8)]),
+    "the user's batch is shared": (EACH, ["--gpus", "4", "--batch", "32"], [(4, 32)]),
+    "its GPUs share a batch": (replace(EACH, keeps="batch"), ["--gpus", "1,4"], [(1, 8), (4, 8)]),
+    "steps are kept": (replace(EACH, keeps="steps"), ["--gpus", "2,4"], [(2, 16), (4, 32)]),
+}
+
+
+@pytest.mark.parametrize("case", PROGRAMS)
+def test_each_gpu_of_a_script_takes_its_batch(
+    case: str, played: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GPUs, and examples of a step on all of them, of the programs that are forecast."""
+    found, options, programs = PROGRAMS[case]
+    (tmp_path / "train.py").write_text("import torch\ntorch.optim.SGD([]).step()\n")
+    monkeypatch.setattr("whichdevice.models.script.look.probe", lambda address: keep(address, found))
+    monkeypatch.setattr("whichdevice.planning.requirements.require", lambda *_: None)
+    assert main(["ask", "train.py", "--no-measuring", "--devices", "T4", "--json", *options]) == 0
+    assert [(request.devices, request.batch_size) for request in played.asked] == programs
+
+
+@pytest.mark.parametrize(
+    ("keeps", "options", "amounts"),
+    [
+        ("examples", [], [960]),
+        ("steps", [], [2 * 960, 4 * 960]),
+        ("steps", ["--examples", "500"], [1500]),
+        ("examples", ["--steps", "10"], [2 * 80, 4 * 80]),
+    ],
+)
+def test_numbers_of_gpus_are_compared_where_they_see_the_same_examples(
+    keeps: Keeps,
+    options: list[str],
+    amounts: list[float],
+    played: SimpleNamespace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where each makes as many steps, however many they are, each number has an answer."""
+    (tmp_path / "train.py").write_text("import torch\ntorch.optim.SGD([]).step()\n")
+    found = replace(EACH, keeps=keeps)
+    monkeypatch.setattr("whichdevice.models.script.look.probe", lambda address: keep(address, found))
+    monkeypatch.setattr("whichdevice.planning.requirements.require", lambda *_: None)
+    plain = asked(capsys, "train.py", "--no-measuring", "--devices", "T4", "--gpus", "2,4", *options)
+    answers = plain if isinstance(plain, list) else [plain]
+    assert [answer["amount"]["units"] for answer in answers] == [pytest.approx(units) for units in amounts]
+    shown = [{row["devices"]: row["batch"] for row in answer["rows"]} for answer in answers]
+    assert shown == ([{2: 16, 4: 32}] if len(amounts) == 1 else [{2: 16}, {4: 32}])
 
 
 def test_a_script_is_answered_as_its_whole_training_in_its_own_precision(

@@ -2,18 +2,15 @@
 
 import numpy as np
 import pytest
-from backends.scenario import REQUEST
+from backends.scenario import request_for
 
 from whichdevice.errors import StudyError
 from whichdevice.exporting.process import Job, export
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Request
 from whichdevice.workloads.base import Options
 
 OPTIONS = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 20}
-ASKED = Request(
-    **{**REQUEST, "workload": "decoder", "module": "decoder", "batch_size": 2, "sequence_length": 8, "options": OPTIONS}
-)
+ASKED = request_for("decoder", batch_size=2, sequence_length=8, options=OPTIONS)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])

@@ -1,28 +1,19 @@
 """What a run is refused for: the host's memory, of which a GPU or TPU needs no more than the data's."""
 
 import pytest
+from backends.scenario import request_for
 
 from whichdevice.backends import backend_class
 from whichdevice.measuring.estimated_memory import FRAMEWORK_BYTES, estimated_memory, operation_memory
 from whichdevice.measuring.events import RefusedError, refuse_what_cannot_fit
 from whichdevice.models.costs import Costs
-from whichdevice.records.schema import Request
 
 COSTS = Costs(0, 0, activations=1e6, parameters=10**6, trainable_parameters=10**6)
 DATA = 5e7
 
 
-def request_for(kind: str, replicas: int = 1, batch_size: int = 1024, precision: str = "float32") -> Request:
-    return Request(
-        device="any", kind=kind, replicas=replicas, workload="any", module="any", backend="tensorflow",
-        precision=precision, batch_size=batch_size, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
-        epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
-        dataset=None, source=None,
-    )  # fmt: skip
-
-
-def need(*asked: object, **named: object) -> float:
-    return estimated_memory(COSTS, request_for(*asked, **named), DATA, activation_copies=1.0)  # type: ignore[arg-type]
+def need(kind: str, batch_size: int) -> float:
+    return estimated_memory(COSTS, request_for(kind=kind, batch_size=batch_size), DATA, activation_copies=1.0)
 
 
 MNIST_CNN = Costs(0, 0, activations=141_900, parameters=412_778, trainable_parameters=412_778), 1024, 55e6
@@ -46,7 +37,7 @@ def test_the_estimate_is_one_to_two_times_the_peak_of_a_measured_run(
     """Peaks of the epoch loop in float32 on two cores of an x86 host; the decoder has 4 layers of width 256."""
     costs, batch_size, data = model
     copies = backend_class(backend).activation_copies
-    assert peak < estimated_memory(costs, request_for("cpu", batch_size=batch_size), data, copies) < 2 * peak
+    assert peak < estimated_memory(costs, request_for(batch_size=batch_size), data, copies) < 2 * peak
 
 
 @pytest.mark.parametrize("kind", ["gpu", "tpu"])
@@ -58,5 +49,5 @@ def test_a_batch_that_no_host_could_hold_is_not_refused_on_a_device(kind: str) -
 
 
 def test_an_operation_needs_its_operands_on_the_host_and_on_a_cpu_as_often_as_there_are_replicas() -> None:
-    assert operation_memory(1e9, request_for("cpu", 2)) == FRAMEWORK_BYTES + 6e9
-    assert operation_memory(1e9, request_for("gpu", 2)) == FRAMEWORK_BYTES + 2e9
+    assert operation_memory(1e9, request_for(kind="cpu", replicas=2)) == FRAMEWORK_BYTES + 6e9
+    assert operation_memory(1e9, request_for(kind="gpu", replicas=2)) == FRAMEWORK_BYTES + 2e9

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from backends import scenario
 
 from whichdevice.backends import backend_class
 from whichdevice.backends.base import Means, TrainingLoop
@@ -23,11 +24,9 @@ RATE = 1e-3  # the first rate of the recipe
 
 
 def request_for(epochs: int, validation: bool = True, seconds: float | None = None) -> Request:
-    return Request(
-        device="cpu", kind="cpu", replicas=1, workload="weather_gru", module="weather_gru", backend="jax",
-        precision="float32", batch_size=BATCH, fraction=1.0, loop="epoch", sequence_length=LENGTH, repeat=1, seed=1,
-        epochs=epochs, steps_per_epoch=3, validation=validation, learn=True, learn_seconds=seconds, seconds=1.0,
-        min_steps=1, timeout=60.0, dataset="weather_denmark", source="standin",
+    return scenario.request_for(
+        "weather_gru", backend="jax", batch_size=BATCH, sequence_length=LENGTH, epochs=epochs, steps_per_epoch=3,
+        validation=validation, learn_seconds=seconds, dataset="weather_denmark", source="standin",
     )  # fmt: skip
 
 

@@ -6,10 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from backends.scenario import REQUEST, ROOT
-
-from whichdevice.backends import backend_class
-from whichdevice.records.schema import Request
+from backends.scenario import ROOT, request_for, variables_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("linux")]  # only there does RLIMIT_DATA count private memory
 
@@ -46,9 +43,9 @@ for layers, units in ((1, 14_000), (20, 3_000), (1, 100)):  # 0.8 GB at once, 0.
     ],
 )
 def test_a_model_that_is_too_large_ends_for_lack_of_memory_and_a_small_one_after_it_is_built(name: str) -> None:
-    request = {**REQUEST, "backend": name}
-    variables = {**backend_class(name).environment(Request(**request), 2), "PYTHONPATH": str(ROOT / "scripts")}
-    command = [sys.executable, "-c", SCRIPT, name, json.dumps(request)]
+    request = request_for(backend=name)
+    variables = {**variables_for(request), "PYTHONPATH": str(ROOT / "scripts")}
+    command = [sys.executable, "-c", SCRIPT, name, request.model_dump_json()]
     done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     ends = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"event": "end"')]

@@ -83,6 +83,10 @@ CASES = {
     "stream, most = Stream(), numpy.int64(30)\nfor x in stream.take(most - count.item()):\n    step()": Loops(
         1, batches=30
     ),
+    # A tensor has its size as a method.
+    "import numpy\nclass Tensor(numpy.ndarray):\n    def size(self, axis):\n        return self.shape[axis]\n"
+    "words = numpy.zeros((71, 2)).view(Tensor)\nfor epoch in range(3):\n"
+    "    for turn, i in enumerate(range(0, words.size(0) - 1, 35)):\n        step()": Loops(3, 2),
     # Numbers are worked out.
     "for epoch in range(max(0, -1), epochs):\n    for x in data:\n        step()": Loops(3, batches=4),
     "for it in range(1, math.ceil(len(data) * 2 / epochs) + 1):\n    step()": Loops(1, 3),

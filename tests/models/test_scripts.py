@@ -14,8 +14,9 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script import look as scripts
 from whichdevice.models.script.found import Evaluation, Found
-from whichdevice.models.script.look import is_script, is_scripts_own, known, last_line, probe
-from whichdevice.models.script.run import EACH, SHARED, others_like, run_watched
+from whichdevice.models.script.look import is_script, is_scripts_own, known, last_line, library_of, probe
+from whichdevice.models.script.run import Run, others_like, run_watched
+from whichdevice.models.script.several import SHARED
 from whichdevice.models.shapes import leaves
 from whichdevice.workloads.base import Options
 
@@ -322,6 +323,43 @@ def test_an_error_that_no_missing_value_causes_is_the_scripts_own(line, tmp_path
     assert is_scripts_own(failed.value, path) == OWN[line]
 
 
+def test_an_error_that_a_library_raises_is_said_to_be_its(tmp_path, monkeypatch):
+    packages, path = tmp_path / "site-packages", tmp_path / "train.py"
+    packages.mkdir()
+    (packages / "boxes.py").write_text("def nms(boxes):\n    return max(boxes)\n")
+    monkeypatch.syspath_prepend(packages)
+    for line, library in (("boxes.nms([])", "boxes"), ("boxes.nms([0]) / 0", None)):
+        path.write_text(f"import boxes\n{line}\n")
+        with pytest.raises((ValueError, ZeroDivisionError)) as failed:
+            runpy.run_path(str(path))
+        assert library_of(failed.value, path) == library
+
+
+COUNTS_GPUS = "import torch\ncount = torch.cuda.device_count()\nnet = torch.nn.Linear(4, 2)\n"
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        (COUNTS_GPUS + "assert count > 1", True),
+        (COUNTS_GPUS + "raise SystemExit('two GPUs, please')", True),
+        (COUNTS_GPUS + "if count > 1: net(torch.zeros(2, 4))", True),
+        (COUNTS_GPUS + "open('absent')", False),
+        (COUNTS_GPUS + "net(torch.zeros(2, 4))\nassert count > 1", False),
+        ("import torch\nassert False", False),
+    ],
+    ids=["an assertion", "an exit", "no training", "a file", "a training", "no count"],
+)
+def test_more_gpus_are_tried_where_a_script_may_want_them(text, may, tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    run = Run(path)
+    with pytest.raises(StudyError):
+        run.result([])
+    assert run.may_want_gpus == may
+
+
 STARTED = """
 import torch
 open("runs", "a").write("once ")
@@ -408,9 +446,9 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     kept = 1024 if "steps_per_epoch" in text else 4 * found.batch_size
     assert {len(each) for each in arrays} == {kept} and not found.compiled
     summed = ["The optimiser steps after 4 batches"] * ("% 4" in text or "range(4)" in text)
-    several = ["Each of its processes takes 32 exam"] * ("init_process_group" in text)
+    assert (found.keeps == "batch") == ("init_process_group" not in text)
     trials = ["Training starts in line 15; what tr"] * ("trial" in text)
-    assert [note[:35] for note in found.notes] == summed + several + trials
+    assert [note[:35] for note in found.notes] == summed + trials
 
 
 OF_TENSORFLOW = """
@@ -562,6 +600,29 @@ for turn, batch in zip(range(30), jax_utils.prefetch_to_device(batches(), 2)):
     assert [leaf.shape for leaf in script.functions.model().trained] == [(8, 4)]
 
 
+def test_a_long_evaluation_of_jax_is_not_computed(tmp_path):
+    """Its first batch takes 9e11 operations; what is short, or may be the next argument, has its own values."""
+    text = """
+import jax, jax.numpy as jnp
+@jax.jit
+def long(w, x):
+    for _ in range(50):
+        x = jnp.tanh(x @ w)
+    return x.sum()
+@jax.jit
+def short(w):
+    return w.sum()
+@jax.jit
+def step(w, x):
+    return w - 0.1 * jax.grad(lambda w: (x @ w).mean())(w)
+w, x = jnp.zeros((1024, 1024)), jnp.zeros((8192, 1024))
+assert [float(long(w, x)) for _ in range(3)] == [1.0, 1.0, 1.0] and float(short(w)) == 0.0
+for _ in range(30):
+    w = step(w, x[:64])
+"""
+    assert started(text, tmp_path).found.batch_size == 64
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("half", [False, True])
@@ -582,7 +643,27 @@ for _ in range(20):
 """
     found = started(text, tmp_path).found
     assert (found.batch_size, found.precision) == (16, "mixed" if half else "single")
-    assert found.notes == ((EACH.format(batch=16, total=64) if each else SHARED.format(gpus=4, batch=16)),)
+    assert found.notes == (SHARED.format(gpus=4, batch=16),) * (not each)
+    assert (found.keeps, found.asks) == (("steps", None) if each else ("batch", 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("steps", "keeps"), [("20", "steps"), ("320 // batch", "examples")])
+def test_devices_of_jax_with_a_batch_each_make_the_scripts_steps_or_see_its_examples(steps, keeps, tmp_path):
+    text = f"""
+import jax, numpy as np
+devices = jax.local_device_count()
+batch = 16 * jax.local_device_count()
+num_steps = {steps}
+def step(w, x):
+    return w - jax.grad(lambda w: (x @ w).mean())(w)
+step, w = jax.pmap(step), np.zeros((devices, 8, 4), "float32")
+for _ in range(num_steps):
+    w = step(w, np.zeros((devices, batch // devices, 8), "float32"))
+"""
+    found = started(text, tmp_path).found
+    assert (found.batch_size, found.examples, found.notes) == (16, 320, ())
+    assert (found.keeps, found.asks) == (keeps, None)
 
 
 @pytest.mark.slow

@@ -25,42 +25,39 @@ from whichdevice.models.script import torch_tape
 from whichdevice.models.script.found import Found, Way
 from whichdevice.models.script.look import known, probe
 from whichdevice.models.script.run import run_watched
-from whichdevice.models.script.torch_fakes import Evaluations, Fakes, is_fake
+from whichdevice.models.script.several import ACCUMULATION, SHARED, divides_by_gpus
+from whichdevice.models.script.torch_fakes import MAX_EVALUATIONS, Evaluations, Fakes, Passing, is_fake
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.torch_tape import Guessed
-from whichdevice.models.script.watch_torch import ACCUMULATION, BY_HAND, SHARED, Watch, divides_by_gpus
+from whichdevice.models.script.watch_torch import BY_HAND, Watch
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
-SEVERAL = "It asks for {} GPUs with {} examples each: add --gpus {} --batch {}."
 SUMMED = "The optimiser steps after 8 batches; the times count it for each batch."
 TWO = "The optimiser steps after 2 batches; the times count it for each batch."
-EACH = "Each of its processes takes {} examples: for four GPUs add --gpus 4 --batch {}."
 VARIED = "Sizes vary from 64 × 64 to 128 × 128; steps are of the mean, 96 × 96."
 MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
-    ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", notes=(SEVERAL.format(4, 4, 4, 16),)),
+    ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", asks=4, keeps="examples"),
     ("torch_entry.py", ""): Found("torch", 16, 640, 3, precision="float32"),
     ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
     ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
     ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
     ("torch_nested.py", ""): Found("torch", 2, 400, 3),
-    ("torch_large.py", ""): Found(
-        "torch", 2, 1000, 1, precision="float32", notes=(EACH.format(2, 8).removesuffix(".") + " --steps 500.",)
-    ),
+    ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32", asks=None, keeps="steps"),
     ("torch_processes.py", ""): Found(
-        "torch", 32, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 32, 2, 64),), way=Way(gpus=2)
+        "torch", 32, 640, 3, precision="mixed", way=Way(gpus=2), asks=2, keeps="examples"
     ),
-    ("torch_deepspeed.py", ""): Found("torch", 16, 320, 3, precision="mixed", notes=(TWO, EACH.format(16, 64))),
+    ("torch_deepspeed.py", ""): Found(
+        "torch", 16, 320, 3, precision="mixed", notes=(TWO,), asks=None, keeps="examples"
+    ),
     ("torch_parts.py", ""): Found("torch", 6400, 64000, 3, precision="float32"),
     ("torch_cuda.py", ""): Found("torch", 64, 640, 3, precision="mixed", notes=(SHARED.format(batch=64, gpus=2),)),
-    ("torch_trainer.py", "accelerate"): Found("torch", 1, 100, 2, precision="mixed", notes=(SUMMED, EACH.format(1, 4))),
-    ("torch_lightning.py", "lightning"): Found(
-        "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(4, 64, 4, 256),)
+    ("torch_trainer.py", "accelerate"): Found(
+        "torch", 1, 100, 2, precision="mixed", notes=(SUMMED,), asks=None, keeps="examples"
     ),
-    ("torch_fabric.py", "lightning"): Found(
-        "torch", 64, 640, 3, precision="mixed", notes=(SEVERAL.format(2, 64, 2, 128),)
-    ),
+    ("torch_lightning.py", "lightning"): Found("torch", 64, 640, 3, precision="mixed", asks=4, keeps="examples"),
+    ("torch_fabric.py", "lightning"): Found("torch", 64, 640, 3, precision="mixed", asks=2, keeps="examples"),
 }
 ORDERED = """
 import torch
@@ -361,6 +358,38 @@ for epoch in range(1800):
     for x in samples.split(16):
         net(x).mean().backward()
         optimizer.step()
+"""
+PASSES = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.computed = torch.nn.Linear(4, 2), 0
+    def forward(self, x):
+        out = self.dense(x)
+        self.computed += type(out) is torch.Tensor
+        return out
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(200):
+    net(torch.zeros(1, 4)).cpu().data.tolist()
+assert net.computed, "none is computed"
+for _ in range(30):
+    torch.cat([net(torch.zeros(1, 4)) for _ in range(8)]).mean().backward()
+    optimizer.step()
+"""
+LAST_APART = """
+import torch
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(100):
+    for number in range(8):
+        loss = net(torch.zeros(16, 4)).mean()
+        if number < 7:
+            loss.backward()
+        else:
+            loss.backward()
+    optimizer.step()
 """
 STEPPED = """
 'torchrun --nproc_per_node=8 train.py'
@@ -884,8 +913,9 @@ def test_the_gpus_of_a_scripts_own_command_are_asked_for(shares, tmp_path):
         "DataLoader(Scaled(), 64", f"DataLoader(Scaled(), {'64 // torch.cuda.device_count()' * shares or 64}"
     )
     text = text.replace("64 //", "batch_size //").replace("net =", "batch_size = 64\nnet =")
-    note = SHARED.format(batch=64, gpus=8) if shares else SEVERAL.format(8, 64, 8, 512)
-    assert probed(text, tmp_path).notes == (note,)
+    found = probed(text, tmp_path)
+    assert found.notes == (SHARED.format(batch=64, gpus=8),) * shares
+    assert (found.keeps, found.asks) == (("batch", 1) if shares else ("examples", 8))
 
 
 @pytest.mark.slow
@@ -896,11 +926,12 @@ def test_the_gpus_of_one_process_share_its_batch(devices, gpus, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("divided", "steps"), [("", " --steps 400"), ("// max(torch.cuda.device_count(), 1)", "")])
-def test_steps_that_each_gpu_makes_are_asked_for(divided, steps, tmp_path):
+@pytest.mark.parametrize(("divided", "keeps"), [("", "steps"), ("// max(torch.cuda.device_count(), 1)", "examples")])
+def test_each_of_several_gpus_makes_the_steps_that_a_loop_counts(divided, keeps, tmp_path):
     """Not where more GPUs make fewer of them."""
-    note = SEVERAL.format(8, 16, 8, 128).removesuffix(".") + f"{steps}."
-    assert probed(STEPPED.format(divided=divided), tmp_path).notes == (note,)
+    found = probed(STEPPED.format(divided=divided), tmp_path)
+    assert (found.batch_size, found.examples * found.epochs, found.notes) == (16, 6400, ())
+    assert (found.keeps, found.asks) == (keeps, 8)
 
 
 @pytest.mark.slow
@@ -1105,6 +1136,38 @@ def test_a_loader_shows_the_examples(text, examples, piped, tmp_path):
     assert (found.batch_size, found.examples, found.epochs, bool(found.pipeline)) == (64, examples, 3, piped)
 
 
+def test_calls_of_which_nothing_is_held_are_no_part_of_a_step(tmp_path):
+    """An evaluation in training mode and with gradients, of the shapes of the training."""
+    (tmp_path / "train.py").write_text(PASSES, encoding="utf-8")
+    step = run_watched(tmp_path / "train.py", []).functions.model()
+    assert [type(step.called[call.function]).__name__ for call in step.calls if isinstance(call.function, int)] == (
+        ["Net"] * 8
+    )
+    assert not step.reads_values
+
+
+def test_calls_whose_outcomes_are_let_go_are_computed_while_that_is_quicker():
+    passing = Passing()
+    for _ in range(MAX_EVALUATIONS):
+        passing.drop(["a call"])
+        assert "a call" not in passing
+        passing.add("a call", 1.0, has_values=False)
+    passing.drop(["a call"])
+    assert passing.is_computed("a call")
+    for _ in range(2):
+        passing.add("a call", 4.0, has_values=True)
+        assert passing.is_computed("a call")
+    passing.add("a call", 4.0, has_values=True)
+    assert "a call" in passing and not passing.is_computed("a call")
+
+
+def test_the_last_batch_of_a_step_may_have_a_line_of_its_own(tmp_path):
+    (tmp_path / "train.py").write_text(LAST_APART, encoding="utf-8")
+    found = run_watched(tmp_path / "train.py", []).found
+    assert found.examples == 100 * 8 * 16
+    assert found.notes == ("The optimiser steps after 8 batches; the times count it for each batch.",)
+
+
 @pytest.mark.slow
 def test_what_an_epoch_prepares_by_itself_is_said(tmp_path):
     """Once before the epochs is in none of them."""
@@ -1299,7 +1362,7 @@ def test_a_step_runs_on_without_the_values_that_it_draws_checks_and_chooses_by(t
     (tmp_path / "train.py").write_text(CHECKS_BOXES, encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
     found = probe(address)
-    assert (found.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
+    assert (found.way.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
     assert "an upper bound" in found.notes[0]
     step = step_of(Model.read(address.text).workload(Options(batch_size=8)), "float32", "train")
     assert trace_step(step, 8).trained == 400
@@ -1317,8 +1380,8 @@ def test_what_a_launcher_gives_a_script_is_there(tmp_path):
 def test_a_group_of_processes_a_loss_around_its_model_and_copies_of_weights_make_a_step(tmp_path):
     (tmp_path / "train.py").write_text(OF_A_GROUP, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs, found.values) == (16, 4800, 1, False)
-    assert any(note.startswith("It asks for 4 GPUs with 16 examples each") for note in found.notes)
+    assert (found.batch_size, found.examples, found.epochs, found.way.values) == (16, 4800, 1, False)
+    assert (found.asks, found.keeps) == (4, "steps")
 
 
 @pytest.mark.slow
@@ -1327,7 +1390,7 @@ def test_a_step_whose_code_fails_without_values_is_computed(tmp_path):
     (tmp_path / "train.py").write_text(SEGMENTS, encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
     found = probe(address)
-    assert (found.values, found.batch_size, found.examples) == (True, 32, 320)
+    assert (found.way.values, found.batch_size, found.examples) == (True, 32, 320)
     step = step_of(Model.read(address.text).workload(Options(batch_size=32)), "float32", "train")
     trace = trace_step(step, 32)
     assert trace.trained == 36 and "values" in trace.notes[0]
@@ -1376,6 +1439,53 @@ for epoch in range(3):
     (tmp_path / "train.py").write_text(text, encoding="utf-8")
     found = run_watched(tmp_path / "train.py", []).found
     assert (found.batch_size, found.examples, found.epochs) == (32, 320, 3)
+
+
+SPLIT = """
+import sys
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+if not torch.accelerator.is_available() or torch.accelerator.device_count() < 2:
+    sys.exit("two GPUs are needed")
+mesh = init_device_mesh(torch.accelerator.current_accelerator().type, (2,))
+net = parallelize_module(nn.Sequential(nn.Linear(8, 4)), mesh, {"0": ColwiseParallel()})
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(10):
+    net(torch.zeros(4, 8, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+HOGWILD = """
+import torch
+import torch.multiprocessing as mp
+def epoch(net, optimizer):
+    for x in torch.utils.data.DataLoader(list(torch.ones(40, 8)), batch_size=4):
+        net(x).sum().backward()
+        optimizer.step()
+def train(rank, net):
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for _ in range(3):
+        epoch(net, optimizer)
+if __name__ == "__main__":
+    mp.set_start_method("spawn", force=True)
+    net = torch.nn.Linear(8, 4)
+    net.share_memory()
+    processes = [mp.Process(target=train, args=(rank, net)) for rank in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "amounts"), [(SPLIT, (4, 40, 1, 2)), (HOGWILD, (4, 40, 3, 1))])
+def test_layers_split_over_gpus_and_processes_that_share_weights_train(text, amounts, tmp_path):
+    """What any accelerator is asked is answered by a GPU; what trains in processes of its own trains here."""
+    found = probed(text, tmp_path)
+    assert (found.batch_size, found.examples, found.epochs, found.way.gpus) == amounts
+    assert found.way.left_out == ()
 
 
 @pytest.mark.slow

@@ -125,6 +125,20 @@ def test_evaluations_come_as_often_as_the_amount_that_a_reader_types_has_steps_a
         assert seconds == {option.device: close_to(option.seconds) for option in answer.options}, answer.amount
 
 
+def test_the_page_says_the_same_where_each_gpu_has_a_batch() -> None:
+    evaluations = Evaluation(7, 79, 200, 1), Evaluation(9, 10, 50, 1000, "step")
+    rows = device("A", 1.0, 1.0), replace(device("8 × A", 1.2, 8.0), devices=8)
+    lived = Habits(1.0, 0.0, 0.0, 0.1, 1, 1)
+    script = work(*rows, evaluations=evaluations, lived=lived, script_examples=10_000, keeps="examples")
+    answers = [decide(script, Wants(), Amount(units, epochs=epochs)) for units, epochs in ((1e6, 1.0), (1e7, 50.0))]
+    pages = by_page([(live_data(answers[0]), asked(answer)) for answer in answers])
+    for answer, page in zip(answers, pages, strict=True):
+        seconds = {option["device"]: option["numbers"][NUMBERS.index("seconds")] for option in page["options"]}
+        assert seconds == {option.device: close_to(option.seconds) for option in answer.options}
+        shown = {option["cells"][0]: option["cells"][:7] for option in page["options"]}
+        assert shown == {row[0]: row[:7] for _, row in table.cells(answer, everything=True, energy=True)}
+
+
 def close_to(value: float | None) -> Any:
     return value if value is None else pytest.approx(value, rel=1e-9, abs=1e-9)
 

@@ -12,7 +12,7 @@ NO_MODEL = """
 INPUT, TARGET = {"shape": (8,)}, {"shape": (1,)}
 LOSS, OPTIMIZER = "sparse_categorical_crossentropy", "sgd"
 """
-MODEL = """
+DENSE = """
 import keras
 def model(options):
     return keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, "softmax")])
@@ -81,7 +81,7 @@ def test_a_failure_is_its_reason():
 def test_a_wrong_question_is_one_line_before_anything_starts(arguments, words, working_folder, capsys):
     Path("model.txt").write_text("def model(options): ...")
     Path("no_model.py").write_text(NO_MODEL)
-    Path("wrong_target_type.py").write_text(NO_MODEL + MODEL)
+    Path("wrong_target_type.py").write_text(NO_MODEL + DENSE)
     assert main(["ask", *arguments, "--here"]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert words in lines[-1]

@@ -446,7 +446,11 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
     by, pool = _contest(chosen, options, work, wants)
     value = {"energy": kwh, "co2": co2}.get(by, usd + wants.hour_usd * seconds / HOUR)
     cost, time = usd.mean(axis=1), seconds.mean(axis=1)
-    pick = _pick(pool, rows, value.mean(axis=1), time, by)
+    pick = (
+        _waiting_pick(pool, rows, cost, time, wants.hour_usd)
+        if by == "cost"
+        else _pick(pool, rows, value.mean(axis=1), time, by)
+    )
 
     def picked_at(place: int, price: float) -> int | None:
         """The pick where an hour of this device costs exactly so much."""
@@ -460,6 +464,8 @@ def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
         new_cost[place] = price * float(running[place].mean()) / HOUR
         for other in _same_market(place, able, rows):
             new_cost[other] = cost[other] * price / (rows[place].usd_per_hour or 1.0)
+        if new_by == "cost":
+            return _waiting_pick(new_pool, rows, new_cost, time, wants.hour_usd)
         return _pick(new_pool, rows, new_cost + wants.hour_usd * time / HOUR, time, new_by)
 
     kept, saved = _chances(chosen, value, seconds, late, by)
@@ -543,7 +549,7 @@ def _turning(
     """Points where the pick changes as an hour of waiting costs more than `hour_usd`."""
 
     def at(price: float) -> int:
-        return _pick(pool, rows, cost + price * time / HOUR, time, "cost")
+        return _waiting_pick(pool, rows, cost, time, price)
 
     points: list[Turning] = []
 
@@ -701,23 +707,36 @@ def _ruled_out(option: Option, wants: Wants) -> RuledOut | None:
     return None
 
 
-def _pick(pool: list[int], rows: Sequence[Row], cost: np.ndarray, time: np.ndarray, by: By) -> int:
+def _waiting_pick(pool: list[int], rows: Sequence[Row], cost: np.ndarray, time: np.ndarray, hour_usd: float) -> int:
+    """Return the one of the least USD with those that waiting costs: none slower than where waiting costs nothing.
+
+    Time has its price then, so that none is taken for its time among nearly equal ones.
+    """
+    pick = _pick(pool, rows, cost, time, "cost")
+    if not hour_usd:
+        return pick
+    as_fast = [place for place in pool if not time[place] > time[pick]]
+    return _pick(as_fast, rows, cost + hour_usd * time / HOUR, time, "cost", near=0.0)
+
+
+def _pick(pool: list[int], rows: Sequence[Row], cost: np.ndarray, time: np.ndarray, by: By, near: float = NEAR) -> int:
     """Return the one of the least expected cost; of nearly equal ones the fastest, then the one here or the cheapest.
 
-    `cost` is what decides: USD, or energy or CO2. Where time decides, time comes before cost.
+    `cost` is what decides: USD, or energy or CO2; shares of it below `near` do not count. Where time decides, time
+    comes before cost.
     """
-    near = pool
-    cost_first = [(cost, SLACK[by]), (time, NEAR_SECONDS)]
-    for measure, slack in reversed(cost_first) if by == "time" else cost_first:
-        least = min((measure[place] for place in near if not math.isnan(measure[place])), default=0.0)
-        near = [place for place in near if not measure[place] > max(least * (1 + NEAR), least + slack)] or near
-    here = [place for place in near if rows[place].is_here]
+    left = pool
+    cost_first = [(cost, near, SLACK[by]), (time, NEAR, NEAR_SECONDS)]
+    for measure, share, slack in reversed(cost_first) if by == "time" else cost_first:
+        least = min((measure[place] for place in left if not math.isnan(measure[place])), default=0.0)
+        left = [place for place in left if not measure[place] > max(least * (1 + share), least + slack)] or left
+    here = [place for place in left if rows[place].is_here]
 
     def order(place: int) -> tuple[bool, float, bool, float]:
         """The least cost first; of the same cost a GPU before a TPU, which needs other software."""
         return math.isnan(cost[place]), float(np.nan_to_num(cost[place])), rows[place].kind == "tpu", time[place]
 
-    return min(here or near, key=order)
+    return min(here or left, key=order)
 
 
 def _chances(

@@ -242,11 +242,15 @@ def saving(answer: Answer) -> Saving | None:
 
 
 def on_demand(answer: Answer) -> Option | None:
-    """Return the card of a pick that is free or spot, as it is rented on demand."""
+    """Return the cheapest rented device in time beside a free pick; of a spot pick the same card, rented on demand."""
     pick = answer.pick
     if pick is None or pick.row.price.kind not in ("free", "spot"):
         return None
-    return next((option for option in answer.options if option.device == pick.row.card), None)
+    if pick.row.spot:
+        return next((option for option in answer.options if option.device == pick.row.card), None)
+    others = (option for option in answer.choices if option.timely and option.row.price.kind not in ("free", "spot"))
+    rented = [option for option in others if option.row.rented and option.usd]
+    return min(rented, key=lambda option: option.usd or 0.0, default=None)
 
 
 def cheaper(answer: Answer, reason: Reason) -> Option | None:
@@ -501,7 +505,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         return None if option is None else option.device
 
     limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
-    run, step, besides, each = running(answer), lived(answer), evaluating(answer), each_gpu(answer)
+    run, step, besides, on_each = running(answer), lived(answer), evaluating(answer), each_gpu(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
         "saving": save and asdict(save),
@@ -510,7 +514,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
-        "each_gpu": each and asdict(each),
+        "each_gpu": on_each and asdict(on_each),
         "lived_step": step and asdict(step),
         "evaluating": besides and asdict(besides),
         "collecting": collecting(answer),

@@ -82,6 +82,7 @@ SENTENCES = {
     "near_energy": "As little energy as the least",
     "near_co2": "As little CO2 as the least",
     "among": " of {count}",
+    "waiting": " with USD {usd} for each hour of waiting",
     "none_in_time": "; none ends within {time}",
     "in_time": " that end within {time}",
     "only": "The only one",
@@ -119,7 +120,7 @@ SENTENCES = {
     "session": "; a session lasts up to {hours} h",
     "week": ", a week {hours} h",
     "keep": ": {count} sessions, save before each ends",
-    "paid": ". Paid: USD {usd} ({provider})",
+    "paid": ". Paid: {device}, {time}, USD {usd} ({provider})",
     "on_demand": ". On demand: USD {usd} ({provider})",
     "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
     "pipeline": "Your pipeline gives {rate} a core{written}; {device}, with {cores} in its machine, would wait {waits} "
@@ -243,7 +244,7 @@ SENTENCES = {
     "each_gpu": "Each GPU takes {batch}, as the script has it{rest}.",
     "each_gpu_one": "; for several add --gpus 8, or 1,2,4,8 to compare",
     "each_gpu_examples": ": {gpus} GPUs {total} a step",
-    "each_gpu_steps": ": {gpus} GPUs {total} a step, and {steps} steps however many they are",
+    "each_gpu_steps": ": {gpus} GPUs {total} a step, any number of them {steps} steps",
     "port_offer": "Cheaper with a port to PyTorch/XLA or JAX: {device}, {time}, USD {usd} (--devices gpu,tpu).",
     "spot_offer": "Cheaper where it may be taken away at any moment: {device}, {time}, USD {usd} (--spot).",
     "settling": "What would settle it: {command}",
@@ -611,7 +612,7 @@ def _most(answer: Answer) -> str:
         near = min(measures, default=0.0) < (getattr(pick, MEASURES[answer.by]) or 0.0)
         return f"{'near' if near else 'least'}_{answer.by}"
     near = least is not None and least.timely and (least.usd or 0) < (pick.usd or 0)
-    return "near" if near else "cheapest"
+    return "near" if near and not answer.wants.hour_usd else "cheapest"
 
 
 def _timely(answer: Answer) -> Sequence[Option]:
@@ -627,7 +628,9 @@ def _is_only(answer: Answer) -> bool:
 def _among(answer: Answer) -> str:
     only = _is_only(answer)
     among = say("among", count=len(answer.choices if only else _timely(answer)))
-    deadline = time_words(answer.wants.deadline)
+    deadline, hour_usd = time_words(answer.wants.deadline), answer.wants.hour_usd
+    if hour_usd and answer.by == "cost":
+        among += say("waiting", usd=hour_words(hour_usd))
     if answer.late:
         return among + say("none_in_time", time=deadline)
     if answer.by != "time" and answer.work.mode != "operation":
@@ -781,8 +784,9 @@ def _free(answer: Answer) -> list[str]:
     other = facts.on_demand(answer)
     paid = ""
     if other is not None and other.usd is not None:
+        usd, provider, time = usd_of(other, interval=False), other.row.provider, time_of(other, interval=False)
         way = "on_demand" if pick.row.spot else "paid"
-        paid = say(way, usd=usd_of(other, interval=False), provider=other.row.provider)
+        paid = say(way, device=other.device, time=time, usd=usd, provider=provider)
     if not pick.row.spot:
         return [say("free", session=session, paid=paid)]
     away = pick.taken
@@ -985,12 +989,12 @@ def lasting_notes(answer: Answer) -> list[str]:
 
 def _each_gpu(answer: Answer) -> list[str]:
     """Return how the batch grows with the GPUs."""
-    each = facts.each_gpu(answer)
-    if each is None:
+    on_each = facts.each_gpu(answer)
+    if on_each is None:
         return []
-    kind = "one" if each.gpus is None else "examples" if each.steps is None else "steps"
-    rest = say(f"each_gpu_{kind}", gpus=each.gpus, total=f"{each.total:,}", steps=f"{each.steps or 0:,.0f}")
-    return [say("each_gpu", batch=counted(each.batch, "example"), rest=rest)]
+    kind = "one" if on_each.gpus is None else "examples" if on_each.steps is None else "steps"
+    rest = say(f"each_gpu_{kind}", gpus=on_each.gpus, total=f"{on_each.total:,}", steps=f"{on_each.steps or 0:,.0f}")
+    return [say("each_gpu", batch=counted(on_each.batch, "example"), rest=rest)]
 
 
 def evaluation_lines(answer: Answer) -> list[str]:

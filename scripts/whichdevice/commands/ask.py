@@ -107,7 +107,7 @@ def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = M
 OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[1] / "models/objectives").glob("[a-z]*.py"))
 OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss; of embeddings contrastive"
 INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
-GPUS_HELP = "GPUs that share the batch: 1, 2, 4, 8; of nodes of eight up to 512; several: 1,2,4,8; auto: every number; "
+GPUS_HELP = "numbers of GPUs, with commas: 1, 2, 4, 8; of nodes of eight up to 512; auto: every number; "
 GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
 DEVICES_HELP = 'names and groups with commas, e.g. L4,tpu,"A100 SXM 80GB"; groups: tpu, gpu, free, desktop, cloud, '
 DEVICES_HELP += "all; default: ten common GPUs, TPU v5e and v6e"
@@ -269,9 +269,10 @@ def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
         return []
     if question.batch is None and question.wants.steps is None and question.model.address.kind == "hub":
         return [*GPU_COUNTS, *(count for count in NODES if count <= MAX_GPUS)]
-    if question.keeps == "steps":
+    keeps = {answer.work.keeps for answer in answers}
+    if keeps == {"steps"}:
         return [max(GPU_COUNTS)] if large else []
-    if question.keeps == "examples":
+    if keeps == {"examples"}:
         return list(GPU_COUNTS)
     shared = [count for count in GPU_COUNTS if all(answer.work.batch % count == 0 for answer in answers)]
     return shared if len(shared) > 1 else []

@@ -1,7 +1,6 @@
 """Put a study's exported model from the bucket on Vertex AI, or take it down again: `deploy mnist_cnn [--remove]`."""
 
 import argparse
-import csv
 import re
 import signal
 import time
@@ -14,7 +13,7 @@ from whichdevice.commands.plan import merged
 from whichdevice.config.load import check_yaml, load_study
 from whichdevice.errors import StudyError
 from whichdevice.exporting.export import export_path
-from whichdevice.files import CONFIG
+from whichdevice.files import CONFIG, csv_rows
 from whichdevice.planning.study_plan import plan_study
 from whichdevice.records.products import EXPORT_RECORD, SAVED_MODEL, ExportRecord
 from whichdevice.remote.transfer import open_place
@@ -67,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def price_line(machine_type: str, region: str) -> str:
     """Return the price of an hour and a month by config/vertex_prices.csv, an estimate; says where none is known."""
-    with PRICES.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["machine_type"] == machine_type]
+    rows = [row for row in csv_rows(PRICES) if row["machine_type"] == machine_type]
     if not rows:
         return f"Price: unknown for {machine_type}, see cloud.google.com/vertex-ai/pricing."
     row = next((row for row in rows if row["region"] == region), rows[0])

@@ -3,13 +3,12 @@
 Values are of a whole year, by location: what a provider buys in certificates does not count.
 """
 
-import csv
 import math
 import statistics
 from dataclasses import dataclass
 from functools import cache
 
-from whichdevice.files import CONFIG
+from whichdevice.files import CONFIG, csv_rows
 
 GRIDS = CONFIG / "grids.csv"
 REGION_SD = 0.1  # of the logarithm: an hour's or a month's value of a region against its year
@@ -29,11 +28,10 @@ class Grid:
 def grids() -> dict[str, Grid]:
     """Return the table by region, under every name of it."""
     table: dict[str, Grid] = {}
-    with GRIDS.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            names = [line["region"], line["place"], *filter(None, line["also"].split(";"))]
-            grid = Grid(float(line["g_per_kwh"]), REGION_SD, line["place"], f"{line['source']}, {line['year']}")
-            table |= {name.casefold(): grid for name in names}
+    for line in csv_rows(GRIDS):
+        names = [line["region"], line["place"], *filter(None, line["also"].split(";"))]
+        grid = Grid(float(line["g_per_kwh"]), REGION_SD, line["place"], f"{line['source']}, {line['year']}")
+        table |= {name.casefold(): grid for name in names}
     return table
 
 

@@ -17,7 +17,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -254,31 +254,13 @@ def forecast_step(
     if fitted is None:
         raise StudyError(f"{device.device}: no published times of {software}: no forecast")
     parts = seconds_by_class(work, peaks, fitted["factors"])
-    seconds = sum(parts.values())
     family = family_of(work, mode)
     alone = {"widths": fitted["alone"]} if devices == 1 and "alone" in fitted else {}  # of one device (fit/tpu.py)
     residuals = residual(fitted | alone, family, peaks.chip, peaks.chip_class)
-    middle = seconds * math.exp(residuals.offset)
-
-    def share(chosen: Callable[[str], bool]) -> float:
-        return sum(part_seconds for name, part_seconds in parts.items() if chosen(name)) / (seconds or 1.0)
-
-    doubts = {  # what widens the interval: log spread
-        "launches": LAUNCH_SD * share("launch".__eq__),
-        "unfitted": UNFITTED_SD * share(lambda name: like(name, fitted["factors"]) not in fitted["fitted"]),
-        "together": TOGETHER_SD if devices > 1 and work.software == "xla" else UNFITTED_SD * share("collective".__eq__),
-        "decode": DECODE_SD if mode == "decode" else 0.0,
-        "loops": LOOP_SD if work.unknown_loops else 0.0,
-        "recurrent": RECURRENT_SD * share(lambda name: "recurrent" in name),
-        "untested": math.hypot(*(UNTESTED_SD[kind] for kind in work.untested)),
-    }
-    shared, sd_own = math.hypot(residuals.sd_shared, *doubts.values()), residuals.sd_own
-    unknown: dict[str, list[str]] = defaultdict(list)  # classes of work by a pace that no published times have
-    for name in parts:
-        if (pace := pace_of(peaks.chip, name)) and pace not in fitted["factors"]:
-            unknown[pace].append(name)
-    spreads = [pace_sd(pace, peaks.class_of(pace)) * share(names.__contains__) for pace, names in unknown.items()]
-    sd_own = math.hypot(sd_own, *spreads)
+    middle = sum(parts.values()) * math.exp(residuals.offset)
+    doubts = _doubts(work, parts, fitted, mode, devices)
+    shared = math.hypot(residuals.sd_shared, *doubts.values())
+    sd_own = math.hypot(residuals.sd_own, *_spreads_of_paces(parts, peaks, fitted))
     its_host = (FED, FED_SD) if device.device in FED_DEVICES else host or typical_host(work, fitted)
     its_host = its_host[0], math.hypot(its_host[1], *(UNTESTED_SD[kind] for kind in work.untested if kind in BY_HOST))
     low, step, high = interval(middle, math.hypot(shared, sd_own), *its_host)
@@ -300,6 +282,36 @@ def forecast_step(
         note="; ".join(_notes(work, peaks.chip, family, known_device, known_family, doubts, its_host[0] > middle)),
         parts=parts,
     )
+
+
+def _share(parts: Mapping[str, float], chosen: Callable[[str], bool]) -> float:
+    """The share of the seconds that classes of work take, of all."""
+    return sum(seconds for name, seconds in parts.items() if chosen(name)) / (sum(parts.values()) or 1.0)
+
+
+def _doubts(
+    work: Work, parts: Mapping[str, float], fitted: Mapping[str, Any], mode: str, devices: int
+) -> dict[str, float]:
+    """What widens the interval of all devices alike: log spreads."""
+    share = partial(_share, parts)
+    return {
+        "launches": LAUNCH_SD * share("launch".__eq__),
+        "unfitted": UNFITTED_SD * share(lambda name: like(name, fitted["factors"]) not in fitted["fitted"]),
+        "together": TOGETHER_SD if devices > 1 and work.software == "xla" else UNFITTED_SD * share("collective".__eq__),
+        "decode": DECODE_SD if mode == "decode" else 0.0,
+        "loops": LOOP_SD if work.unknown_loops else 0.0,
+        "recurrent": RECURRENT_SD * share(lambda name: "recurrent" in name),
+        "untested": math.hypot(*(UNTESTED_SD[kind] for kind in work.untested)),
+    }
+
+
+def _spreads_of_paces(parts: Mapping[str, float], peaks: Peaks, fitted: Mapping[str, Any]) -> list[float]:
+    """The log spreads by work at a pace of the device that no published times have."""
+    unknown: dict[str, list[str]] = defaultdict(list)
+    for name in parts:
+        if (pace := pace_of(peaks.chip, name)) and pace not in fitted["factors"]:
+            unknown[pace].append(name)
+    return [pace_sd(pace, peaks.class_of(pace)) * _share(parts, names.__contains__) for pace, names in unknown.items()]
 
 
 def _notes(

@@ -101,21 +101,27 @@ def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Pat
     return draft.close(finish.status, finish.reason, datetime.now(UTC), folder)
 
 
+def _sound_data(study: Study, dataset: str) -> tuple[Path, DataFacts]:
+    """The folder of a dataset that was read through, and what it is."""
+    folder = dataset_folder(study, dataset)
+    info = sound_dataset(dataset, study.data.sources[dataset], study.data.dir, folder)
+    return folder, DataFacts(dataset=info.name, source=info.source, checksum=info.checksum)
+
+
 def _supervised(
     study: Study, request: Request, draft: RecordDraft, folder: Path, log: Path, progress: Progress
 ) -> Finish:
-    threads = usable_cores()
+    threads, model = usable_cores(), model_of(study, request.workload)
     draft.merge("machine", describe_machine(request.kind, threads).model_dump(mode="json"))
-    software, model = describe_software(request.backend).model_dump(mode="json"), model_of(study, request.workload)
+    software = describe_software(request.backend).model_dump(mode="json")
     draft.merge("software", {**software, "code_hash": run_code_hash(model, request.backend)})
     job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
     if request.mode is not None:
         job["counts"] = str(counts_folder(model))
     if request.dataset is not None:
-        data, source = dataset_folder(study, request.dataset), study.data.sources[request.dataset]
         progress.phase("reading its data through")
-        info = sound_dataset(request.dataset, source, study.data.dir, data)
-        draft.merge("data", DataFacts(dataset=info.name, source=info.source, checksum=info.checksum).model_dump())
+        data, facts = _sound_data(study, request.dataset)
+        draft.merge("data", facts.model_dump())
         job["dataset"] = str(data)
     job["memory_limit"] = available_memory()
     environment = {**thread_environment(threads), **backend_class(request.backend).environment(request, threads)}

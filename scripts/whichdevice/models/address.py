@@ -12,7 +12,6 @@ A new kind is a branch of `read_address` and one of `whichdevice.models.loading`
 """
 
 import ast
-import csv
 import re
 import shlex
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from typing import Literal
 
 from whichdevice.code_hash import parsed
 from whichdevice.errors import StudyError
+from whichdevice.files import csv_rows
 from whichdevice.models.diffusion import SIZES, diffusion_name
 from whichdevice.plugins import defined_name, top_level
 
@@ -141,10 +141,8 @@ def _near_hub_names(name: str) -> list[str]:
 @cache
 def _hub_names() -> dict[str, str]:
     """The table's names by themselves, without the organisation, and without words that leave the sizes as they are."""
-    with HUB_TABLE.open(encoding="utf-8", newline="") as file:
-        models = [line["model"] for line in csv.DictReader(file)]
     names: dict[str, str] = {}
-    for model in models:
+    for model in (line["model"] for line in csv_rows(HUB_TABLE)):
         plain = model.casefold()
         short = plain.rpartition("/")[2]
         for key in (plain, short, SAME_SIZES.sub("", plain), SAME_SIZES.sub("", short)):

@@ -4,7 +4,7 @@ A data function may give arrays, a generator of single examples, a tf.data.Datas
 DataLoader: all are read into arrays, up to EXAMPLES or MAX_BYTES, so that every backend trains on the same.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,20 +206,23 @@ def _gathered(given: Any, examples: int | None, where: str, input_: Tree) -> tup
         raise StudyError(f"{where} ended before its first example")
     if examples is not None and count < examples:
         raise StudyError(f"{where} ended after {count} of EXAMPLES = {examples} examples")
+    parts_of_all = zip(("inputs", "targets", "weights"), zip(*items, strict=False), strict=False)
+    return tuple(_together(name, parts, bool(batches), examples, where) for name, parts in parts_of_all)
+
+
+def _together(name: str, parts: Sequence[Tree], batches: bool, examples: int | None, where: str) -> Tree:
+    """The inputs, targets or weights of all items of a stream, joined."""
     join = np.concatenate if batches else np.stack
-    joined = []
-    for name, parts in zip(("inputs", "targets", "weights"), zip(*items, strict=False), strict=False):
-        flat = [named(part, name) for part in parts]
-        together: dict[str, np.ndarray] = {}
-        for key in flat[0]:
-            pieces = [arrays[key] for arrays in flat if key in arrays]
-            shapes = {piece.shape[1:] if batches else piece.shape for piece in pieces}
-            if len(shapes) > 1 or len(pieces) < len(flat):
-                two = " and ".join(map(str, sorted(shapes)[:2]))
-                raise StudyError(f"{where} yields {name} of different shapes: {two}; pad them to one")
-            together[key] = join(pieces)[:examples]
-        joined.append(packed(together, name))
-    return tuple(joined)
+    flat = [named(part, name) for part in parts]
+    together: dict[str, np.ndarray] = {}
+    for key in flat[0]:
+        pieces = [arrays[key] for arrays in flat if key in arrays]
+        shapes = {piece.shape[1:] if batches else piece.shape for piece in pieces}
+        if len(shapes) > 1 or len(pieces) < len(flat):
+            two = " and ".join(map(str, sorted(shapes)[:2]))
+            raise StudyError(f"{where} yields {name} of different shapes: {two}; pad them to one")
+        together[key] = join(pieces)[:examples]
+    return packed(together, name)
 
 
 def _items(given: Any) -> Iterator[Any]:

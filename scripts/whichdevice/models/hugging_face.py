@@ -9,7 +9,6 @@ A decoder learns the next word, an encoder to classify a text, T5 and Whisper to
 models/tuning.py. A mixture of experts is routed evenly, as on random words.
 """
 
-import csv
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.errors import StudyError
+from whichdevice.files import csv_rows
 from whichdevice.models.address import HUB_NAME, HUB_TABLE, Address, config_file, hub_model
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
@@ -168,14 +168,13 @@ def _register_causal(transformers: Any) -> None:
 @cache
 def known_models() -> Mapping[str, Configuration]:
     """The committed sizes by name."""
-    with HUB_TABLE.open(encoding="utf-8", newline="") as file:
-        models = {}
-        for line in csv.DictReader(file):
-            pairs = (pair.partition("=") for pair in line["fields"].split())
-            fields = {key: json.loads(value) for key, _, value in pairs}
-            weights = int(line["parameters"])
-            models[line["model"]] = Configuration(line["model"], line["type"], fields, weights, None, line["weights"])
-        return models
+    models = {}
+    for line in csv_rows(HUB_TABLE):
+        pairs = (pair.partition("=") for pair in line["fields"].split())
+        fields = {key: json.loads(value) for key, _, value in pairs}
+        weights = int(line["parameters"])
+        models[line["model"]] = Configuration(line["model"], line["type"], fields, weights, None, line["weights"])
+    return models
 
 
 def configuration(name: str) -> Configuration:

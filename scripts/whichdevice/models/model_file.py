@@ -19,6 +19,7 @@ import numpy as np
 
 from whichdevice.code_hash import string_constants
 from whichdevice.errors import StudyError, lacks_memory
+from whichdevice.files import csv_rows
 from whichdevice.models.address import Address
 from whichdevice.models.consistency import check_data, check_declared, check_inputs, check_outputs
 from whichdevice.models.data import drawn, generate, pipeline_in, size_of, splits_of
@@ -54,43 +55,7 @@ LOOK_UPS = ("TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "Ha
 OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods that `fit` calls
 OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
 COLOURS = re.compile(r"\x1b\[\d+m")
-NO_GPU = 'no GPU is here: let torch.device("cuda" if torch.cuda.is_available() else "cpu") decide'
-SPARSE = "sparse gradients cannot be traced: leave out sparse=True; the answer is then an upper bound"
-HINTS = (  # what an error's text holds, and what to do
-    ("attempted relative import", "name it as a part of its package: package.module:function, or add __init__.py"),
-    ("initialized inside an `hk.transform`", "model() returns hk.transform(function), which makes the module"),
-    ("EOF when reading a line", "nobody answers input() here: take an option, options.get(name, default)"),
-    ("URL fetch failure", "no weights are needed: weights=None"),
-    ("not recognized: {'lr'", "Keras 3: learning_rate="),
-    ("'nb_epoch'", "Keras 3: epochs="),
-    ("fit_generator", "Keras 3: fit(...) takes generators"),
-    ("optimizers.legacy", "Keras 3: keras.optimizers.Adam"),
-    ("CuDNN", "Keras 3: LSTM and GRU, which use cuDNN where they can"),
-    ("np_utils", "Keras 3: from keras.utils import to_categorical"),
-    ("must end in `.weights.h5`", "Keras 3: name it so"),
-    ("No module named 'keras.preprocessing.text", "Keras 3: keras.layers.TextVectorization"),
-    ("No module named 'keras.wrappers.", "Keras 3: keras.wrappers.SKLearnClassifier"),
-    ("No module named 'keras.", "Keras 3: import from keras.layers, keras.models or keras.utils"),
-    ("has no attribute 'placeholder'", "this is TensorFlow 1: write it with Keras"),
-    ("'google.colab'", "take the lines of Colab out"),
-    ("'get_ipython'", "take the lines of the notebook's commands out"),
-    ("No module named", "install it here, or put it beside the model's file"),
-    ("got an unexpected keyword argument 'training'", "the model's call needs a `training` argument, or **kwargs"),
-    ("has no attribute '_error_repr'", "tf. operations run on TensorFlow alone: use keras.ops"),
-    ("data type 'string' not understood", "words need TensorFlow: KERAS_BACKEND=tensorflow"),
-    (".numpy() is not supported for tensor", "no step that leaves PyTorch can be traced: keep to its operations"),
-    ("need to assign use_cpu", "add use_cpu=not torch.cuda.is_available() to the arguments"),
-    ("SparseTensorImpl", SPARSE),
-    ("SparseAdam", SPARSE),
-    ("you must call `compile()`", "the model is not compiled: compile it in model(), or give LOSS and OPTIMIZER"),
-    ("NCCL", 'backend="nccl" needs a GPU: take "gloo" where torch.cuda.is_available() is false'),
-    ("device_ids", "device_ids only where torch.cuda.is_available()"),
-    ("set_memory_growth", "no GPU is here: for gpu in tf.config.list_physical_devices('GPU'): ..."),
-    ("CUDA", NO_GPU),
-    ("cuda.is_available", NO_GPU),
-    ("GPU", NO_GPU),
-    ("expected axis", "is the batch a part of INPUT's shape? It is the shape of one example"),
-)
+HINTS = csv_rows(Path(__file__).with_name("hints.csv"))  # words of an error's text, and what to do
 
 
 @dataclass(frozen=True)
@@ -502,7 +467,7 @@ def error_line(error: BaseException, address: Address) -> str:
     place = own_place(error, address)
     line = linecache.getline(str(place[0]), place[1]) if place and not isinstance(error, OSError | LookupError) else ""
     searched = str(error) + line
-    hint = next((f"; {advice}" for words, advice in HINTS if words in searched), "")
+    hint = next((f"; {row['advice']}" for row in HINTS if row["words"] in searched), "")
     return f"{error_words(error)}{own_line(error, address)}{hint}"
 
 

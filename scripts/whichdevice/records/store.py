@@ -7,9 +7,9 @@ brought. Reading changes nothing.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, TypeVar, get_args
 
@@ -265,12 +265,21 @@ def find_clash(
     processor or accelerator in common, or have the same run on two machines.
     """
     others = {path: other for path, other in merged_sources(root).items() if path != folder}
+    found = next(
+        chain(_other_devices(source, own, others), _other_machines(root, others, machines, measured_here)), None
+    )
+    if found is None:
+        return None
+    name, why = found
     taken = {*own, *source.devices, *(name for other in others.values() for name in other.devices)}
+    names = (f"{source.devices[name].name}_{number}" for number in count(2))
+    return name, why, next(free for free in names if free not in taken)
 
-    def clash(name: str, why: str) -> tuple[str, str, str]:
-        names = (f"{source.devices[name].name}_{number}" for number in count(2))
-        return name, why, next(free for free in names if free not in taken)
 
+def _other_devices(
+    source: MergedSource, own: Mapping[str, Device], others: Mapping[Path, MergedSource]
+) -> Iterator[tuple[str, str]]:
+    """Names of devices that are something else in the config or another source, and why."""
     for name, device in source.devices.items():
         known = [other.devices[name] for other in others.values() if name in other.devices]
         keys = ["kind", "replicas", *(["hardware"] if name == device.name else [])]
@@ -278,11 +287,20 @@ def find_clash(
             for key in keys:
                 pair = getattr(device, key), getattr(same_name, key)
                 if pair[0] != pair[1] and None not in pair:
-                    return clash(name, f"has {key} {pair[0]} there and {pair[1]} here")
+                    yield name, f"has {key} {pair[0]} there and {pair[1]} here"
         for there in known:
             if device.models and there.models and not {*device.models} & {*there.models}:
                 models = [one_line(models[0][:80]) for models in (device.models, there.models)]
-                return clash(name, f"is {models[0]} there and {models[1]} in another source")
+                yield name, f"is {models[0]} there and {models[1]} in another source"
+
+
+def _other_machines(
+    root: Path,
+    others: Mapping[Path, MergedSource],
+    machines: Mapping[Run, Machine],
+    measured_here: Mapping[str, Machine],
+) -> Iterator[tuple[str, str]]:
+    """Names of devices of which another machine measured the same run or measures it here, and why."""
     measured: dict[Run, list[Path]] = {}
     for path, other in others.items():
         for run, record in other.paths(path).items():
@@ -293,8 +311,7 @@ def find_clash(
         for other_machine in [*machines_here, measured_here.get(name)]:
             if other_machine is not None and not same_machine(machine, other_machine):
                 texts = describe_machine(machine), describe_machine(other_machine)
-                return clash(name, f"was measured on another machine ({texts[0]}) than here ({texts[1]})")
-    return None
+                yield name, f"was measured on another machine ({texts[0]}) than here ({texts[1]})"
 
 
 def _machine(path: Path) -> Machine | None:

@@ -210,16 +210,23 @@ const decision = (() => {
     return costs && costs.map((cost, n) => cost + (hourUsd * times[n]) / HOUR);
   }
 
-  // The least expected cost; of several that are nearly the same the fastest, then the one here or the cheapest.
-  // Where time decides, time comes before cost.
+  // The one of the least USD with those that waiting costs: none slower than where waiting costs nothing.
   function pick(pool, by, hourUsd, limits, costOf = (option) => option.cost) {
+    if (by !== "cost" || !hourUsd) return pickNear(pool, by, hourUsd, limits, costOf, limits.near);
+    const { time } = pickNear(pool, by, 0, limits, costOf, limits.near);
+    return pickNear(pool.filter((option) => !(option.time > time)), by, hourUsd, limits, costOf, 0);
+  }
+
+  // The least expected cost; of several that are nearly the same the fastest, then the one here or the cheapest.
+  // Shares of the cost below `share` do not count. Where time decides, time comes before cost.
+  function pickNear(pool, by, hourUsd, limits, costOf, share) {
     const used = { energy: "kwhs", co2: "co2s" }[by], time = (option) => option.time;
     const cost = used ? (option) => mean(option[used]) : (option) => costOf(option) + (hourUsd * option.time) / HOUR;
-    const costFirst = [[cost, limits.slack[by]], [time, limits.near_seconds]];
+    const costFirst = [[cost, share, limits.slack[by]], [time, limits.near, limits.near_seconds]];
     let near = pool;
-    for (const [measure, slack] of by === "time" ? [...costFirst].reverse() : costFirst) {
+    for (const [measure, nearly, slack] of by === "time" ? [...costFirst].reverse() : costFirst) {
       const known = near.map(measure).filter((value) => !Number.isNaN(value));
-      const lowest = known.length ? Math.min(...known) : 0, highest = Math.max(lowest * (1 + limits.near), lowest + slack);
+      const lowest = known.length ? Math.min(...known) : 0, highest = Math.max(lowest * (1 + nearly), lowest + slack);
       const kept = near.filter((option) => !(measure(option) > highest));
       if (kept.length) near = kept;
     }

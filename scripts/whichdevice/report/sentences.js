@@ -123,11 +123,12 @@ const sentences = (() => {
     }
     const byDeadline = by !== "time" && !data.operation;
     const timely = byDeadline ? choices.filter((option) => option.in_time >= limits.in_time) : choices, only = timely.length === 1;
-    const near = by === "cost" && cheapest && cheapest.in_time >= limits.in_time && cheapest.usd < (pick.usd ?? 0);
+    const near = by === "cost" && !wants.hour_usd && cheapest && cheapest.in_time >= limits.in_time && cheapest.usd < (pick.usd ?? 0);
     const isNear = by !== "time" && timely.some((option) => measureOf(option, by) < measureOf(pick, by));
     const used = by === "energy" || by === "co2" ? words[`${isNear ? "near" : "least"}_${by}`] : null;
     const most = only ? words.only : used ?? (near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all);
     let among = say(words.among, { count: only ? choices.length : timely.length });
+    if (by === "cost" && wants.hour_usd) among += say(words.waiting, { usd: hourWords(wants.hour_usd) });
     if (late) among += say(words.none_in_time, { time: timeWords(wants.deadline) });
     else if (byDeadline) among += say(only ? words.ends_in_time : words.in_time, { time: timeWords(wants.deadline) });
     const chance = percent(pick.sure);
@@ -202,15 +203,20 @@ const sentences = (() => {
     return say(data.sentences.tight, { memory: memoryOf(pick.row, data.sentences), room });
   }
 
-  // For a pick that is free or spot: the paid one, and whether a session is long enough.
+  // For a pick that is free or spot: the cheapest that is rented in time, or the same card on demand, and whether a session is long enough.
   function free(data, wants, { options, pick }) {
     const { row } = pick, words = data.sentences, hours = row.session_hours, week = row.week_hours;
     if (row.price_kind !== "free" && row.price_kind !== "spot") return "";
     let session = hours ? say(words.session, { hours }) : "";
     if (hours && pick.times_taken)
       session += (week ? say(words.week, { hours: week }) : "") + say(words.keep, { count: pick.times_taken + 1 });
-    const other = options.find((option) => option.row.device === row.card), way = row.spot ? words.on_demand : words.paid;
-    const paid = other?.usd === undefined ? "" : say(way, { usd: usdOf(other, false), provider: other.row.provider });
+    const isRented = (option) => option.ruled_out === null && option.in_time >= data.limits.in_time && option.usd > 0
+      && !option.row.is_here && option.row.price_kind !== "free" && option.row.price_kind !== "spot";
+    const rented = options.filter(isRented).sort((one, two) => one.usd - two.usd);
+    const other = row.spot ? options.find((option) => option.row.device === row.card) : rented[0];
+    const paid = other?.usd === undefined ? "" : say(row.spot ? words.on_demand : words.paid, {
+      device: other.row.device, time: timeOf(other, data, false), usd: usdOf(other, false), provider: other.row.provider,
+    });
     if (!row.spot) return say(words.free, { session, paid });
     const save = saving(data, pick), assumed = data.assumed ? words.assumed : "";
     return say(words.spot, { rate: percent(row.taken_rate), assumed, save, paid });

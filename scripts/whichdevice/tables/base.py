@@ -13,7 +13,7 @@ from whichdevice.config.hardware import HardwareRow
 from whichdevice.config.model import Study
 from whichdevice.config.tpus import devices_of
 from whichdevice.errors import StudyError
-from whichdevice.files import replacing
+from whichdevice.files import csv_rows, replacing
 from whichdevice.study_cells import make_tables
 from whichdevice.tables import get_table
 
@@ -45,17 +45,17 @@ def columns_of(name: str) -> dict[str, Column]:
 
     There a row of kind `columns` stands for all columns of the name; a column that is given again replaces the former.
     """
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for row in _rows_of_columns()[name]:
         kind: Any = row["kind"]
-        found |= columns_of(row["name"]) if kind == "columns" else {row["name"]: Column(kind, row["meaning"])}
-    return found
+        columns |= columns_of(row["name"]) if kind == "columns" else {row["name"]: Column(kind, row["meaning"])}
+    return columns
 
 
 @cache
 def _rows_of_columns() -> dict[str, list[dict[str, str]]]:
     rows: dict[str, list[dict[str, str]]] = {}
-    for row in read_rows(COLUMNS_FILE):
+    for row in csv_rows(COLUMNS_FILE):
         rows.setdefault(row["table"], []).append(row)
     return rows
 

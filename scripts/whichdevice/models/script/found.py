@@ -1,4 +1,4 @@
-"""What a look at a training script finds, as plain data, and what it hands on of the script's own objects."""
+"""Facts that a look at a training script finds, as plain data, and the script's own objects that it hands on."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -30,7 +30,7 @@ SILENT = ast.parse("__import__('whichdevice.models.script.stand_ins', fromlist=[
 def place_to_leave_out(error: BaseException, own: Collection[str]) -> Place | None:
     """Return the innermost statement of these files that an error passed, where a script may train without it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
-    if any(frame.name in NEEDED for frame in frames) or lacks_memory(error):
+    if any(frame.name in NEEDED for frame in frames) or lacks_memory(error) or not isinstance(error, Exception):
         return None
     for frame in reversed(frames[1:] or frames):  # the first one calls all that the script does
         statement = _statement_at(parsed(Path(frame.filename).read_bytes()), frame.lineno or 0)

@@ -52,6 +52,17 @@ MIN_BYTES, MAX_BYTES = 2**31, 6e9  # of a process that computes a step: what a f
 OWN = "this error is the script's own: mend it there, or give its arguments after --"
 LESS = "let it do less before, by arguments after --"
 KILLED = "killed (signal 9) before its training started: where memory ran out, read less of its data first"
+LIBRARY = "{name} raised it: see whether that version fits the other packages here, and what the script gives it"
+PACKAGES = ("site-packages", "dist-packages")  # folders of libraries
+FRAMEWORKS = (
+    "torch",
+    "keras",
+    "tensorflow",
+    "jax",
+    "jaxlib",
+    "flax",
+    "numpy",
+)  # errors there are of what they are given
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # nothing is sent to those who keep logs; a search for TPUs takes a minute
     "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "WANDB_MODE": "disabled",
@@ -149,7 +160,7 @@ def probe(address: Address) -> Found:
         computed = Way(values=True)
         last = _failure(address, computed, end)
         if last is not None and last.cause == failure.cause:
-            failure = replace(failure, advice=OWN)
+            failure = replace(failure, advice=last.advice or OWN)
         if last is not None and last.place in (None, failure.place):  # it came no further
             last = failure
         else:
@@ -270,8 +281,8 @@ def last_line(stack: str, address: Address) -> str:
     files = {str(file.resolve()): file.name for file in (address.path, *address.files()) if file is not None}
     for name, line in FRAME.findall(stack):
         if name in files:
-            own = "" if address.path is not None and name == str(address.path.resolve()) else f"{files[name]}, "
-            return f" ({own}line {line})"
+            prefix = "" if address.path is not None and name == str(address.path.resolve()) else f"{files[name]}, "
+            return f" ({prefix}line {line})"
     return ""
 
 
@@ -281,6 +292,22 @@ def is_scripts_own(error: BaseException, path: Path) -> bool:
         last = traceback.extract_tb(error.__traceback__)[-1:]
         return isinstance(next(iter(error.args), None), str) and all(is_own(frame.filename, path) for frame in last)
     return isinstance(error, OSError | NameError | ImportError)
+
+
+def library_of(error: BaseException, path: Path) -> str | None:
+    """Return the name and version of the library that raised an error, none of the frameworks'; None: the script."""
+    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    for file in reversed(frames):
+        parts = Path(file).parts
+        place = next((place + 1 for place, part in enumerate(parts) if part in PACKAGES), len(parts))
+        name = "".join(parts[place : place + 1]).removesuffix(".py")
+        if name and name not in FRAMEWORKS:
+            with suppress(metadata.PackageNotFoundError):
+                return f"{name} {metadata.version(name)}"
+            return name
+        if is_own(file, path):
+            break
+    return None
 
 
 def main() -> NoReturn:
@@ -325,10 +352,12 @@ def _failure_of(error: BaseException, address: Address, run: Run) -> Failure:
         return Failure(text)
     cause = error.__cause__ or error
     place = place_to_leave_out(cause, {str(file) for file in (run.path, *address.files())})
+    library = library_of(cause, run.path)
+    advice = LIBRARY.format(name=library) if library else ""
     if not run.without_values:
-        return Failure(text, place=place)
+        return Failure(text, advice, place=place)
     if is_scripts_own(cause, run.path):
-        return Failure(text, OWN, place=place)
+        return Failure(text, advice or OWN, place=place)
     return Failure(text, WATCH_IT, needs_values=True, place=place)
 
 
@@ -339,12 +368,12 @@ def _look(address: Address, run: Run) -> None:
         with memory_within(most_to_compute(MAX_BYTES, MIN_BYTES) if way.values else None):
             script = run.result(address.arguments)
     except StudyError:
-        if not run.counts_gpus or way.gpus >= MAX_GPUS:
+        if not run.may_want_gpus or way.gpus >= MAX_GPUS:
             raise
         for child in multiprocessing.active_children():
             child.kill()
-        more = json.dumps(asdict(replace(way, gpus=2 * way.gpus)))  # one for several GPUs may refuse to run on fewer
-        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, sys.argv[1], more, *sys.argv[3:]])  # nosec B606  # the interpreter that runs this
+        again = json.dumps(asdict(replace(way, gpus=2 * way.gpus)))  # one for several GPUs may refuse to run on fewer
+        os.execv(sys.executable, [sys.executable, "-m", __spec__.name, sys.argv[1], again, *sys.argv[3:]])  # nosec B606  # the interpreter that runs this
     notes = (place.note(run.path) for place in way.left_out)
     training = replace(script.found, way=way, notes=(*script.found.notes, *notes))
     sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes

@@ -17,6 +17,7 @@ import ast
 import atexit
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -52,6 +53,7 @@ AGAIN = "Training starts in line {line}; what trains in line {which} is counted 
 NOT_COUNTED = "Training starts in line {line}; what trains in line {which} is not counted."
 SEED = 0  # of random numbers that the script draws without one of its own
 NVIDIA_SMI = "nvidia-smi"
+GPUS = re.compile(r"gpu|cuda device|rank|world.size", re.IGNORECASE)  # in the message of a library that misses some
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
     KERAS: "watch_keras", "tf_keras": "watch_keras", "tensorflow": "watch_tensorflow",
@@ -111,6 +113,20 @@ class Run:
     def without_values(self) -> bool:
         """Return whether a training has started whose step is not computed."""
         return any(watcher.without_values for watcher in self.watchers.values())
+
+    @property
+    def may_want_gpus(self) -> bool:
+        """Return whether it counted its GPUs and ended or raised before its training, as where it wants more."""
+        error = self._error
+        if not self.counts_gpus or self._result is not None or any(part.trains for part in self.watchers.values()):
+            return False
+        if error is None or isinstance(error.__cause__, SystemExit):
+            return True
+        cause = error.__cause__
+        if cause is None or isinstance(cause, OSError | NameError | ImportError):
+            return False
+        frames = traceback.extract_tb(cause.__traceback__)
+        return is_own(frames[-1].filename, self.path) or GPUS.search(str(cause)) is not None
 
     def attach(self, package: str) -> None:
         """Watch a framework that was just imported."""
@@ -175,7 +191,9 @@ class Run:
         except StudyError as error:
             self._error = error
         except SystemExit as error:
-            self._error = self._exit_error(error.code)
+            if (failed := self._exit_error(error.code)) is not None:
+                failed.__cause__ = error
+            self._error = failed
         except BaseException as error:
             address = Address(str(self.path), "file", self.path, root=self.path.parent)
             self._error = StudyError(f"{self.path.name}: {error_line(error, address)}")
@@ -270,6 +288,7 @@ class Watcher(ABC):
 
     package: ClassVar[str]  # its name
 
+    trains = False  # whether a training has started
     without_values = False  # whether the step is not computed, which the script's own code may need
 
     @property

@@ -1,4 +1,4 @@
-"""What does not change with the number of GPUs in a script's training, as its text shows: see `Found.keeps`."""
+"""Amounts of a script's training that do not change with its number of GPUs, as its text shows: see `Found.keeps`."""
 
 import ast
 import re

@@ -33,22 +33,9 @@ OF_ONE = ("min", "max", "list", "tuple")  # builtin functions that go through on
 HELD = list | tuple | set | dict | range | KeysView | ValuesView | ItemsView  # type: ignore[type-arg]
 OF_MODULES = {"ceil", "floor", "linspace", "arange", "flip"}  # functions of NumPy and the like
 OF_VALUES = {
-    "numpy",
-    "item",
-    "long",
-    "int",
-    "float",
-    "bool",
-    "flip",
-    "tolist",
-    "round",
-    "ceil",
-    "floor",
-    "min",
-    "max",
-    "abs",
-    "isdigit",
-}
+    "numpy", "item", "long", "int", "float", "bool", "flip", "tolist", "round", "ceil", "floor", "min", "max", "abs",
+    "isdigit", "size", "dim", "numel",
+}  # fmt: skip
 NUMERIC = {"math", "numpy", "torch", "jax", "jaxlib", "tensorflow"}
 RANKS: Mapping[str, Any] = {  # of the first process
     "is_main_process": True, "is_master": True, "is_rank_zero": True, "get_rank": 0, "get_local_rank": 0,
@@ -59,15 +46,7 @@ EXPRESSIONS = (
     ast.cmpop, ast.expr_context,
 )  # fmt: skip
 ENDLESS = {"cycle", "count", "repeat"}
-SAME_LENGTH = {
-    "enumerate",
-    "shuffle",
-    "prefetch",
-    "cache",
-    "map",
-    "with_options",
-    "as_numpy_iterator",
-}  # methods of tf.data
+SAME_LENGTH = {"enumerate", "shuffle", "prefetch", "cache", "map", "with_options", "as_numpy_iterator"}  # of tf.data
 WRAPPING = {  # functions that give what their first argument has
     "tqdm", "enumerate", "reversed", "sorted", "list", "tuple", "iter", "track", "log_every", "notebook", "shuffle",
 }  # fmt: skip

@@ -285,6 +285,10 @@ class Passing:
         self._counts, self._seconds = Counter[Any](), defaultdict[Any, float](float)  # of calls without values
         self._spare = dict[Any, float]()  # seconds that computed calls took less than those without values
 
+    def __contains__(self, kind: Any) -> bool:
+        """Return whether calls of this kind are such calls."""
+        return kind in self._spare
+
     def is_computed(self, kind: Any) -> bool:
         """Return whether calls of this kind are computed."""
         return self._spare.get(kind, -1.0) >= 0.0

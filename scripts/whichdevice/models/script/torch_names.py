@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial, partialmethod, wraps
 from pathlib import Path
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -45,6 +45,13 @@ ANSWERS: Mapping[str, Any] = {
         "set_per_process_memory_fraction",
     )),
 }  # fmt: skip
+ANSWERS_OF_ANY: dict[str, Any] = {  # by function of torch.accelerator
+    "is_available": True, "current_device_index": 0, "current_device_idx": 0,
+    **{name: ANSWERS[name] for name in ("max_memory_allocated", "max_memory_reserved", "memory_allocated",
+                                        "memory_reserved", "memory_stats") if name in ANSWERS},
+    **dict.fromkeys(("synchronize", "set_device_index", "set_device_idx", "set_stream", "empty_cache",
+                     "reset_peak_memory_stats", "reset_accumulated_memory_stats")),
+}  # fmt: skip
 TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32}  # by method of a module
 HALVES = (torch.float16, torch.bfloat16)
 GENERATOR = torch.Generator
@@ -54,6 +61,27 @@ TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
 LOGGERS = ("TensorBoardLogger", "WandbLogger", "CometLogger", "MLFlowLogger", "NeptuneLogger", "CSVLogger")
 ALONE_IN_LIGHTNING = {"accelerator": "cpu", "devices": 1, "num_nodes": 1, "strategy": "auto", "precision": "32-true"}
+
+
+def takes_gradients(function: FunctionType) -> bool:
+    """Return whether a function, or one that it calls by name, calls `backward`."""
+    names = {*function.__code__.co_names}
+    called = (function.__globals__.get(name) for name in function.__code__.co_names)
+    return "backward" in names.union(*(other.__code__.co_names for other in called if inspect.isfunction(other)))
+
+
+class Mesh(Silent):
+    """Stands for a mesh of GPUs: this one is its first and only one."""
+
+    def size(self, *_: Any) -> int:
+        """Return one."""
+        return 1
+
+    def get_local_rank(self, *_: Any, **__: Any) -> int:
+        """Return the first."""
+        return 0
+
+    get_rank = get_local_rank
 
 
 class Moment:
@@ -259,6 +287,8 @@ class Names:
                 self._put(torch.cuda, name, partial(_answer, answer))
             self._put(torch.cuda, "device_count", self._count)
             self._put(torch.version, "cuda", CUDA)
+            if hasattr(torch, "accelerator"):  # since PyTorch 2.6
+                self._replace_accelerator()
             self._put(torch.cuda, "get_rng_state", lambda *_: torch.get_rng_state())
             for name in ("Event", "Stream", "device", "current_stream", "default_stream"):
                 self._put(torch.cuda, name, Moment)
@@ -296,6 +326,17 @@ class Names:
             for name, answer in (("get_rank", 0), ("get_world_size", 1)):  # what its launcher says
                 self._put(torch.distributed, name, _in_a_group(getattr(torch.distributed, name), answer))
 
+    def _replace_accelerator(self) -> None:
+        """Replace names for a GPU of any maker."""
+        for name, answer in ANSWERS_OF_ANY.items():
+            if hasattr(torch.accelerator, name):
+                self._put(torch.accelerator, name, partial(_answer, answer))
+        self._put(torch.accelerator, "device_count", self._count)
+        self._put(torch.accelerator, "current_accelerator", lambda *_, **__: torch.device("cuda"))
+        self._put(torch.accelerator, "current_stream", Moment)
+        if hasattr(torch.accelerator, "device_index"):
+            self._put(torch.accelerator, "device_index", Moment)
+
     def _split(self) -> type[Whole]:
         """Return what stands for a module whose replicas share each batch out."""
         names = self
@@ -325,19 +366,29 @@ class Names:
         self._put(torch.distributed.fsdp, "FullyShardedDataParallel", Sharded)
         self._put(torch.distributed.fsdp, "fully_shard", shared)
 
+    def replace_tensor_parallel(self) -> None:
+        """Replace what splits layers over GPUs, and the mesh that they form."""
+        import torch.distributed.tensor.parallel
+
+        self._put(torch.distributed.tensor.parallel, "parallelize_module", lambda module, *_, **__: module)
+        for owner in (torch.distributed, torch.distributed.device_mesh):
+            self._put(owner, "init_device_mesh", lambda *_, **__: Mesh())
+
     def _note_format(self, policy: Any) -> None:
         self.mixed = self.mixed or getattr(policy, "param_dtype", None) in HALVES
 
-    def replace_processes(self, is_own: Callable[[str], bool]) -> None:
-        """Run in this process what the script starts one process each for, on so many GPUs; the first one trains."""
+    def replace_processes(self, is_meant: Callable[[FunctionType], bool]) -> None:
+        """Run in this process what the script starts one process each for, on so many GPUs; the first one trains.
+
+        A function of theirs is one that trains, or all of the script's.
+        """
         process = multiprocessing.process.BaseProcess
         init, start = process.__init__, process.start
 
         @wraps(init)
         def made(one: Any, group: Any = None, target: Any = None, *args: Any, **kwargs: Any) -> None:
             init(one, group, target, *args, **kwargs)
-            code = getattr(target, "__code__", None)
-            if code is not None and is_own(code.co_filename):
+            if inspect.isfunction(target) and is_meant(target):
                 given = inspect.signature(init).bind(one, group, target, *args, **kwargs).arguments
                 self._targets[id(one)] = partial(target, *given.get("args", ()), **given.get("kwargs") or {})
 

@@ -302,11 +302,17 @@ class Tape(TorchFunctionMode):
             self.time_major = self.time_major or tuple(args[0].shape[:2])
         if self._depth == 0 and self.fakes is not None and weight is not None:
             self._let_go()
-            passes = not is_fake(weight) and self._passing.is_computed(call_kind(module, args))
+            kind = call_kind(module, args)
+            passes = not is_fake(weight) and self._passing.is_computed(kind)
             learns = module.training or any(is_weight(part) and self._is_trained(part) for part in args)
-            if learns and torch.is_grad_enabled() and not (self._training or passes):
+            if learns and torch.is_grad_enabled() and not (self._training or kind in self._passing):
                 self._start(type(module).__name__)
-            without = self._training or self._is_heavy(module) or (not module.training and self._is_trained(weight))
+            without = (
+                self._training
+                or kind in self._passing
+                or self._is_heavy(module)
+                or (not module.training and self._is_trained(weight))
+            )
             if passes:  # threads that wait for each other take longer than a small network
                 self._threads = torch.get_num_threads()
                 torch.set_num_threads(1)
@@ -608,8 +614,25 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
             last.setdefault(key, []).append([])
         last[key][-1].append(result)
         before[key] = learn
+    _join_alike(makers, last)
     batches = sum(map(len, last.values())) // max(1, len(last))
     return max(1, batches), [part for of in last.values() for part in of[-1]] or [Result(len(makers.calls) - 1)]
+
+
+def _join_alike(makers: Makers, last: dict[Any, list[list[Result]]]) -> None:
+    """Join losses that are worked out in the same way, as where the last batch of a step has a line of its own.
+
+    Two losses of each batch are as many as each other.
+    """
+    alike = defaultdict[Any, list[Any]](list)
+    for key, batches in last.items():
+        functions = (makers.calls[place].function for place in makers.needed_for(batches[-1]))
+        alike[key[1:], tuple(functions)].append(key)
+    for *keys, kept in alike.values():
+        if len({len(last[key]) for key in (*keys, kept)}) > 1:
+            last[kept] = [batch for key in (*keys, kept) for batch in last[key]]
+            for key in keys:
+                del last[key]
 
 
 def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:

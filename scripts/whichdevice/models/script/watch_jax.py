@@ -39,6 +39,7 @@ from whichdevice.models.script.text import attribute
 COPIES = 4  # of the script's first batch, as data
 RATE = 1e-3  # of a descent along gradients that the script applies outside of its step
 OF_THE_STEP = SimpleNamespace(init=lambda trained: (), update=None)  # as an optimiser: it is inside of the step
+MAX_OPERATIONS = 2e11  # of evaluations of the same shapes that are computed, a few seconds
 MAX_REAL = 2**30  # bytes of a jitted function's results that have values here
 MAX_CONSTANT = 1000  # numbers of an array that is no constant of the step's program
 GRADIENTS = ("grad", "value_and_grad", "vjp")
@@ -97,6 +98,7 @@ class Watching(Watcher):
         Watching.latest = self
         self._traces = 0  # jitted functions that are being traced
         self._gradients = 0  # that are being taken outside of jitted functions
+        self._operations, self._evaluations = dict[Any, float](), Counter[Any]()  # of a call; how many there were
         self._losses: dict[Any, Loss] = {}  # of functions that give gradients
 
     def attach(self, package: ModuleType) -> None:
@@ -148,13 +150,34 @@ class Watching(Watcher):
         self._traces += 1
         try:
             large = _without_memory(compiled, args, kwargs)
-            return compiled(*args, **kwargs) if large is None else large
+            known = self._evaluated(compiled, args, kwargs) if large is None else large
+            return compiled(*args, **kwargs) if known is None else known
         except GradientTaken as taken:
             if (loss := self._losses.get(function)) is not None:
                 function = _descent(*loss)
             self._stop(Traced(function, args, kwargs), taken.loops)
         finally:
             self._traces -= 1
+
+    def _evaluated(self, compiled: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Ones in the shapes of an evaluation's results, where such evaluations have taken long; else None.
+
+        An evaluation makes less than it is given, and nothing that may be its next argument.
+        """
+        if not type(compiled).__module__.startswith("jax"):
+            return None
+        given, made = (*args, *kwargs.values()), compiled.eval_shape(*args, **kwargs)
+        parts = [made, *(made if isinstance(made, tuple | list) else ())]
+        if _nbytes(made) >= _nbytes(given) or any(_same(part, value) for part in parts for value in given):
+            return None
+        call = id(compiled), str(jax.tree.map(_shape_of, given))
+        if call not in self._operations:
+            costs = compiled.lower(*args, **kwargs).cost_analysis()
+            self._operations[call] = costs.get("flops", 0.0) if isinstance(costs, Mapping) else 0.0
+        self._evaluations[call] += 1
+        if self._evaluations[call] * self._operations[call] <= MAX_OPERATIONS:
+            return None
+        return jax.tree.map(lambda leaf: _example(leaf) if _is_key(leaf) else jax.numpy.ones_like(leaf), made)
 
     def _taking(self, original: Callable[..., Any], at_once: bool) -> Callable[..., Any]:
         """Stand in for `jax.grad` and the like, which give a function, and of `jax.vjp`, which takes it at once."""
@@ -329,12 +352,21 @@ def _without_memory(compiled: Any, args: tuple[Any, ...], kwargs: Mapping[str, A
     if not type(compiled).__module__.startswith("jax"):
         return None
     shapes = compiled.eval_shape(*args, **kwargs)
-    leaves = [leaf for leaf in jax.tree.leaves(shapes) if not _is_key(leaf)]
-    if sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) <= MAX_REAL:
+    if _nbytes(shapes) <= MAX_REAL:
         return None
     return jax.tree.map(
         lambda leaf: _example(leaf) if _is_key(leaf) else np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape), shapes
     )
+
+
+def _shape_of(leaf: Any) -> Any:
+    return (leaf.shape, leaf.dtype) if _is_array(leaf) else leaf
+
+
+def _nbytes(tree: Any) -> int:
+    """Bytes of the arrays of a tree that are no keys."""
+    arrays = (leaf for leaf in jax.tree.leaves(tree) if _is_array(leaf) and not _is_key(leaf))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in arrays)
 
 
 def _tracers(tree: Any) -> list[Any]:

@@ -105,6 +105,7 @@ class Watching(Watcher):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self.calls: list[Call] = []  # that are being traced, the outermost first
+        self._large = dict[str, list[Any]]()  # a large batch, by its shapes
         self.gpus = 0  # that a strategy of the script asks for
         self._began = 0.0  # when the first function trained
         self._trainers = dict[Any, Trainer]()  # of a loop with several, by their lines and functions
@@ -175,7 +176,7 @@ class Watching(Watcher):
             if not known or not all(isinstance(part, tf.TensorSpec) for part in parts):
                 return batches
             size = int(batch_size) * sum((part.shape.num_elements() or 0) * part.dtype.size for part in parts)
-            return batches if size <= MAX_BATCH else _same_again(batches)
+            return batches if size <= MAX_BATCH else _same_again(batches, self._large)
 
         return batch
 
@@ -319,17 +320,20 @@ def _changes(traced: Any) -> bool:
     return any(node.op.startswith(CHANGES) for node in nodes)
 
 
-def _same_again(batches: Any) -> Any:
-    """Return as many batches of a tf.data.Dataset, each of which is the first one: all share its memory."""
+def _same_again(batches: Any, known: dict[str, list[Any]]) -> Any:
+    """Return as many batches of a tf.data.Dataset, each of which is the first one: all share its memory.
+
+    So do data sets of the same shapes one after the other; `known` has the last batch that was made.
+    """
     import tensorflow as tf
 
-    first: list[Any] = []
-    parts = tf.nest.flatten(batches.element_spec)
+    parts, form = tf.nest.flatten(batches.element_spec), str(batches.element_spec)
 
     def made() -> list[Any]:
-        if not first:
-            first.extend(tf.nest.flatten(next(iter(batches))))
-        return first
+        if form not in known:
+            known.clear()
+            known[form] = tf.nest.flatten(next(iter(batches)))
+        return known[form]
 
     def batch(_: Any) -> Any:
         tensors = tf.py_function(made, [], [part.dtype for part in parts])

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from types import CodeType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -35,7 +35,7 @@ from whichdevice.models.script.size import HOLDERS, Loops, Stack, is_whole, name
 from whichdevice.models.script.text import attribute
 from whichdevice.models.script.torch_batches import of_few
 from whichdevice.models.script.torch_fakes import Fakes, is_fake, ones
-from whichdevice.models.script.torch_names import Names
+from whichdevice.models.script.torch_names import Names, takes_gradients
 from whichdevice.models.script.torch_tape import (
     MANY_READS,
     Call,
@@ -57,8 +57,9 @@ MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES = 4  # of the script's first batch, as data
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 NEEDS_RANK = re.compile(r"environ\[\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*\](?!\s*=[^=])")  # it does not
+JOINING = ("init_process_group(", "init_distributed(", "init_device_mesh(", "DistributedSampler(")
 TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-OF_PROCESSES = ("init_process_group(", "init_distributed(", "DistributedSampler(")  # of a group, each with a batch
+OF_PROCESSES = JOINING  # of a group, each with a batch
 IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
 SIDE = 32  # pixels; a multiple of it stays one
@@ -76,7 +77,10 @@ SPARSE = (
 BY_HAND = "It changes its weights itself; that is forecast as torch.optim.SGD's update."
 EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
-LAUNCHED = re.compile(r"--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+[\"']?(\d+)")  # in its text
+LAUNCHED = re.compile(  # in its text
+    r"(?:--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+|\bN_?GPUS?=)[\"']?(\d+)"
+)
+VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?(\d+(?:,\d+)+)")  # of a command, in its text
 
 
 @dataclass(frozen=True)
@@ -155,15 +159,18 @@ class Watching(Watcher):
         self._divides_steps = divides_steps(texts, GPU_COUNT)
         joins = any(name in source for name in OF_PROCESSES)
         self._each = joins or "Accelerator(" in source or "horovod" in source
+        if self._each:
+            self._launched = max(self._launched, *(devices.count(",") + 1 for devices in VISIBLE.findall(source)), 1)
         self._joins = joins and torch.distributed.is_available()
         self._by_torchrun = joins and (NEEDS_RANK.search(source) is not None or not ASKS_RANK.search(source))
         if self._by_torchrun:
             os.environ.update({**TORCHRUN, **os.environ})
         self._names.replace_torch()
-        if joins:
-            self._names.replace_processes(lambda file: is_own(file, self.run.path))
+        self._names.replace_processes(lambda target: self._is_meant(target) and (joins or takes_gradients(target)))
         if "fsdp" in source.lower() or "fully_shard" in source:
             self._names.replace_fsdp()
+        if "parallelize_module" in source:
+            self._names.replace_tensor_parallel()
         Watch.probing, Watch.meant = True, None
         torch.manual_seed(SEED)
         hooks = [*self._tape.hooks(self._step), register_module_parameter_registration_hook(self._weight)]
@@ -184,6 +191,10 @@ class Watching(Watcher):
 
         self.replace(torch.optim.Optimizer, "add_param_group", added)
         self._tape.__enter__()
+
+    def _is_meant(self, function: FunctionType) -> bool:
+        """Whether a function that other processes run is the script's own."""
+        return is_own(function.__code__.co_filename, self.run.path)
 
     def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
         """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
@@ -209,9 +220,14 @@ class Watching(Watcher):
         Watch.probing = False
 
     @property
+    def trains(self) -> bool:  # type: ignore[override]
+        """Return whether a module was called in training."""
+        return self._tape.first is not None
+
+    @property
     def without_values(self) -> bool:  # type: ignore[override]
         """Return whether its training has started and is not computed, though its weights have values."""
-        return self._tape.first is not None and not self.run.way.values and not self._has_shapes_alone
+        return self.trains and not self.run.way.values and not self._has_shapes_alone
 
     @property
     def has_started(self) -> bool:
