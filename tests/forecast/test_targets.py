@@ -217,3 +217,7 @@ def test_cudas_tools_come_from_the_installed_packages(monkeypatch):
 def test_names_are_known_without_jax():
     code = "import sys, whichdevice.forecast.targets; sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+
+
+def test_the_group_of_tpus_has_the_slice_that_is_free() -> None:
+    assert {"TPU v5e", "v5e-2x4"} <= set(devices_in(["tpu"]))

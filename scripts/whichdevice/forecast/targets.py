@@ -235,7 +235,7 @@ def devices_in(names: Iterable[str], software: Software = "xla") -> list[str]:
             continue
         rows = [row for row in target_rows().values() if software in row.software and group(row)]
         devices += [row.device for row in rows]
-        if name.casefold() == "free":  # of a TPU also the slice that is free
+        if name.casefold() in ("free", "tpu"):  # of a TPU also the slice that is free
             devices += [
                 topology.name
                 for row in rows
