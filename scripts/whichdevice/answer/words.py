@@ -86,6 +86,7 @@ SENTENCES = {
     "none_in_time": "; none ends within {time}",
     "in_time": " that end within {time}",
     "only": "The only one",
+    "ends_late": "over {time}",
     "ends_in_time": " that ends within {time}",
     "sure": "{most}{among}; that is sure.",
     "nearly_sure": "{most}{among}; {chance} sure.",
