@@ -1669,6 +1669,16 @@ def test_a_start_that_draws_until_it_is_within_bounds_ends_for_weights_without_v
     assert weight.abs().max() <= 0.01
 
 
+def test_gradients_reach_what_is_put_where_a_mask_says_that_has_no_values():
+    fakes = Fakes()
+    learned = torch.nn.Parameter(fakes.empty((3,), torch.float32))
+    with Guessed(fakes), fakes.mode:
+        hidden, mask = fakes.empty((4, 5, 3), torch.float32), fakes.empty((4, 5), torch.bool)
+        hidden[mask] = learned.to(hidden.dtype)
+        hidden.sum().backward()
+    assert learned.grad is not None and learned.grad.shape == (3,)
+
+
 class Handing(torch.nn.Module):
     """A wrapper that hands attributes on to what it wraps, as Fabric's does."""
 

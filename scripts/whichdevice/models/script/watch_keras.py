@@ -171,7 +171,7 @@ def _on_its_device(model: Any) -> Callable[..., Any]:
 
 
 def _calls_tensorflow(model: Any) -> bool:
-    """Whether a function of a model's own, its call, a layer's or a loss, calls TensorFlow: no other backend runs it."""
+    """Whether a function of a model's own, its call, a layer or loss, calls TensorFlow: no other backend runs it."""
     import keras
 
     layers, functions = [model], leaves(model.loss)
