@@ -33,7 +33,7 @@ from whichdevice.models.script.run import SEED, Run, Watcher, is_own, others_lik
 from whichdevice.models.script.several import ACCUMULATION, GPU_COUNT, SHARED, divides_by_gpus, divides_steps
 from whichdevice.models.script.size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
 from whichdevice.models.script.text import attribute
-from whichdevice.models.script.torch_batches import of_few
+from whichdevice.models.script.torch_batches import Resting, of_few
 from whichdevice.models.script.torch_fakes import Fakes, is_fake, ones
 from whichdevice.models.script.torch_names import Names, takes_gradients
 from whichdevice.models.script.torch_tape import (
@@ -208,7 +208,8 @@ class Watching(Watcher):
         workers, seconds = batches.num_workers, batches.timeout
         batches.num_workers = batches.timeout = 0
         try:
-            return begin(batches)
+            begun = begin(batches)
+            return Resting(begun, self._tape.resting) if batches is loader else begun
         finally:
             batches.num_workers, batches.timeout = workers, seconds
 
