@@ -74,6 +74,7 @@ PREPARES = (
 SPARSE = (
     "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
 )
+DRAWN = "Each step draws its length: all are counted as the first one, of {length}."
 BY_HAND = "It changes its weights itself; that is forecast as torch.optim.SGD's update."
 EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
@@ -354,6 +355,7 @@ class Watching(Watcher):
         asked += [EVALUATES.format(times=times)] * (times > 1)
         keeps, shared = self._of_gpus(size, by_steps and counts["examples"] is not None)
         asked += shared
+        asked += [DRAWN.format(length=number(stack.drawn))] if stack.drawn else []
         asked += self._prepares(stack, counts["epochs"])
         training = Found(
             framework=TORCH,
