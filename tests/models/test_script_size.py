@@ -22,6 +22,10 @@ from whichdevice.planning.one_model import Question
 
 RANGE = "for epoch in range(1_000_000):\n    for x in data:\n        step()\n        done += 1\n"
 NESTED = "for update in range(9):\n    for epoch in range(4):\n        for x in range(0, 80, 20):\n            step()"
+DRAWS = (
+    "def train():\n    turn, i = 0, 0\n    while i < 100 - 1:\n        length = max(9, draw(10))\n"
+    "        step()\n        turn += 1\n        i += length\nfor epoch in range(1, epochs + 1):\n    train()"
+)
 NO_END = "the loop in line {line} has no end that shows"
 CASES = {
     "for epoch in range(1, epochs + 1):\n    for x in data:\n        step()": Loops(3, batches=4),
@@ -54,6 +58,8 @@ CASES = {
     "while args.steps < args.max_steps:\n    one()": Loops(1, 80),
     "def get_steps():\n    return 0\nwhile get_steps() < 70:\n    for x in cycle(data):\n        step()": Loops(1, 70),
     "for it in range(70):\n    for x in data:\n        step()\n        break": Loops(1, 70),
+    # A function that begins a count anew, and goes on by a length that it draws.
+    DRAWS: Loops(3, 10),
     "for x in data:\n    for optimizer in optimizers:\n        step()": Loops(1, batches=4),
     "for epoch in range(3):\n    for x in DataLoader(data, batch_size=3):\n        step()": Loops(3, batches=2),
     "class Process:\n    def start(self):\n        for epoch in range(3):\n            for x in data:\n"
@@ -137,11 +143,17 @@ def stack_in(text: str, folder: Path, given: dict[str, Any]) -> tuple[Stack, Any
 def test_the_innermost_loop_is_over_batches_and_those_around_it_over_epochs(text: str, tmp_path: Path) -> None:
     names = "import math; from itertools import cycle, islice\n"
     given = {
-        "epochs": 3, "data": [1, 2, 3, 4], "args": {"n": 5, "none": -1}, "done": 0, "better": lambda: True,
+        "epochs": 3, "data": [1, 2, 3, 4], "args": {"n": 5, "none": -1}, "done": 0, "better": lambda: True, "draw": int,
         "Namespace": SimpleNamespace, "optimizers": [SimpleNamespace(param_groups=[])] * 2,
         "DataLoader": lambda data, batch_size: data[::batch_size],
     }  # fmt: skip
     assert stack_in(names + text, tmp_path, given)[0].loops == CASES[text]
+
+
+def test_a_length_that_each_turn_draws_is_told_from_one_that_stays(tmp_path: Path) -> None:
+    given = {"epochs": 3, "draw": int}
+    assert stack_in(DRAWS, tmp_path, given)[0].drawn == 10
+    assert stack_in(DRAWS.replace("max(9, draw(10))", "10"), tmp_path, given)[0].drawn is None
 
 
 WHOLE = {  # whether the argument of the step is all that the loop trains on

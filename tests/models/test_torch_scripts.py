@@ -29,7 +29,7 @@ from whichdevice.models.script.several import ACCUMULATION, SHARED, divides_by_g
 from whichdevice.models.script.torch_fakes import MAX_EVALUATIONS, Evaluations, Fakes, Passing, is_fake
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.torch_tape import Guessed
-from whichdevice.models.script.watch_torch import BY_HAND, Watch
+from whichdevice.models.script.watch_torch import BY_HAND, DRAWN, Watch
 from whichdevice.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -561,9 +561,60 @@ WITH_SIZES = {  # losses of a layer's outputs z and a batch's inputs x that have
     "a view": lambda x, z: z.view(len(x), 2, 4).mean(),
     "a view of places": lambda x, z: z.reshape(len(x) * 2, 4).mean(),
     "states of layers": lambda x, z: (z[None] + torch.zeros(2, len(x), 8)).mean(),
+    "a view by name": lambda x, z: z.flatten().unflatten(dim=0, sizes=(len(x), 8)).reshape(shape=(len(x), 8)).mean(),
+    "a query for each place": lambda x, z: (
+        z.view(-1, 4) + torch.ones(1, 4).repeat_interleave(len(x) * 2, dim=0)
+    ).mean(),
     "a weight for each": lambda x, z: (z + z[:1].mean(0).expand(len(x), -1)).mean(),
     "two halves": lambda x, z: (z[: len(x) // 2] * z[len(x) // 2 :]).mean(),
 }  # fmt: skip
+
+STREAM = """
+import pathlib, weakref, torch
+change, made = torch.nn.Identity(), []
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        for place in range(640):
+            row = change(torch.ones(8))
+            made.append(weakref.ref(row))
+            yield row
+net = torch.nn.Linear(8, 2)
+adam = torch.optim.Adam(net.parameters())
+for epoch in range(2):
+    for rows in torch.utils.data.DataLoader(Stream(), batch_size=64):
+        pathlib.Path("held").write_text(str(sum(row() is not None for row in made)))
+        net(rows).sum().backward()
+        adam.step()
+"""
+
+WRAPPED = """
+import random, torch
+class Dropped(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+    def forward(self, *args):
+        return self.layer.forward(*args)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.layer = torch.nn.Embedding(50, 8), Dropped(torch.nn.LSTM(8, 8))
+        self.out = torch.nn.Linear(8, 50)
+    def forward(self, words):
+        return self.out(self.layer(self.words(words))[0]).flatten(0, 1)
+net, text = Net(), torch.zeros(1000, 16).long()
+sgd = torch.optim.SGD(net.parameters(), 1.0)
+def train():
+    place = 0
+    while place < len(text) - 1:
+        length = random.randint(7, 7)
+        words = text[place : place + length]
+        torch.nn.functional.cross_entropy(net(words), words.flatten()).backward()
+        sgd.step()
+        place += length
+for epoch in range(3):
+    train()
+"""
 
 IN_PARTS = """
 import torch
@@ -1413,6 +1464,22 @@ def test_what_a_script_frees_it_does_not_hold(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert probe(read_address("train.py")).batch_size == 16
     assert int((tmp_path / "peak").read_text(encoding="utf-8")) < 800_000
+
+
+def test_examples_of_a_stream_are_let_go(tmp_path, monkeypatch):
+    """A buffer of ten thousand, each of which a module changes, would keep all that was read for it."""
+    (tmp_path / "train.py").write_text(STREAM, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert run_watched(tmp_path / "train.py", []).found.batch_size == 64
+    assert int((tmp_path / "held").read_text(encoding="utf-8")) < 64
+
+
+def test_time_steps_of_a_layer_in_a_wrapper_are_no_examples(tmp_path):
+    """A step is of 7 words of each of 16 rows of a text; the length is drawn, the layer called by its `forward`."""
+    (tmp_path / "train.py").write_text(WRAPPED, encoding="utf-8")
+    found = run_watched(tmp_path / "train.py", []).found
+    assert (found.batch_size, found.epochs, -(-found.examples // 16)) == (16, 3, 143)
+    assert found.notes == (DRAWN.format(length=7),)
 
 
 @pytest.mark.slow

@@ -65,6 +65,7 @@ class Loop(NamedTuple):
     node: ast.For | ast.While
     variables: Mapping[str, Any]
     line: int  # of the step, or of the call that leads to it
+    anew: frozenset[str] = frozenset()  # counts that its function sets to a number before its loops
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,25 @@ class Function:
         """The loops around its line, the outermost first, but those that are over parts of a step."""
         nodes = (place.node for place in self.path)
         loops = [node for node in nodes if isinstance(node, ast.For | ast.While) and self._is_in_body(node)]
-        return [Loop(node, self.scope, self.line) for node in loops if not self._is_over_parts(node)]
+        anew = self._anew(loops[0].lineno) if loops else frozenset()
+        return [Loop(node, self.scope, self.line, anew) for node in loops if not self._is_over_parts(node)]
+
+    def _anew(self, line: int) -> frozenset[str]:
+        """The local variables that it sets to a number before a line."""
+        outer = {
+            name for node in ast.walk(self.tree) if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
+        }
+        before = (node for node in statements_of(self.tree.body) if node.lineno < line and isinstance(node, ast.Assign))
+        values = ((node, getattr(node.value, "elts", [node.value])) for node in before)
+        return (
+            frozenset(
+                name
+                for node, parts in values
+                for name, value in zip(targets_of(node), parts, strict=False)
+                if isinstance(value, ast.Constant)
+            )
+            - outer
+        )
 
     def _is_in_body(self, loop: ast.For | ast.While) -> bool:
         return loop.body[0].lineno <= self.line <= (loop.body[-1].end_lineno or 0)
@@ -269,6 +288,19 @@ class Stack:
         if len(loops) == 1 and _header(last.node).startswith("epoch"):
             return Loops(steps)
         return Loops(epochs, steps)
+
+    @property
+    def drawn(self) -> float | None:
+        """By how much a loop goes on in this turn, where each turn works that out anew: its turns are estimated."""
+        for loop in (loop for loop in self.around if isinstance(loop.node, ast.While)):
+            statements = [*statements_of(loop.node.body, loop.line)]
+            raised = dict(filter(None, map(raised_in, statements)))
+            by = {ast.unparse(value) for count, value in raised.items() if count in _header(loop.node).split()}
+            set_by_calls = (node for node in statements if isinstance(node, ast.Assign) and any(calls_of(node.value)))
+            for name in by.intersection(chain.from_iterable(map(targets_of, set_by_calls))):
+                value = loop.variables.get(name)
+                return value if isinstance(value, int | float) else None
+        return None
 
     @property
     def has_one_loop(self) -> bool:
@@ -454,7 +486,7 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
             level, raised = len(loops) - 1, 1
         is_last = type(part.ops[0]) is (ast.Gt if wanted is REACHED else ast.LtE)  # with the end's own turn
         turns = left // raised + 1 if is_last else math.ceil(left / raised)
-        first = level if name == counter_of(loops[level]) else _set_again(loops[:level], name)
+        first = level if name == counter_of(loops[level]) else _set_again(loops[: level + 1], name)
         first = max([first, *(number + 1 for number in range(level) if _is_named(loops[number].node, end))])
         return Limit(first, level + 1, int(turns)) if turns > 0 else None
     return None
@@ -529,10 +561,12 @@ def counter_of(loop: Loop) -> str | None:
 
 
 def _set_again(loops: Sequence[Loop], count: str) -> int:
-    """The place after the innermost of these loops that sets a count, or 0."""
-    bodies = [map(targets_of, statements_of(loop.node.body)) for loop in loops]
-    places = [place for place, targets in enumerate(bodies) if count in chain.from_iterable(targets)]
-    return max(places, default=-1) + 1
+    """The place after the innermost of the loops around the last one that sets a count, or where its function does."""
+    *outer, last = loops
+    bodies = [map(targets_of, statements_of(loop.node.body)) for loop in outer]
+    places = [place + 1 for place, targets in enumerate(bodies) if count in chain.from_iterable(targets)]
+    begins = next(place for place, loop in enumerate(loops) if loop.variables is last.variables)
+    return max([*places, begins * (count in last.anew)], default=0)
 
 
 def named_count(scopes: Sequence[Mapping[str, Any]], names: Sequence[str] = EPOCHS) -> int | None:

@@ -9,7 +9,7 @@ pass that has taken long, such as an evaluation before the training, they stand 
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -40,6 +40,20 @@ def of_few(loader: Any, fakes: Fakes, rest: Rest = nullcontext) -> Any:
         return loader
     batch = Batch(loader.dataset, loader.collate_fn, fakes, rest)
     return DataLoader(Places(), batch_sampler=loader.batch_sampler, collate_fn=batch, generator=loader.generator)
+
+
+class Resting(Iterator[Any]):
+    """Batches of a stream, in whose making nothing is recorded: all that it has read would be held."""
+
+    def __init__(self, batches: Iterator[Any], rest: Rest) -> None:
+        self._batches, self._rest = batches, rest
+
+    def __next__(self) -> Any:
+        with self._rest():
+            return next(self._batches)
+
+    def __len__(self) -> int:
+        return len(self._batches)  # type: ignore[arg-type]
 
 
 class Places(Dataset[Any]):

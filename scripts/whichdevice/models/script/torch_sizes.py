@@ -14,6 +14,7 @@ OF_TUPLE = ("full", "new_full", "randint", "normal")
 VIEWS = ("view", "reshape", "expand", "broadcast_to", "repeat", "tile", "unflatten")
 COUNTED = ("arange", "eye", "randperm", "split")  # take a number of examples
 OF_LIST = ("tensor", "as_tensor")
+BY_NAME = ("size", "shape", "sizes")  # arguments that are a shape
 TIMES = 1, 2  # as many as the batch has, or two for each
 
 
@@ -32,11 +33,14 @@ def resized(
         return (type(rest[0])(rest[0][place % old] for place in range(new)), *rest[1:]), named
     if name in COUNTED:
         return (*given, *(_count(part, old, new) for part in rest)), named
+    if name == "repeat_interleave":
+        return _repeated(args, named, old, new)
     if name not in (*MADE, *OF_TUPLE, *VIEWS):
         return args, named
     numel = given[0].numel() if given and name in ("view", "reshape") else None
-    if isinstance(named.get("size"), tuple | list):
-        named["size"] = _shape(name, named["size"], old, new, numel)
+    for key in BY_NAME:
+        if isinstance(named.get(key), tuple | list):
+            named[key] = _shape(name, named[key], old, new, numel)
     if name not in OF_TUPLE and rest and all(type(part) is int for part in rest):
         return (*given, *_shape(name, rest, old, new, numel)), named
     shaped = (_shape(name, part, old, new, numel) if isinstance(part, tuple | list) else part for part in rest)
@@ -59,6 +63,18 @@ def _count(count: Any, old: int, new: int) -> Any:
     if type(count) is int and 2 * count in (old, 2 * old, 4 * old):
         return count * new // old
     return count
+
+
+def _repeated(
+    args: tuple[Any, ...], named: dict[str, Any], old: int, new: int
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with as many copies of what there is one of, where they are so many for each example."""
+    given = dict(zip(("input", "repeats", "dim"), args, strict=False)) | named
+    copies, axis = given.get("repeats"), given.get("dim")
+    if type(copies) is not int or copies % old or axis is None or given["input"].shape[axis] != 1:
+        return args, named
+    times = copies // old * new
+    return args[:1], {**named, "repeats": times, "dim": axis}
 
 
 def _part(index: Any, old: int, new: int) -> Any:

@@ -358,6 +358,7 @@ class Tape(TorchFunctionMode):
                 self._passing.add(call_kind(module, args), seconds, not faking)
             if passes or not (self._training or module.training):
                 self.evaluations.add(module, (args, kwargs), output, math.inf if faking else seconds)
+        self.time_major = self.time_major or wrapped_steps(module, args)
         self._record(module, args, kwargs, output)
 
     def hooks(self, step: Callable[..., None]) -> list[Any]:
@@ -792,6 +793,18 @@ class Inputs:
         if is_edges(leaf):
             return OfGraphs("edges", nodes)
         return OfGraphs("values", nodes) if len(leaf) in self._edges else None
+
+
+def wrapped_steps(module: torch.nn.Module, args: Any) -> Sequence[int]:
+    """Steps and sequences of what is given to a layer that its wrapper, as one that drops weights, calls by `forward`.
+
+    The layer takes the time steps first, and is all that there is in the wrapper.
+    """
+    layer = next(iter(module.children()), None) if len([*module.children()]) == 1 else None
+    first = args[0] if args and torch.is_tensor(args[0]) and args[0].ndim == 3 else None
+    if not isinstance(layer, torch.nn.RNNBase) or layer.batch_first or first is None:
+        return ()
+    return tuple(first.shape[:2]) if first.shape[2] == layer.input_size else ()
 
 
 def is_ids(leaf: Any) -> bool:

@@ -33,7 +33,7 @@ from whichdevice.models.script.run import SEED, Run, Watcher, is_own, others_lik
 from whichdevice.models.script.several import ACCUMULATION, GPU_COUNT, SHARED, divides_by_gpus, divides_steps
 from whichdevice.models.script.size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
 from whichdevice.models.script.text import attribute
-from whichdevice.models.script.torch_batches import of_few
+from whichdevice.models.script.torch_batches import Resting, of_few
 from whichdevice.models.script.torch_fakes import Fakes, is_fake, ones
 from whichdevice.models.script.torch_names import Names, takes_gradients
 from whichdevice.models.script.torch_tape import (
@@ -74,6 +74,7 @@ PREPARES = (
 SPARSE = (
     "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
 )
+DRAWN = "Each step draws its length: all are counted as the first one, of {length}."
 BY_HAND = "It changes its weights itself; that is forecast as torch.optim.SGD's update."
 EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
@@ -208,7 +209,8 @@ class Watching(Watcher):
         workers, seconds = batches.num_workers, batches.timeout
         batches.num_workers = batches.timeout = 0
         try:
-            return begin(batches)
+            begun = begin(batches)
+            return Resting(begun, self._tape.resting) if batches is loader else begun
         finally:
             batches.num_workers, batches.timeout = workers, seconds
 
@@ -353,6 +355,7 @@ class Watching(Watcher):
         asked += [EVALUATES.format(times=times)] * (times > 1)
         keeps, shared = self._of_gpus(size, by_steps and counts["examples"] is not None)
         asked += shared
+        asked += [DRAWN.format(length=number(stack.drawn))] if stack.drawn else []
         asked += self._prepares(stack, counts["epochs"])
         training = Found(
             framework=TORCH,
