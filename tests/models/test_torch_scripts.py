@@ -1544,6 +1544,7 @@ def test_examples_that_a_network_fails_are_looked_for_in_each_step(tmp_path):
     (tmp_path / "train.py").write_text(ATTACKS, encoding="utf-8")
     script = run_watched(tmp_path / "train.py", [])
     assert (script.found.batch_size, script.found.examples, script.found.notes) == (4, 40, ())
+    assert script.found.evaluations == ()
     module = script.functions.model()
     batch = lambda size: [torch.zeros(size, 8), torch.ones(size).long()]  # noqa: E731
     step = Step(lambda: module, batch, of_words, script.functions.optimizer)
