@@ -92,6 +92,9 @@ CASES = {
     # A script may end itself in its loop.
     "import sys\ndone = 0\nwhile 1:\n    for x in data:\n        step()\n    done += 1\n"
     "    if done >= epochs:\n        sys.exit()": Loops(3, batches=4),
+    # A count that is raised after its test has one turn more.
+    "done = 1\nwhile True:\n    for x in data:\n        step()\n    if done >= epochs:\n        exit()\n"
+    "    done += 1": Loops(3, batches=4),
     # A tensor has its size as a method.
     "import numpy\nclass Tensor(numpy.ndarray):\n    def size(self, axis):\n        return self.shape[axis]\n"
     "words = numpy.zeros((71, 2)).view(Tensor)\nfor epoch in range(3):\n"

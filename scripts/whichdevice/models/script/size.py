@@ -455,12 +455,13 @@ def _limits(loops: Sequence[Loop], place: int) -> Iterator[Limit]:
     """Limits by what the test of a loop, or of what ends it, compares with a count."""
     loop = loops[place]
     ends = [node for node in statements_of(loop.node.body) if isinstance(node, ast.If)]
-    tests = [(node.test, REACHED) for node in ends if _leaves(node.body[-1])]
-    tests += [(loop.node.test, BELOW)] if isinstance(loop.node, ast.While) else []
-    for test, wanted in tests:
+    tests = [(node.test, REACHED, _raised_after(loop, node)) for node in ends if _leaves(node.body[-1])]
+    tests += [(loop.node.test, BELOW, set())] if isinstance(loop.node, ast.While) else []
+    for test, wanted, later in tests:
         for part in test.values if isinstance(test, ast.BoolOp) else [test]:
             if (limit := _limit(part, wanted, loops, place)) is not None:
-                yield limit
+                names = {ast.unparse(name) for name in ast.walk(part) if isinstance(name, ast.Name | ast.Attribute)}
+                yield limit._replace(turns=limit.turns + 1) if names & later else limit
 
 
 def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Loop], place: int) -> Limit | None:
@@ -490,6 +491,14 @@ def _limit(part: ast.expr, wanted: Sequence[type[ast.cmpop]], loops: Sequence[Lo
         first = max([first, *(number + 1 for number in range(level) if _is_named(loops[number].node, end))])
         return Limit(first, level + 1, int(turns)) if turns > 0 else None
     return None
+
+
+def _raised_after(loop: Loop, test: ast.If) -> set[str]:
+    """Return the counts that a loop raises after a test that is after its step: it sees those of its turn."""
+    if test.lineno <= loop.line:
+        return set()
+    later = (raised_in(node) for node in statements_of(loop.node.body) if node.lineno > test.lineno)
+    return {raised[0] for raised in later if raised is not None}
 
 
 def _leaves(statement: ast.stmt) -> bool:
