@@ -24,7 +24,7 @@ from answer.test_answer import (
     work,
 )
 
-from whichdevice.answer import Answer, Reason, RuledOut, Wants, facts
+from whichdevice.answer import Answer, Reason, RuledOut, Wants, facts, words
 from whichdevice.answer.decide import Turning, amount_of, decide
 from whichdevice.answer.rows import Price, Row, estimated, without_time
 from whichdevice.answer.table import cells, folded, head, shown, study_lines, study_rows, text
@@ -645,3 +645,19 @@ def test_frames_that_are_collected_between_steps_are_in_the_hours():
     assert facts.collecting(fastest) == pytest.approx(0.03 / 0.033, rel=0.05)
     assert any(line.startswith("Your environment decides: 91 % of the time on H100 is ") for line in lines(fastest))
     assert facts.collecting(answer(CHEAP, between=0.003)) is None
+
+
+def test_memory_that_a_runtime_keeps_is_a_part_of_what_a_step_takes() -> None:
+    tpu = replace(
+        device("TPU v5e", 0.01, 1.2), kind="tpu", memory_parts={"weights": 2e9}, memory_needed=3e9, memory_whole=17e9,
+        memory_available=16.8e9,
+    )  # fmt: skip
+    known = facts.parts(tpu)
+    assert known == {"weights": 2e9, "rest": 1e9, "kept": pytest.approx(0.2e9)}
+    assert sum(known.values()) == pytest.approx(tpu.memory_taken)
+
+
+def test_an_amount_that_nobody_named_is_said_however_much_else_there_is(monkeypatch) -> None:
+    monkeypatch.setattr(words, "MAX_LINES", 2)
+    above = lines(answer(*LADDER, wants=Wants()))
+    assert len(above) == 2 and "name your own with --examples" in above[-1]

@@ -20,8 +20,8 @@ Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).
 
   device        memory, GB       300 million images               USD  source
 ▶ L40S                             8.3 h [5.7–12 h]  6.67 [4.55–9.76]  forecast
-  this machine              3.5 days [3.4–3.5 days]  2.50 [2.47–2.53]  measured
-  T4                                 33 h [23–48 h]  5.00 [3.46–7.23]  forecast
+  this machine              3.5 days [3.4–3.5 days]  2.50 [2.47–2.53]  over 24 h
+  T4                                 33 h [23–48 h]  5.00 [3.46–7.23]  over 24 h
   H100                            2.5 h [1.7–3.6 h]    7.50 [5.16–11]  forecast
   T4, free                           33 h [23–48 h]                 0  a session ends after 12 h
 
@@ -60,7 +60,7 @@ It may be taken away at any moment, 5 % an hour (assumed): save every 14 min. On
 
   device        memory, GB  a step  × here       300 million images               USD  source
 ▶ H100, spot                  3 ms      33        2.6 h [1.7–3.7 h]  2.03 [1.39–2.95]  forecast
-  this machine              100 ms       1  3.5 days [3.4–3.5 days]  2.50 [2.47–2.53]  measured
+  this machine              100 ms       1  3.5 days [3.4–3.5 days]  2.50 [2.47–2.53]  over 24 h
   L40S                       10 ms      10         8.3 h [5.7–12 h]  6.67 [4.55–9.76]  forecast
   H100                        3 ms      33        2.5 h [1.7–3.6 h]    7.50 [5.16–11]  forecast
 
@@ -147,9 +147,9 @@ net · 10 million images · batch 100 · mixed 16 bits
 Rent an H100 (Cloud): 5 min [3.4–7.3 min] instead of years here, USD 0.25 [0.17–0.36].
 The only one of 2 that ends within 24 h; that is sure.
 
-  device        memory, GB   × here    10 million images               USD  source
-▶ H100                      300,000  5 min [3.4–7.3 min]  0.25 [0.17–0.36]  forecast
-  this machine     1 of 25        1                years         about 450  estimated, rough
+  device        memory, GB        a step   × here    10 million images               USD  source
+▶ H100                              3 ms  300,000  5 min [3.4–7.3 min]  0.25 [0.17–0.36]  forecast
+  this machine     1 of 25  about 20 min        1                years         about 450  over 24 h
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
 About 20 min a step here, not measured: --again measures it.

@@ -1,4 +1,4 @@
-"""Packages that a script imports and that are not here: what logs is silent, what wraps is the model itself."""
+"""Packages that log are silent; what wraps, and is not here, is the model itself."""
 
 import importlib
 from importlib.util import find_spec
@@ -22,6 +22,17 @@ def test_a_package_that_logs_is_silent_while_its_script_runs(tmp_path):
             run.log({"loss": 1.0})
             run.config["lr"] = 0.1
         assert package.watch(len) is len and not list(run.history())
+
+
+def test_a_package_that_sends_logs_is_silent_where_it_is_installed_too(tmp_path, monkeypatch):
+    """Another version than the script's may lack what it calls, or ask for a key."""
+    (tmp_path / "swanlab").mkdir()
+    (tmp_path / "swanlab" / "__init__.py").write_text("raise SystemExit('log in')")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "train.py"
+    path.write_text("import swanlab")
+    with StandIns([path], lambda _: {}):
+        assert importlib.import_module("swanlab").init(project="none") is not None
 
 
 def test_settings_that_a_run_is_given_are_read_again(tmp_path):

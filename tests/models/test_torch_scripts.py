@@ -1545,6 +1545,7 @@ def test_examples_that_a_network_fails_are_looked_for_in_each_step(tmp_path):
     (tmp_path / "train.py").write_text(ATTACKS, encoding="utf-8")
     script = run_watched(tmp_path / "train.py", [])
     assert (script.found.batch_size, script.found.examples, script.found.notes) == (4, 40, ())
+    assert script.found.evaluations == ()
     module = script.functions.model()
     batch = lambda size: [torch.zeros(size, 8), torch.ones(size).long()]  # noqa: E731
     step = Step(lambda: module, batch, of_words, script.functions.optimizer)
@@ -1735,6 +1736,16 @@ def test_a_start_that_draws_until_it_is_within_bounds_ends_for_weights_without_v
         for weight in (torch.nn.Parameter(fakes.empty((4, 4), torch.float32)), torch.empty(4, 4)):
             assert torch.nn.init.trunc_normal_(weight, std=0.02, a=-0.01, b=0.01) is weight
     assert weight.abs().max() <= 0.01
+
+
+def test_gradients_reach_what_is_put_where_a_mask_says_that_has_no_values():
+    fakes = Fakes()
+    learned = torch.nn.Parameter(fakes.empty((3,), torch.float32))
+    with Guessed(fakes), fakes.mode:
+        hidden, mask = fakes.empty((4, 5, 3), torch.float32), fakes.empty((4, 5), torch.bool)
+        hidden[mask] = learned.to(hidden.dtype)
+        hidden.sum().backward()
+    assert learned.grad is not None and learned.grad.shape == (3,)
 
 
 class Handing(torch.nn.Module):

@@ -452,11 +452,16 @@ def memory(row: Row) -> float:
 
 
 def parts(row: Row) -> dict[str, float]:
-    """Return what adds up to the memory that a step takes; `rest` is buffers and fragments, CUDA's context the last."""
+    """Return what adds up to the memory that a step takes; `rest` is buffers and fragments.
+
+    The last is what no step has: CUDA's context, or what a TPU's runtime keeps.
+    """
     known = {name: nbytes for name, nbytes in row.memory_parts.items() if name != "context" and nbytes}
     rest = (row.memory_needed or 0.0) - sum(known.values())
     context = row.memory_parts.get("context", 0.0) if known else 0.0
     known |= {"rest": rest} if known and rest > 0.01 * (row.memory_needed or 0.0) else {}
+    if known and not context and row.memory_kept:
+        return known | {"kept": row.memory_kept}
     return known | ({"context": context} if context else {})
 
 

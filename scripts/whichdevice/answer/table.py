@@ -180,6 +180,8 @@ def _cells(answer: Answer, option: Option, intervals: bool, energy: bool) -> lis
     source = known_words(option)
     if option.ruled_out is not None:
         source = shorten(why_words(option.ruled_out), MAX_REASON, placeholder=" …")
+    elif answer.by == "cost" and answer.work.mode != "operation" and not option.timely:
+        source = say("ends_late", time=time_words(answer.wants.deadline))
     used = [energy_cell(option)] if energy else []
     speed, time, usd = speed_words(answer, option), time_of(option, intervals), usd_of(option, intervals)
     return [row.device, fits_words(row), step, speed, time, usd, *used, source]

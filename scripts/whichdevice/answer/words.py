@@ -86,6 +86,7 @@ SENTENCES = {
     "none_in_time": "; none ends within {time}",
     "in_time": " that end within {time}",
     "only": "The only one",
+    "ends_late": "over {time}",
     "ends_in_time": " that ends within {time}",
     "sure": "{most}{among}; that is sure.",
     "nearly_sure": "{most}{among}; {chance} sure.",
@@ -190,6 +191,7 @@ SENTENCES = {
     "part_update": "the optimiser's copies {gb}",
     "part_rollout": "the server's weights and cache {gb}",
     "part_rest": "buffers and fragments {gb}",
+    "part_kept": "kept by its runtime {gb}",
     "part_context": "CUDA's context {gb}",
     "way": " With {way}.",
     "too_small": "{device} is too small ({gb} GB). What to change: {changes}.",
@@ -383,8 +385,8 @@ def lines(answer: Answer) -> list[str]:
     above = [decision(answer), *odd, _why(answer), *_price_turn(answer), *_either(answer)]
     above += [*_fastest(answer), *_with_more_time(answer)]
     above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
-    above += [*_avoid(answer), *_size(answer)]
-    return above[:MAX_LINES]
+    size = _size(answer)  # what nobody named is never left out
+    return [*[*above, *_avoid(answer)][: MAX_LINES - len(size)], *size]
 
 
 def _feeding(answer: Answer) -> list[str]:
@@ -885,7 +887,7 @@ def parts_words(row: Row) -> str:
     known = facts.parts(row)
     if not known:
         return ""
-    little = sum(known.values()) - known.get("context", 0.0) < MIN_GB * 1e9
+    little = sum(known.values()) - known.get("context", 0.0) - known.get("kept", 0.0) < MIN_GB * 1e9
     unit, size = ("MB", 1e6) if little else ("GB", 1e9)
     parts = [say(f"part_{name}", gb=small(nbytes / size)) for name, nbytes in known.items()]
     of_each = say("of_each") if row.devices > 1 else ""

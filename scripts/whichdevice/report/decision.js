@@ -370,7 +370,7 @@ const decision = (() => {
     for (const result of chosen) result.on_front = onFront(result, chosen);
     const matters = chosen.some((result) => isWorse(result, best, by, limits));
     return {
-      options: ordered(options, by, best), pick: best, here, by, matters,
+      options: ordered(options, by, best), pick: best, here, by, matters, deadline: wants.deadline,
       late: wants.by !== "time" && !data.operation && !timely.length,
       toss_up: matters ? tossUp(best, data.operation ? chosen : pool, limits) : [],
       turning: by === "cost" ? turning(pool, wants.hour_usd, limits) : [],

@@ -71,11 +71,13 @@ const sentences = (() => {
     const { why, detail } = ruled_out;
     return (why === "time" && detail) || say(why === "left_out" ? words.left_out : words[`no_${why}`], ruled_out);
   }
-  function cells(option, data, { here, pick }) {
+  function cells(option, data, { here, pick, by, deadline }) {
     const { row, seconds } = option, one = here?.row.step_time ? here.row : pick?.row;
     const speed = one?.step_time && row.step_time ? digits((one.step_time / one.times) / (row.step_time / row.times), 2) : "–";
     const step = row.step_time ? timeWords(row.step_time, row.rough) : "–";
-    const known = option.ruled_out ? whyWords(option, data.sentences) : row.known;
+    const isLate = by === "cost" && !data.operation && option.in_time < data.limits.in_time;
+    const known = option.ruled_out ? whyWords(option, data.sentences)
+      : isLate ? say(data.sentences.ends_late, { time: timeWords(deadline) }) : row.known;
     return [row.device, fitsWords(row, data.sentences), step, speed, seconds === undefined ? "–" : timeOf(option, data), usdOf(option), energyCell(option, data.sentences), known];
   }
 

@@ -14,6 +14,7 @@ from whichdevice.forecast.torch.memory import RESERVE, SPREAD, at_peak, is_tight
 from whichdevice.forecast.torch.several import FROZEN, Way, way_that_fits
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError
+from whichdevice.numbers import two
 from whichdevice.records.products import Collective, CompileFacts, CompileStatus
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def frozen_note(target: Target, trace: Trace) -> str | None:
     if tight != [False, True]:
         return None
     return (
-        f"FSDP that makes one parameter of a layer and its adapters needs {frozen / 1e9:.0f} GB more on each GPU, for "
+        f"FSDP that makes one parameter of a layer and its adapters needs {two(frozen / 1e9)} GB more on each GPU, for "
         "gradients of frozen weights; fully_shard (FSDP2) does not, nor does peft's fsdp_auto_wrap_policy"
     )
 

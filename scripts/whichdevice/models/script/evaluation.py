@@ -407,7 +407,7 @@ class _Search:
             self.found.append(((), Evaluation(at.line, None, self.size, None)))
 
     def _note(self, node: ast.Call, at: At, work: float, called: Any) -> None:
-        if self._is_in_each_step(at) and self.inside(called):
+        if (self._is_in_each_step(at) and self.inside(called)) or any(_learns(loop) for loop, _ in at.loops):
             return
         batches: float | None = 1.0
         if getattr(called, "__name__", "") in LOOPED and not _is_trainers(called):
@@ -476,6 +476,12 @@ class _Names(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         name = ast.unparse(node)
         return ast.copy_location(ast.Name(name, ast.Load()), node) if name in self.names else self.generic_visit(node)
+
+
+def _learns(loop: ast.AST) -> bool:
+    """Whether a loop takes gradients, as one that looks for examples which a model fails: it is a part of a step."""
+    calls = (node for node in ast.walk(loop) if isinstance(node, ast.Call))
+    return any(last_name(call.func) in ("grad", "backward") for call in calls)
 
 
 def _counters(loop: Loop) -> dict[str, tuple[Any, Any]]:

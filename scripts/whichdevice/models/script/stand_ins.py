@@ -1,6 +1,7 @@
-"""Packages that a script imports and that are not here, in whose place something silent does: they make no step.
+"""Packages in whose place something silent does: they make no step, or are not here.
 
-Packages that log (Weights & Biases, TensorBoard and others) do nothing. DeepSpeed, Apex and Horovod train in one
+Packages that log (Weights & Biases and others) do nothing, whether they are here or not. TensorBoard is silent where it
+is not installed. DeepSpeed, Apex and Horovod train in one
 process: what they wrap is the model itself. `torch_names` puts the same in place of an installed DeepSpeed.
 """
 
@@ -18,10 +19,8 @@ from typing import Any
 
 from whichdevice.code_hash import parsed
 
-LOGGING = {
-    "wandb", "tensorboard", "tensorboardX", "comet_ml", "mlflow", "neptune", "clearml", "aim", "visdom", "swanlab",
-    "trackio", "tensorboard_logger",
-}  # fmt: skip
+SENDING = {"wandb", "comet_ml", "mlflow", "neptune", "clearml", "aim", "visdom", "swanlab", "trackio"}
+LOGGING = {*SENDING, "tensorboard", "tensorboardX", "tensorboard_logger"}
 WRAPPING = {"deepspeed", "apex", "horovod"}
 TENSORBOARD = "torch.utils.tensorboard"  # needs another package
 WITHOUT_TENSORFLOW = "tensorboard.compat.notf"  # where it is there TensorBoard leaves TensorFlow alone
@@ -110,7 +109,8 @@ class StandIns(MetaPathFinder, Loader):
 
     def __init__(self, files: Iterable[Path], made: Callable[[str], Mapping[str, Any]]) -> None:
         names = {name for file in files if file.suffix == ".py" for name in _imported(file)}
-        self._absent = {name for name in names & (LOGGING | WRAPPING) if find_spec(name) is None}
+        known = names & (LOGGING | WRAPPING)
+        self._absent = {name for name in known if name in SENDING or find_spec(name) is None}
         self._absent |= {TENSORBOARD} if find_spec("tensorboard") is None else set()
         self._absent |= {WITHOUT_TENSORFLOW} if "tensorflow" not in names else set()
         self._made = made  # what a package that wraps has, by its name

@@ -91,6 +91,8 @@ class Fakes:
                 with unset_fake_temporarily():
                     answer = bool(function(torch.ones(()), args[1]))
                 return self._all(answer, args[0])
+        if name == "__setitem__" and _learns_by_mask(*args[1:]):  # its backward pass would read the mask
+            return self._chosen(function, name, args, kwargs)
         if name not in READING:
             try:
                 return function(*args, **kwargs)
@@ -355,6 +357,13 @@ def _shapes(tree: Any) -> str:
 def _wants_gradients(*given: Any) -> bool:
     """Whether gradients may be taken of what a module is given, as where a script looks for examples that it fails."""
     return torch.is_grad_enabled() and tree_any(lambda leaf: torch.is_tensor(leaf) and leaf.requires_grad, given)
+
+
+def _learns_by_mask(index: Any, value: Any) -> bool:
+    """Whether gradients reach a value that is put where a mask without values says."""
+    parts = index if isinstance(index, tuple | list) else (index,)
+    masks = (part for part in parts if torch.is_tensor(part) and part.dtype in MASKS and is_fake(part))
+    return torch.is_tensor(value) and value.requires_grad and any(True for _ in masks)
 
 
 def _anew(tensor: torch.Tensor) -> torch.Tensor:

@@ -171,10 +171,10 @@ def _on_its_device(model: Any) -> Callable[..., Any]:
 
 
 def _calls_tensorflow(model: Any) -> bool:
-    """Whether a function of a model's own, in a layer or as its loss, calls TensorFlow: no other backend runs it."""
+    """Whether a function of a model's own, its call, a layer or loss, calls TensorFlow: no other backend runs it."""
     import keras
 
-    layers, functions = [*model.layers], leaves(model.loss)
+    layers, functions = [model], leaves(model.loss)
     for layer in layers:
         layers += getattr(layer, "layers", ())
         is_own_class = not type(layer).__module__.startswith("keras.")
