@@ -177,6 +177,16 @@ def test_functions_that_are_named_by_a_loop_are_read(text: str, batches: int, tm
     assert [(one.batches, one.every, one.per) for one in found] == [(batches, 1, "epoch")]
 
 
+def test_a_batch_size_that_a_function_is_given_is_no_number_of_rows(tmp_path: Path) -> None:
+    text = (
+        "def evaluate(rows, batch_size=10):\n    net.eval()\n    for i in range(0, 700, 70):\n        net(rows)\n"
+        "import numpy\n" + EPOCHS + "    evaluate(numpy.zeros((700, 4)))\n    evaluate(rows, 20)\n"
+    )
+    text = text.replace("for epoch in", "rows = numpy.zeros((700, 4))\nfor epoch in")
+    found = evaluations_in(stack_of(text, tmp_path / "train.py"), 32, work_of)
+    assert [(one.batches, one.batch_size) for one in found] == [(10, 10), (10, 20)]
+
+
 def test_an_agent_acts_in_as_many_environments_at_once_as_there_are(tmp_path: Path) -> None:
     text = "def rollout(game, net):\n    with no_grad():\n        for _ in range(400):\n            net(game.frame)\n"
     text += EPOCHS + "    rollout(game, net)\n"

@@ -393,8 +393,9 @@ class _Search:
         if code is None or not self._is_own(code) or code in at.deep or len(at.deep) >= MAX_DEPTH:
             return
         tree, scope = function_of(code), bound(function, node, at.scope)
-        sizes = [value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames]
-        sizes = [_rows_of(node, at.scope), *(value for value in sizes if type(value) is int and value > 0)]
+        named = {name: value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames}
+        named = {name: value for name, value in named.items() if type(value) is int and value > 0}
+        sizes = [named.get("batch_size"), _rows_of(node, at.scope), *named.values()]
         free = at.free or any(map(_is_free, tree.decorator_list))
         size = at.size or next(filter(None, sizes), None) or _environments_in(scope, code)
         suspect = at.suspect or EVALUATES.search(last_name(node.func)) is not None

@@ -133,7 +133,7 @@ class Tape(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function and record it, and how long the script worked without PyTorch before it."""
         seconds = time.thread_time() - self._left
-        if seconds > PAUSE_SECONDS and self.path is not None and not self._depth:
+        if seconds > PAUSE_SECONDS and self.path is not None and self.recording and not self._depth:
             self.pauses.append((seconds, Stack(self.path)))
         try:
             return self._called(function, args, kwargs)
