@@ -111,6 +111,10 @@ class Moment:
         """Return that it is over."""
         return True
 
+    def is_capturing(self) -> bool:
+        """Return that no graph is recorded."""
+        return False
+
     def elapsed_time(self, _: "Moment") -> float:
         """Return a millisecond."""
         return 1.0
