@@ -475,6 +475,7 @@ PROGRAMS: dict[str, tuple[Found, list[str], list[tuple[int, int]]]] = {
 }
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("case", PROGRAMS)
 def test_each_gpu_of_a_script_takes_its_batch(
     case: str, played: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -488,6 +489,7 @@ def test_each_gpu_of_a_script_takes_its_batch(
     assert [(request.devices, request.batch_size) for request in played.asked] == programs
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     ("keeps", "options", "amounts"),
     [

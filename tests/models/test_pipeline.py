@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from whichdevice.models import pipeline
 from whichdevice.models.data import pipeline_in
 from whichdevice.models.pipeline import PART_BYTES, Parts, Rate, best_and_written, part_of, rate_of, rates
-from whichdevice.models.script import pipeline
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -65,7 +65,7 @@ def test_the_first_batch_is_timed_apart_and_a_generator_may_end(clock: list[floa
 LOADER = """
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset
-from whichdevice.models.script import pipeline
+from whichdevice.models import pipeline
 
 class Stream(IterableDataset):
     def __iter__(self):
