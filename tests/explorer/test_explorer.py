@@ -12,7 +12,7 @@ from browser import started_browser, watched_page
 from needs import require
 
 from whichdevice.__main__ import main
-from whichdevice.answer import Option, Wants, serving_words, words
+from whichdevice.answer import Answer, Option, Wants, serving_words, words
 from whichdevice.answer.serving import Load
 from whichdevice.answer.words import fits_words, known_words, why_words
 from whichdevice.config.hardware import hardware_rows
@@ -24,6 +24,7 @@ from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.served import served_model
+from whichdevice.numbers import time_words
 from whichdevice.planning.serving import ServingQuestion, ask_serving
 
 LLAMA, QWEN, BERT, GPT2 = (
@@ -96,7 +97,7 @@ def test_these_answers_are_those_of_python(opened: Any, models: dict[str, KnownM
             [name, how, batch, asked],
         )  # fmt: skip
         shown = {device: (fits, known) for device, fits, *_, known in page["cells"]}
-        rows = {option.device: (fits_words(option.row), _source(option)) for option in expected.options}
+        rows = {option.device: (fits_words(option.row), _source(option, expected)) for option in expected.options}
         assert shown == {device: rows[device] for device in shown}, (name, how)
         assert {option.device for option in expected.options if option.seconds} <= set(shown), (name, how)
         if expected.pick is not None:
@@ -106,7 +107,9 @@ def test_these_answers_are_those_of_python(opened: Any, models: dict[str, KnownM
             assert page["lines"][0] == words.lines(expected)[0], (name, how)
 
 
-def _source(option: Option) -> str:
+def _source(option: Option, answer: Answer) -> str:
+    if option.ruled_out is None and answer.by == "cost" and not option.timely:
+        return words.say("ends_late", time=time_words(answer.wants.deadline))
     return known_words(option) if option.ruled_out is None else why_words(option.ruled_out)
 
 

@@ -13,10 +13,10 @@ const explorer = (async () => {
       const place = cards.indexOf(offer.card);
       if (place < 0 || (offer.device !== offer.card && !columns.step_time[place])) continue; // no offers of what is too small
       const facts = Object.entries(columns).map(([column, values]) => [column, values[place]]);
-      rows.push({ ...offer, ...Object.fromEntries(facts) });
+      rows.push({ ...offer, ...Object.fromEntries(facts), units: batch, times: 1 }); // GPUs share a batch here
     }
     return {
-      ...all.common, workload: short, unit: model.unit, units_per_step: batch, rows, notes: notes.map((note) => all.notes[note]),
+      ...all.common, workload: short, unit: model.unit, rows, notes: notes.map((note) => all.notes[note]),
       title: `${short} · {amount} · batch ${batch.toLocaleString("en-US")} · ${formats}`,
     };
   }
