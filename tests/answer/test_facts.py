@@ -579,9 +579,9 @@ def test_tokens_by_a_loop_of_transformers_say_so_and_say_nothing_of_other_engine
 
 
 def test_a_pick_on_demand_has_no_paid_one_beside_it() -> None:
-    assert facts.on_demand(answer(FAST)) is None
-    assert facts.on_demand(answer(CHEAP, FREE)).device == "T4"
-    assert facts.on_demand(answer(FREE)) is None
+    assert facts.rented_instead(answer(FAST)) is None
+    assert facts.rented_instead(answer(CHEAP, FREE)).device == "T4"
+    assert facts.rented_instead(answer(FREE)) is None
 
 
 def test_a_tight_pick_has_the_cheapest_with_room() -> None:

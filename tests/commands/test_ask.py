@@ -484,7 +484,6 @@ def test_each_gpu_of_a_script_takes_its_batch(
     found, options, programs = PROGRAMS[case]
     (tmp_path / "train.py").write_text("import torch\ntorch.optim.SGD([]).step()\n")
     monkeypatch.setattr("whichdevice.models.script.look.probe", lambda address: keep(address, found))
-    monkeypatch.setattr("whichdevice.planning.requirements.require", lambda *_: None)
     assert main(["ask", "train.py", "--no-measuring", "--devices", "T4", "--json", *options]) == 0
     assert [(request.devices, request.batch_size) for request in played.asked] == programs
 
@@ -512,7 +511,6 @@ def test_numbers_of_gpus_are_compared_where_they_see_the_same_examples(
     (tmp_path / "train.py").write_text("import torch\ntorch.optim.SGD([]).step()\n")
     found = replace(EACH, keeps=keeps)
     monkeypatch.setattr("whichdevice.models.script.look.probe", lambda address: keep(address, found))
-    monkeypatch.setattr("whichdevice.planning.requirements.require", lambda *_: None)
     plain = asked(capsys, "train.py", "--no-measuring", "--devices", "T4", "--gpus", "2,4", *options)
     answers = plain if isinstance(plain, list) else [plain]
     assert [answer["amount"]["units"] for answer in answers] == [pytest.approx(units) for units in amounts]

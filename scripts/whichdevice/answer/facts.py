@@ -241,7 +241,7 @@ def saving(answer: Answer) -> Saving | None:
     return Saving(pick.taken.interval, unsaved if unsaved > HOPELESS * pick.seconds else None)
 
 
-def on_demand(answer: Answer) -> Option | None:
+def rented_instead(answer: Answer) -> Option | None:
     """Return the cheapest rented device in time beside a free pick; of a spot pick the same card, rented on demand."""
     pick = answer.pick
     if pick is None or pick.row.price.kind not in ("free", "spot"):

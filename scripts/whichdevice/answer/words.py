@@ -783,7 +783,7 @@ def _free(answer: Answer) -> list[str]:
         if pick.times_taken:
             week_words = say("week", hours=f"{week:g}") if week else ""
             session += week_words + say("keep", count=f"{pick.times_taken + 1:.0f}")
-    other = facts.on_demand(answer)
+    other = facts.rented_instead(answer)
     paid = ""
     if other is not None and other.usd is not None:
         usd, provider, time = usd_of(other, interval=False), other.row.provider, time_of(other, interval=False)

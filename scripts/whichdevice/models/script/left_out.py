@@ -19,6 +19,7 @@ from whichdevice.code_hash import parsed
 from whichdevice.errors import lacks_memory
 from whichdevice.models.model_file import error_words
 from whichdevice.models.script.found import Place
+from whichdevice.models.script.stand_ins import FirstFinder
 
 MAX_LEFT_OUT = 3  # statements of a script
 NEEDED = {"forward", "call", "__call__", "__getitem__", "__getitems__", "__iter__", "__next__", "__len__"}
@@ -57,17 +58,11 @@ def run_file(path: Path, given: Mapping[str, Any], left_out: Sequence[Place]) ->
     return vars(main)
 
 
-class LeavingOut:
+class LeavingOut(FirstFinder):
     """Has modules beside a script imported without what is left out of them."""
 
     def __init__(self, left_out: Sequence[Place]) -> None:
         self._left_out = left_out
-
-    def __enter__(self) -> None:
-        sys.meta_path.insert(0, self)
-
-    def __exit__(self, *error: object) -> None:
-        sys.meta_path.remove(self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

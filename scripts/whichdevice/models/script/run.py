@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
 from functools import partial
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -45,7 +45,7 @@ from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
 from whichdevice.models.script.found import AS_WRITTEN, Script, Way
 from whichdevice.models.script.left_out import LeavingOut, run_file
-from whichdevice.models.script.stand_ins import Silent, StandIns
+from whichdevice.models.script.stand_ins import FirstFinder, Silent, StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
@@ -343,17 +343,11 @@ class Watcher(ABC):
         self.replacements.close()
 
 
-class _Imports(MetaPathFinder):
+class _Imports(FirstFinder):
     """Attaches a run's watchers to frameworks right after their import."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-
-    def __enter__(self) -> None:
-        sys.meta_path.insert(0, self)
-
-    def __exit__(self, *error: object) -> None:
-        sys.meta_path.remove(self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

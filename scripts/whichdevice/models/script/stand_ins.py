@@ -104,7 +104,17 @@ def _folder() -> str:
     return tempfile.mkdtemp()
 
 
-class StandIns(MetaPathFinder, Loader):
+class FirstFinder(MetaPathFinder):
+    """Finds modules before all others do, for a while."""
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *error: object) -> None:
+        sys.meta_path.remove(self)
+
+
+class StandIns(FirstFinder, Loader):
     """Finds those packages among what a script's files import or name that are not installed."""
 
     def __init__(self, files: Iterable[Path], made: Callable[[str], Mapping[str, Any]]) -> None:
@@ -115,11 +125,8 @@ class StandIns(MetaPathFinder, Loader):
         self._absent |= {WITHOUT_TENSORFLOW} if "tensorflow" not in names else set()
         self._made = made  # what a package that wraps has, by its name
 
-    def __enter__(self) -> None:
-        sys.meta_path.insert(0, self)
-
     def __exit__(self, *error: object) -> None:
-        sys.meta_path.remove(self)
+        super().__exit__(*error)
         for name, module in list(sys.modules.items()):
             if getattr(module, "__dict__", {}).get("__loader__") is self:
                 del sys.modules[name]
