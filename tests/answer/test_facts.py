@@ -224,7 +224,18 @@ def test_waiting_that_has_a_price_takes_none_for_its_time_beyond_that() -> None:
         pick = answer(*near, wants=replace(wants, hour_usd=price)).pick
         assert pick is not None and pick.device == device_name
     said = lines(answer(*near, wants=replace(wants, hour_usd=1.0)))
-    assert "Cheapest of 3 with USD 1.00 for each hour of waiting" in said[1]
+    assert said[1].startswith("Cheapest of 3 that end within years, with USD 1.00 for each hour of waiting")
+
+
+def test_a_pick_for_its_time_is_as_good_as_the_cheapest_that_ends_in_time() -> None:
+    """Whatever a device that ends too late costs."""
+    devices = [device(name, step, usd, own=0.0, spread=0.0) for name, step, usd in (
+        ("late", 0.4, 0.1), ("slow", 0.04, 1.5), ("fast", 0.02, 3.06),
+    )]  # fmt: skip
+    found = answer(*devices, wants=replace(SIZE, examples=2e8, deadline=30 * 3600.0))
+    assert found.pick is not None and found.pick.device == "fast" and found.cheapest is not None
+    assert found.cheapest.device == "late"
+    assert lines(found)[1].startswith("As good as the cheapest of 2 that end within 30 h")
 
 
 def test_of_many_turning_points_the_first_three_and_the_last_are_named() -> None:

@@ -82,7 +82,7 @@ SENTENCES = {
     "near_energy": "As little energy as the least",
     "near_co2": "As little CO2 as the least",
     "among": " of {count}",
-    "waiting": " with USD {usd} for each hour of waiting",
+    "waiting": ", with USD {usd} for each hour of waiting",
     "none_in_time": "; none ends within {time}",
     "in_time": " that end within {time}",
     "only": "The only one",
@@ -603,7 +603,7 @@ def _saves(answer: Answer) -> str:
 
 def _most(answer: Answer) -> str:
     """The sentence that says what the pick is of its kind."""
-    pick, least = answer.pick, answer.cheapest
+    pick = answer.pick
     assert pick is not None
     if _is_only(answer):
         return "only"
@@ -613,7 +613,7 @@ def _most(answer: Answer) -> str:
         measures: list[float] = [getattr(option, MEASURES[answer.by]) or 0.0 for option in _timely(answer)]
         near = min(measures, default=0.0) < (getattr(pick, MEASURES[answer.by]) or 0.0)
         return f"{'near' if near else 'least'}_{answer.by}"
-    near = least is not None and least.timely and (least.usd or 0) < (pick.usd or 0)
+    near = any(option.usd is not None and option.usd < (pick.usd or 0) for option in _timely(answer))
     return "near" if near and not answer.wants.hour_usd else "cheapest"
 
 
@@ -631,13 +631,11 @@ def _among(answer: Answer) -> str:
     only = _is_only(answer)
     among = say("among", count=len(answer.choices if only else _timely(answer)))
     deadline, hour_usd = time_words(answer.wants.deadline), answer.wants.hour_usd
-    if hour_usd and answer.by == "cost":
-        among += say("waiting", usd=hour_words(hour_usd))
     if answer.late:
         return among + say("none_in_time", time=deadline)
     if answer.by != "time" and answer.work.mode != "operation":
-        return among + say("ends_in_time" if only else "in_time", time=deadline)
-    return among
+        among += say("ends_in_time" if only else "in_time", time=deadline)
+    return among + (say("waiting", usd=hour_words(hour_usd)) if hour_usd and answer.by == "cost" else "")
 
 
 def chance(share: float) -> str:

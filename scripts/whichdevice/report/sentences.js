@@ -125,14 +125,14 @@ const sentences = (() => {
     }
     const byDeadline = by !== "time" && !data.operation;
     const timely = byDeadline ? choices.filter((option) => option.in_time >= limits.in_time) : choices, only = timely.length === 1;
-    const near = by === "cost" && !wants.hour_usd && cheapest && cheapest.in_time >= limits.in_time && cheapest.usd < (pick.usd ?? 0);
+    const near = by === "cost" && !wants.hour_usd && timely.some((option) => option.usd < (pick.usd ?? 0));
     const isNear = by !== "time" && timely.some((option) => measureOf(option, by) < measureOf(pick, by));
     const used = by === "energy" || by === "co2" ? words[`${isNear ? "near" : "least"}_${by}`] : null;
     const most = only ? words.only : used ?? (near ? words.near : by === "cost" ? words.cheapest : words.fastest_of_all);
     let among = say(words.among, { count: only ? choices.length : timely.length });
-    if (by === "cost" && wants.hour_usd) among += say(words.waiting, { usd: hourWords(wants.hour_usd) });
     if (late) among += say(words.none_in_time, { time: timeWords(wants.deadline) });
     else if (byDeadline) among += say(only ? words.ends_in_time : words.in_time, { time: timeWords(wants.deadline) });
+    if (!late && by === "cost" && wants.hour_usd) among += say(words.waiting, { usd: hourWords(wants.hour_usd) });
     const chance = percent(pick.sure);
     if (pick.sure >= limits.sure) return say(pick.sure >= limits.certain ? words.sure : words.nearly_sure, { most, among, chance });
     if (by !== "time" && pick.in_time < limits.sure && pick.in_time - pick.sure < limits.late)
