@@ -75,9 +75,12 @@ def test_a_port_to_another_number_of_tpu_chips_makes_no_answer_by_itself() -> No
 
 def test_a_line_says_how_the_batch_grows() -> None:
     grown = whole(ONE, EIGHT)
-    assert notes(grown)[0] == "Each GPU takes 100 examples, as the script has it: 8 GPUs 800 a step."
+    assert notes(grown)[0] == "Each GPU takes 100 examples, as the script has it; a step of 8 GPUs takes 800."
     steps = whole(EIGHT, keeps="steps")
-    line = "Each GPU takes 100 examples, as the script has it: 8 GPUs 800 a step, any number of them 1,000,000 steps."
+    line = (
+        "Each GPU takes 100 examples, as the script has it; a step of 8 GPUs takes 800, and any number of them makes "
+    )
+    line += "1,000,000 steps."
     assert notes(steps)[0] == line
     several = whole(ONE, for_several=True)
     line = "Each GPU takes 100 examples, as the script has it; for several add --gpus 8, or 1,2,4,8 to compare."
