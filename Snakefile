@@ -15,9 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")  # in a wheel the package is installed, and this adds nothing
 
-from whichdevice.commands.study import no_such_target
-from whichdevice.config.load import check_yaml, default_config
-from whichdevice.errors import or_exit
+from whichdevice.apps.commands.study import no_such_target
+from whichdevice.study.config.load import check_yaml, default_config
+from whichdevice.base.errors import or_exit
 
 for file in workflow.overwrite_configfiles or [default_config()]:
     or_exit(check_yaml, Path(file))  # before Snakemake, which names no line

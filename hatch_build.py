@@ -10,7 +10,7 @@ BASE = "base"
 # For each extra the file whose requirements it adds to the base, and whether those of the files that it names count.
 EXTRAS = {"jax": ("jax", False), "torch": ("torch", False), "study": ("cpu", True), "gpu": ("gpu", True),
           "tpu": ("jax-tpu", True)}  # fmt: skip
-WORKFLOW = "whichdevice/workflow"  # folder in the wheel, as whichdevice.files has it
+WORKFLOW = "whichdevice/workflow"  # folder in the wheel, as whichdevice.base.files has it
 CARRIED = ("Snakefile", "rules", "profiles", "config", "docs/captions", "docs/examples", "results/reference")
 PATTERNS = ("scripts/*.py", "envs/*.yaml")
 

@@ -33,7 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
 from benchmarks.bare_loops import BARE_LOOPS  # noqa: E402
 
 if TYPE_CHECKING:
-    from whichdevice.measuring.events import Emitter
+    from whichdevice.base.events import Emitter
 
 MOST_SECONDS = 3600.0
 
@@ -42,10 +42,10 @@ def loop_and_order(backend_name: str, workload_name: str, batch: int) -> tuple[A
     """This project's own loop on made-up data, and the order of its batches; nothing has run yet."""
     from backends.scenario import REQUEST, arrays_for
 
-    from whichdevice.backends import backend_class
+    from whichdevice.measure.backends import backend_class
+    from whichdevice.measure.record import Request
     from whichdevice.models.loading import Model
-    from whichdevice.records.schema import Request
-    from whichdevice.workloads.base import Options
+    from whichdevice.models.workloads.base import Options
 
     asked = {"workload": workload_name, "module": workload_name, "batch_size": batch, "backend": backend_name}
     request = Request(**{**REQUEST, **asked})
@@ -63,7 +63,7 @@ def one_process(
     backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float, window: float, emit: "Emitter"
 ) -> list[float]:
     """Ratios of harness to bare step time, one a pair; `emit` tells a supervisor of every window of the harness."""
-    from whichdevice.measuring.timing import Budget, find_steady_state
+    from whichdevice.measure.timing import Budget, find_steady_state
 
     loop, order = loop_and_order(backend_name, workload_name, batch)
     loop.run(order.take(4))
@@ -107,13 +107,13 @@ def supervised(name: str) -> list[float]:
     """The ratios of one process of this benchmark, watched and metered as a run is."""
     from backends.scenario import REQUEST
 
-    from whichdevice.backends import backend_class
-    from whichdevice.cells import Cell, Run
-    from whichdevice.machine.cpu import thread_environment, usable_cores
-    from whichdevice.machine.energy import EnergyMeter
-    from whichdevice.machine.noise import ClockWatch
-    from whichdevice.measuring.supervisor import Progress, supervise
-    from whichdevice.records.schema import Request
+    from whichdevice.base.cpu import thread_environment, usable_cores
+    from whichdevice.base.supervisor import Progress, supervise
+    from whichdevice.measure.backends import backend_class
+    from whichdevice.measure.machine.energy import EnergyMeter
+    from whichdevice.measure.machine.noise import ClockWatch
+    from whichdevice.measure.record import Request
+    from whichdevice.study.cells import Cell, Run
 
     threads, results = usable_cores(), {}
     request = Request(**{**REQUEST, "backend": name})
@@ -143,7 +143,7 @@ def supervised(name: str) -> list[float]:
 
 def by_t(ratios: Sequence[float]) -> tuple[float, float, float]:
     """Geometric mean and its 95 % t-interval, as the tables have them."""
-    from whichdevice.tables.decision_rule import geometric
+    from whichdevice.study.tables.decision_rule import geometric
 
     values = pd.Series(ratios)
     found = geometric(values, pd.Series(0, values.index)).iloc[0]
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--process", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.process:
-        from whichdevice.measuring.events import Emitter
+        from whichdevice.base.events import Emitter
 
         with os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8") as events:
             emit = Emitter(events)

@@ -32,21 +32,21 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from benchmarks.quiet_host import QuietHost, load_on  # noqa: E402
 from benchmarks.resampled_families import alarm_rate, half_width, planted_verdicts, processes_for  # noqa: E402
 
-from whichdevice.config.load import load_study, resolved, write_study  # noqa: E402
-from whichdevice.config.model import Study  # noqa: E402
-from whichdevice.datasets.prepare import prepare_dataset  # noqa: E402
-from whichdevice.machine.noise import SLOWDOWN_BOUND  # noqa: E402
-from whichdevice.measuring.request import (  # noqa: E402
+from whichdevice.measure.machine.noise import SLOWDOWN_BOUND  # noqa: E402
+from whichdevice.measure.record import Record  # noqa: E402
+from whichdevice.study.config.load import load_study, resolved, write_study  # noqa: E402
+from whichdevice.study.config.model import Study  # noqa: E402
+from whichdevice.study.prepare import prepare_dataset  # noqa: E402
+from whichdevice.study.records.store import read_record  # noqa: E402
+from whichdevice.study.request import (  # noqa: E402
     build_request,
     dataset_folder,
     dataset_of,
     measuring_order,
     planned_record,
 )
-from whichdevice.records.schema import Record  # noqa: E402
-from whichdevice.records.store import read_record  # noqa: E402
-from whichdevice.study_cells import study_runs  # noqa: E402
-from whichdevice.tables.decision_rule import SLOWER  # noqa: E402
+from whichdevice.study.study_cells import study_runs  # noqa: E402
+from whichdevice.study.tables.decision_rule import SLOWER  # noqa: E402
 
 FIRST, SECOND, SLOWED, LOADED = CELLS = ("first", "second", "slowed", "beside_load")
 FAMILIES, PLANTINGS = 2000, 20

@@ -94,7 +94,7 @@ def compare(backend: str, precision: str, loop: Path, settings: dict) -> None:
 
 def ratio(rows: list[dict]) -> str:
     """Geometric mean of measured / limit with its interval, and of both apart."""
-    from whichdevice.tables.decision_rule import geometric
+    from whichdevice.study.tables.decision_rule import geometric
 
     frame = pd.DataFrame(rows)
     frame["ratio"] = frame["measured"] / frame["limit"]

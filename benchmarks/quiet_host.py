@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whichdevice.machine.noise import SLOWDOWN_BOUND, STEAL_BOUND, processor_time, steal_share
+from whichdevice.measure.machine.noise import SLOWDOWN_BOUND, STEAL_BOUND, processor_time, steal_share
 
 PROBE, PAUSE = 1.0, 10.0  # s
 SIZE, COUNT = 96, 64  # products too small for BLAS to share out among threads of its own

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-from whichdevice.records.store import on_device, parse_keys, read_record
+from whichdevice.study.records.store import on_device, parse_keys, read_record
 
 REFERENCE = Path(__file__).parents[1] / "results" / "reference"
 

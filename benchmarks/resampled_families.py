@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from whichdevice.tables.decision_rule import FASTER, SLOWER, decided, paired
+from whichdevice.study.tables.decision_rule import FASTER, SLOWER, decided, paired
 
 
 def pairs_of(speeds: np.ndarray, n: int, random: np.random.Generator, shuffled: bool = True) -> np.ndarray:

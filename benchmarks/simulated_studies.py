@@ -18,7 +18,7 @@ from scipy.signal import lfilter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
-from whichdevice.tables.decision_rule import FASTER, SLOWER, decided, geometric, paired, welch
+from whichdevice.study.tables.decision_rule import FASTER, SLOWER, decided, geometric, paired, welch
 
 TRIALS, SEED = 2000, 1
 COUNTS = (3, 10)  # repeats of the quick and of the published study

@@ -28,22 +28,22 @@ from address import ADDRESS
 from scorecard import results_parts
 
 from whichdevice.__main__ import command_names
-from whichdevice.config import model
-from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.config.model import Section
-from whichdevice.datasets.base import get_dataset
-from whichdevice.explorer.answers import record_for
-from whichdevice.explorer.steps import MIXED, known_models
-from whichdevice.figures import figure_facts, figure_names
+from whichdevice.apps.explorer.answers import record_for
+from whichdevice.apps.explorer.steps import MIXED, known_models
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.targets import find_target
+from whichdevice.measure.record import Part, Record
 from whichdevice.models.address import built_in_names
+from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Part, Record
-from whichdevice.study_cells import KIND_BACKENDS, KIND_PRECISIONS
-from whichdevice.tables import get_table, table_about, table_names
-from whichdevice.tables.base import read_rows
-from whichdevice.tables.forecasts import table_of_records
-from whichdevice.workloads.base import OperationWorkload, TrainingWorkload
+from whichdevice.models.workloads.base import OperationWorkload, TrainingWorkload
+from whichdevice.study.config import model
+from whichdevice.study.config.model import Section
+from whichdevice.study.figures import figure_facts, figure_names
+from whichdevice.study.study_cells import KIND_BACKENDS, KIND_PRECISIONS
+from whichdevice.study.tables import get_table, table_about, table_names
+from whichdevice.study.tables.base import read_rows
+from whichdevice.study.tables.forecasts import table_of_records
 
 DOCS = Path(__file__).resolve().parent
 PROJECT = DOCS.parent
@@ -243,7 +243,7 @@ def commands() -> str:
 
 def command_parser(name: str) -> argparse.ArgumentParser:
     """The parser of one command."""
-    module = importlib.import_module(f"whichdevice.commands.{name.replace('-', '_')}")
+    module = importlib.import_module(f"whichdevice.apps.commands.{name.replace('-', '_')}")
     summary, _, example = (module.__doc__ or "").strip().partition("\n")
     parser = argparse.ArgumentParser(
         prog=f"whichdevice {name}",
@@ -374,7 +374,7 @@ def _fact_box(name: str, costs: Mapping[str, str]) -> str:
 
 
 def _module_text(name: str) -> str:
-    path = PROJECT / "scripts" / "whichdevice" / "workloads" / f"{name}.py"
+    path = PROJECT / "scripts" / "whichdevice" / "models" / "workloads" / f"{name}.py"
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
@@ -397,7 +397,7 @@ def counted_costs() -> str:
 def workload_costs(names: Iterable[str] | None = None) -> str:
     """CSV of parameters and operations of one example, forward and in training; Keras must be on JAX."""
     from whichdevice.models.counting import model_costs
-    from whichdevice.workloads.base import Options
+    from whichdevice.models.workloads.base import Options
 
     lines = ["workload,parameters,forward,training"]
     for name in names or built_in_names():

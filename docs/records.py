@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from whichdevice.answer.table import study_head, study_rows
-from whichdevice.config.hardware import HARDWARE
-from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
+from whichdevice.base.sheets.hardware import HARDWARE
+from whichdevice.decide.table import study_head, study_rows
+from whichdevice.study.results import StudyResults
+from whichdevice.study.tables.make import write_tables
 
 FOLDER = Path(__file__).resolve().parent / "results"
 FILE = FOLDER / "records.parquet"

@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from whichdevice.base.numbers import time_words, two
 from whichdevice.forecast.joint import read_scorecard
-from whichdevice.numbers import time_words, two
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 FOLDER = Path(__file__).resolve().parent / "results"
 PICTURE = FOLDER.parent / "images" / "scorecard.png"

@@ -41,7 +41,7 @@ from whichdevice.forecast.time_model import CONSTANTS
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.programs import CompiledProgram, compile_program
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 MEMORY = DATA / "memory.csv"
 DEEP = {"compiled/bert.py": 24, "compiled/gpt2.py": 12}  # layers where no option says

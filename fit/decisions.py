@@ -22,8 +22,8 @@ import numpy as np
 
 from fit.fitting import Fitted, Published, Row
 from fit.validation import SURE, Forecasts, folds, left_out
-from whichdevice.answer.decide import DRAWS, LIKELY, NEAR
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.decide.decide import DRAWS, LIKELY, NEAR
 from whichdevice.forecast import joint
 
 RECORD = Path(__file__).parents[1] / "docs" / "results" / "decisions.json"

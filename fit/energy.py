@@ -15,10 +15,10 @@ import numpy as np
 
 from fit.fitting import DATA
 from fit.generated import put_lines
-from whichdevice.answer.energy import MAX_SHARE, POWER_CONSTANTS, terms
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.prices import Z80
-from whichdevice.tables.base import read_rows
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.base.sheets.prices import Z80
+from whichdevice.decide.energy import MAX_SHARE, POWER_CONSTANTS, terms
+from whichdevice.study.tables.base import read_rows
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "energy-validation.md"
 BYTES = {"bfloat16": 2.0, "fp8": 1.0, "mxfp4": 0.55}  # of a weight

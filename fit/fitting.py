@@ -22,8 +22,8 @@ import numpy as np
 
 from fit.residuals import TURNS, Columns, author_of, fit
 from fit.robust import Point, robust_logs
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.time_model import (
     DENSE,
     DENSITY,
@@ -42,7 +42,7 @@ from whichdevice.forecast.time_model import (
     software_of,
 )
 from whichdevice.forecast.work import LAST, Item, Software, Work
-from whichdevice.records.commons import read_cards
+from whichdevice.study.records.commons import read_cards
 
 COMMONS = Path(__file__).parents[1] / "results" / "commons"
 DATA = Path(__file__).with_name("data")  # published times and traced work

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from whichdevice.files import write_atomically
+from whichdevice.base.files import write_atomically
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.models.generators import WORKS, Generator, generators
 

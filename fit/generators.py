@@ -14,11 +14,11 @@ import numpy as np
 
 from fit.robust import Point, robust_logs
 from fit.serving import score, spread_of, write_json
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.generators import GENERATOR_CONSTANTS, SHARP, Generating, whole, work_of
 from whichdevice.forecast.time_model import Peaks
 from whichdevice.models.generators import generator
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 PUBLISHED = Path(__file__).parent / "data" / "generators_published.csv"
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "generators-validation.md"

@@ -19,9 +19,9 @@ from fit.generated import put_lines
 from fit.page import PAGE
 from fit.steps import Step, read_steps, sheet
 from fit.validation import Forecasts
-from whichdevice.answer.decide import NEAR, Amount, By, Wants, decide
-from whichdevice.answer.rows import FORECAST, Work
-from whichdevice.answer.rows import Row as Device
+from whichdevice.decide.decide import NEAR, Amount, By, Wants, decide
+from whichdevice.decide.rows import FORECAST, Work
+from whichdevice.decide.rows import Row as Device
 from whichdevice.forecast.time_model import Peaks, forecast_step
 
 KINDS = RECORD.with_name("kinds.json")

@@ -17,12 +17,12 @@ from typing import Any
 
 from fit.fitting import DATA, read_traces
 from fit.traces import sums, write
-from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.models.hugging_face import Configuration, configuration
 from whichdevice.models.tuning import Tuning
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 FRAGMENTATION, RESERVE, SPREAD = 1.09, 0.9e9, 0.05  # as forecast/torch/ has them
 LIBRARY = "language models"

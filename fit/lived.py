@@ -26,8 +26,8 @@ import numpy as np
 from fit.fitting import DATA
 from fit.generated import put_lines
 from fit.traces import sums
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.prices import Z80
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.base.sheets.prices import Z80
 from whichdevice.forecast.lived import FEW_IMAGES, HABITS, KERNEL, Habits, shows
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Item, Work

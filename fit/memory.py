@@ -16,10 +16,10 @@ import numpy as np
 
 from fit.fitting import DATA
 from fit.generated import put_lines
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.torch.memory import FRAGMENTATION, RESERVE, is_tight, need
 from whichdevice.forecast.torch.several import FROZEN
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 if TYPE_CHECKING:
     from whichdevice.forecast.torch.trace import Trace

@@ -25,7 +25,7 @@ from whichdevice.forecast.torch.memory import RESERVE, need
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Trace
 from whichdevice.models.objectives import find_objective
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 PUBLISHED, DIGESTS = DATA / "newer_published.csv", DATA / "newer_digests.json"
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "newer-trainings.md"
@@ -69,9 +69,9 @@ class Line:
 
     def trace(self) -> Trace:
         """The trace of one pass of one GPU."""
+        from whichdevice.forecast.products import ProgramRequest
         from whichdevice.forecast.torch.records import Traced
         from whichdevice.models.loading import Model
-        from whichdevice.records.products import ProgramRequest
 
         name = f"hf:{self.model}"
         asked = ProgramRequest(

@@ -23,11 +23,11 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from fit.robust import Point, robust_logs
-from whichdevice.config.hardware import HardwareRow, hardware_rows
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.serving.queue import FIRST, Engines, Requests, simulate
 from whichdevice.forecast.serving.server import CONSTANTS, EACH_LAYER, Server, model_shape, paces
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 DATA = Path(__file__).parent / "data"
 PUBLISHED, DECODE, TPUS = (DATA / f"serving_{name}.csv" for name in ("published", "decode", "tpu"))

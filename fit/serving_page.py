@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fit.serving import GROUPS, LOW, FirstTokens, Fitted, Row, held, score, spread_of
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.forecast import OWN, SHARED
 from whichdevice.forecast.serving.queue import Engines, Requests
 

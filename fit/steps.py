@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fit.fitting import DATA, Row
-from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.config.tpus import devices_of
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import Peaks
@@ -27,7 +27,7 @@ from whichdevice.forecast.xla.hlo_text import parse_program
 from whichdevice.forecast.xla.programs import make_step, start
 from whichdevice.forecast.xla.recurrent import fused_work
 from whichdevice.forecast.xla.schedule import Portable, schedule_step
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 STEPS, PROGRAMS = DATA / "steps.csv", DATA / "step_programs.json.gz"
 GRADIENT = 4  # bytes of a parameter's

@@ -22,10 +22,10 @@ import numpy as np
 
 from fit.fitting import DATA, Row
 from fit.validation import Forecasts
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.time_model import Peaks, StepTime, forecast_step
 from whichdevice.forecast.work import Item, Software, Work
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 TABLE = DATA / "test_set.csv"
 DIGESTS = DATA / "test_set.json"

@@ -24,12 +24,12 @@ from fit.fitting import Published, Row, constants_of, write
 from fit.kinds import kinds, write_kinds, write_page
 from fit.steps import read_steps
 from fit.validation import LEFT_OUT, MISSED, PRIOR_MODELS, Forecasts, left_out, models_left_out
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast import tpu
 from whichdevice.forecast.joint import SCORECARD, read_scorecard
 from whichdevice.forecast.time_model import CONSTANTS, Peaks, like, read_constants, seconds_by_class
 from whichdevice.forecast.work import Work
-from whichdevice.tables.base import read_rows
+from whichdevice.study.tables.base import read_rows
 
 DATA = Path(__file__).parent / "data"
 PROGRAMS, TRACES = DATA / "tpu_programs.json.gz", DATA / "tpu_traces.json.gz"

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fit.fitting import Fitted, Published, Row, host_times, is_blind, name_family
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.joint import INTERVAL, Card, interval, read_scorecard, residual
 from whichdevice.forecast.time_model import LAUNCH_SD, Peaks
 

@@ -1,5 +1,5 @@
 # What is made beside the runs: compiled programs and exported models. Never beside a timed run: they take all cores.
-from whichdevice.planning import products
+from whichdevice.study.planning import products
 
 COMPILED = products.compiled_records(PLAN)
 

@@ -3,13 +3,13 @@ import os
 import signal
 import shlex
 
-from whichdevice.config.load import write_study
-from whichdevice.locks import StudyLock
-from whichdevice.measuring.request import DATASETS
-from whichdevice.planning.sources import prefer_this_environment, require_writable
-from whichdevice.planning.progress import StudyProgress, answer_lines, closing_lines, shows_progress, stopped_lines
-from whichdevice.planning.study_plan import plan_study
-from whichdevice.terminal import wrapped
+from whichdevice.study.config.load import write_study
+from whichdevice.base.locks import StudyLock
+from whichdevice.study.request import DATASETS
+from whichdevice.study.planning.sources import prefer_this_environment, require_writable
+from whichdevice.study.planning.progress import StudyProgress, answer_lines, closing_lines, shows_progress, stopped_lines
+from whichdevice.study.planning.study_plan import plan_study
+from whichdevice.base.terminal import wrapped
 
 
 def shown(file, caption, category, **labels):

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from whichdevice.config.load import load_study
-from whichdevice.planning.sources import against_records
-from whichdevice.processes import job
-from whichdevice.report.compare import compare
+from whichdevice.base.processes import job
+from whichdevice.study.config.load import load_study
+from whichdevice.study.planning.sources import against_records
+from whichdevice.study.report.compare import compare
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

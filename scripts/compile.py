@@ -4,9 +4,9 @@ import os
 import sys
 from pathlib import Path
 
-from whichdevice.config.load import read_study
-from whichdevice.forecast.study import compile_study
-from whichdevice.processes import job, stop_with_parent
+from whichdevice.base.processes import job, stop_with_parent
+from whichdevice.study.config.load import read_study
+from whichdevice.study.programs import compile_study
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

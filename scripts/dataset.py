@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from whichdevice.config.load import load_study
-from whichdevice.datasets.prepare import STANDIN_SEED, dataset_code, prepare_dataset
-from whichdevice.processes import job
-from whichdevice.remote.publish import fetch_dataset
-from whichdevice.remote.transfer import open_place
+from whichdevice.base.processes import job
+from whichdevice.study.config.load import load_study
+from whichdevice.study.prepare import STANDIN_SEED, dataset_code, prepare_dataset
+from whichdevice.study.remote.publish import fetch_dataset
+from whichdevice.study.remote.transfer import open_place
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

@@ -9,11 +9,11 @@ import signal
 import sys
 from pathlib import Path
 
-from whichdevice.config.load import read_study
-from whichdevice.errors import StudyError
-from whichdevice.exporting.export import export_model, export_path
-from whichdevice.planning.products import learned_records
-from whichdevice.processes import stop_with_parent
+from whichdevice.base.errors import StudyError
+from whichdevice.base.processes import stop_with_parent
+from whichdevice.study.config.load import read_study
+from whichdevice.study.exporting.export import export_model, export_path
+from whichdevice.study.planning.products import learned_records
 
 
 def main() -> int:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from whichdevice.figures import draw_all, figure_names
-from whichdevice.processes import job
+from whichdevice.base.processes import job
+from whichdevice.study.figures import draw_all, figure_names
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

@@ -11,9 +11,9 @@ import signal
 import sys
 from pathlib import Path
 
-from whichdevice.errors import StudyError
-from whichdevice.machine.cpu import thread_environment, usable_cores
-from whichdevice.processes import stop_with_parent
+from whichdevice.base.cpu import thread_environment, usable_cores
+from whichdevice.base.errors import StudyError
+from whichdevice.base.processes import stop_with_parent
 
 
 def main() -> int:
@@ -31,9 +31,9 @@ def main() -> int:
         stop_with_parent(arguments.starter)
     # Before NumPy is imported: Snakemake exports one thread a job, and the calibration should see every core.
     os.environ.update(thread_environment(usable_cores()))
-    from whichdevice.config.load import write_study
-    from whichdevice.config.model import Study
-    from whichdevice.measuring.measure import measure
+    from whichdevice.study.config.load import write_study
+    from whichdevice.study.config.model import Study
+    from whichdevice.study.measure import measure
 
     try:
         if arguments.study and not arguments.config.is_file():

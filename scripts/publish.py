@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from whichdevice.processes import job
-from whichdevice.remote.publish import publish, upload_dataset
-from whichdevice.remote.transfer import open_place
+from whichdevice.base.processes import job
+from whichdevice.study.remote.publish import publish, upload_dataset
+from whichdevice.study.remote.transfer import open_place
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

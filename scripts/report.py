@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from whichdevice.processes import job
-from whichdevice.report.contents import write_report
+from whichdevice.base.processes import job
+from whichdevice.study.report.contents import write_report
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from whichdevice.config.hardware import HARDWARE
-from whichdevice.processes import job
-from whichdevice.tables.make import write_tables
+from whichdevice.base.processes import job
+from whichdevice.base.sheets.hardware import HARDWARE
+from whichdevice.study.tables.make import write_tables
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from whichdevice.files import write_atomically
-from whichdevice.processes import job
-from whichdevice.remote.publish import upload_dataset
-from whichdevice.remote.transfer import open_place
+from whichdevice.base.files import write_atomically
+from whichdevice.base.processes import job
+from whichdevice.study.remote.publish import upload_dataset
+from whichdevice.study.remote.transfer import open_place
 
 if "snakemake" in globals():
     snakemake = globals()["snakemake"]

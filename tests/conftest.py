@@ -13,7 +13,7 @@ from needs import PROJECT, require
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # on a loaded machine more threads wait for each other
 os.environ.setdefault("WHICHDEVICE_PRICES", str(PROJECT / "config" / "prices.csv"))  # without newer offers of a user
 
-from whichdevice.locks import LOCK_FOLDER
+from whichdevice.base.locks import LOCK_FOLDER
 
 # Most of JAX's time in tests is XLA's compiler, for small models that run for milliseconds; what they compute stays the
 # same. Tests of forecasts, where the program itself counts, take it back (tests/forecast/conftest.py).

@@ -3,12 +3,12 @@
 import random
 from dataclasses import replace
 
-from whichdevice.answer import Wants
-from whichdevice.answer.decide import Amount
-from whichdevice.answer.energy import Power
-from whichdevice.answer.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
-from whichdevice.config.grids import grid_of
-from whichdevice.config.machines import Cores
+from whichdevice.base.sheets.grids import grid_of
+from whichdevice.base.sheets.machines import Cores
+from whichdevice.decide import Wants
+from whichdevice.decide.decide import Amount
+from whichdevice.decide.energy import Power
+from whichdevice.decide.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
 from whichdevice.forecast.lived import Habits
 from whichdevice.forecast.time_model import chip_of
 from whichdevice.models.script.found import Evaluation

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import synthetic
 
-from whichdevice.config.model import Study
-from whichdevice.figures import figure_names
-from whichdevice.report.contents import write_report
-from whichdevice.tables.make import write_tables
+from whichdevice.study.config.model import Study
+from whichdevice.study.figures import figure_names
+from whichdevice.study.report.contents import write_report
+from whichdevice.study.tables.make import write_tables
 
 ROOT = Path(__file__).parents[1]
 PICTURE = (

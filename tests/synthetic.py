@@ -23,21 +23,21 @@ from synthetic_parts import (
     units_of,
 )
 
-from whichdevice.cells import Run
-from whichdevice.config.hardware import HARDWARE, hardware_rows
-from whichdevice.config.load import read_study
-from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.config.prices import price_sheet
-from whichdevice.config.schema import full
-from whichdevice.measuring.request import build_request, run_code_hash
+from whichdevice.base.sheets.hardware import HARDWARE, hardware_rows
+from whichdevice.base.sheets.prices import price_sheet
+from whichdevice.measure.record import Artefact, Cold, DataFacts, Memory, Record, Steady
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Artefact, Cold, DataFacts, Memory, Record, Steady
-from whichdevice.records.store import write_record
-from whichdevice.results import StudyResults
-from whichdevice.tables.base import Sources, table, write_table
-from whichdevice.tables.make import TABLES, collect
-from whichdevice.tables.published import read_published
-from whichdevice.tables.runs import configured_runs, run_row
+from whichdevice.study.cells import Run
+from whichdevice.study.config.load import read_study
+from whichdevice.study.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.study.config.schema import full
+from whichdevice.study.records.store import write_record
+from whichdevice.study.request import build_request, run_code_hash
+from whichdevice.study.results import StudyResults
+from whichdevice.study.tables.base import Sources, table, write_table
+from whichdevice.study.tables.make import TABLES, collect
+from whichdevice.study.tables.published import read_published
+from whichdevice.study.tables.runs import configured_runs, run_row
 
 # The config of a study like `small_study`, on a CPU alone.
 SMALL: dict[str, Any] = {

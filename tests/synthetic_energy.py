@@ -1,6 +1,6 @@
 """Records with energy readings, for tests of what is made of them."""
 
-from whichdevice.records.schema import Energy, MeteredPart, Record
+from whichdevice.measure.record import Energy, MeteredPart, Record
 
 WATTS = {"cpu": 100.0, "gpu": 400.0, "tpu": 200.0}
 HOST_WATTS = 60.0

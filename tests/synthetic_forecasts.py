@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from whichdevice.forecast.products import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
 from whichdevice.forecast.targets import find_target
-from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
 
 LARGE, SMALL = 2e12, 2e9  # operations of a step: tens of milliseconds on a T4, and less than one
 

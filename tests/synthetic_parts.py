@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.cells import Cell, Run
-from whichdevice.config.model import Device, Study, Workload
-from whichdevice.records.schema import (
+from whichdevice.measure.record import (
     GENERATED_UNIT,
     PREDICTION,
     Breakdown,
@@ -23,6 +21,8 @@ from whichdevice.records.schema import (
     Types,
     WorkloadFacts,
 )
+from whichdevice.study.cells import Cell, Run
+from whichdevice.study.config.model import Device, Study, Workload
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SPEED = {"cpu": 1.0, "gpu": 14.0, "tpu": 30.0}  # times the processor

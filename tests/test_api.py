@@ -16,12 +16,12 @@ from answer.test_answer import CHEAP, FAST, FREE, answer, here
 from needs import require
 
 import whichdevice as wd
-from whichdevice import api
-from whichdevice.answer import Wants
-from whichdevice.errors import StudyError
+from whichdevice.apps import api
+from whichdevice.apps.questions.one_model import Question
+from whichdevice.base.errors import StudyError
+from whichdevice.decide import Wants
 from whichdevice.models.loading import Model
-from whichdevice.planning.one_model import Question
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 X, Y = np.random.default_rng(0).random((40, 6), np.float32), np.arange(40) % 3
 
@@ -35,7 +35,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         vars(seen).update(vars(question))
         return None, [answer(here(), FAST, CHEAP, FREE)]
 
-    monkeypatch.setattr("whichdevice.commands.ask.answered", answered)
+    monkeypatch.setattr("whichdevice.apps.commands.ask.answered", answered)
     monkeypatch.setattr(api, "CACHE", tmp_path / "cache")
     return seen
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whichdevice.cells import Cell, Run, parse_run, selected
-from whichdevice.config.model import Only
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.study.cells import Cell, Run, parse_run, selected
+from whichdevice.study.config.model import Only
 
 names = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_.]{0,20}\Z")
 cells = st.builds(

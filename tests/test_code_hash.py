@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.code_hash import PACKAGE, code_hash, code_parts, parsed
-from whichdevice.errors import StudyError
+from whichdevice.base.code_hash import PACKAGE, code_hash, code_parts, parsed
+from whichdevice.base.errors import StudyError
 
 SMALL = {
     "__init__.py": '"""A package."""\n__version__ = "1"\n',
@@ -132,9 +132,11 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
 def test_a_run_depends_on_its_own_code_and_not_on_config_tables_or_figures():
 
     parts = code_parts(
-        "whichdevice.measuring.process", "whichdevice.backends.tensorflow", "whichdevice.workloads.mnist_cnn"
+        "whichdevice.measure.process",
+        "whichdevice.measure.backends.tensorflow",
+        "whichdevice.models.workloads.mnist_cnn",
     )
-    assert {"whichdevice.measuring.training_run", "whichdevice.models.image_classifier"} <= set(parts)
+    assert {"whichdevice.measure.training_run", "whichdevice.models.image_classifier"} <= set(parts)
     strangers = ("config", "tables", "figures", "report", "planning", "forecast", "commands", "workloads.weather_gru")
     assert not [name for name in parts if name.startswith(tuple(f"whichdevice.{name}" for name in strangers))]
 
@@ -172,8 +174,8 @@ COUNTS_READS = """
 import ast, sys
 parse, reads = ast.parse, []
 ast.parse = lambda source: reads.append(source) or parse(source)
-from whichdevice.code_hash import code_hash
-print(code_hash("whichdevice.locks"), len(reads))
+from whichdevice.base.code_hash import code_hash
+print(code_hash("whichdevice.base.locks"), len(reads))
 """
 
 

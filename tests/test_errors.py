@@ -3,7 +3,7 @@
 import pytest
 
 from whichdevice.__main__ import main
-from whichdevice.errors import StudyError, lacks_memory, one_line
+from whichdevice.base.errors import StudyError, lacks_memory, one_line
 
 CLEAR = "\x1b[2J\x1b]0;title\x07"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.errors import StudyError
-from whichdevice.processes import job
+from whichdevice.base.errors import StudyError
+from whichdevice.base.processes import job
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -41,7 +41,7 @@ def test_a_traceback_in_the_log_names_no_home_folder(tmp_path: Path, monkeypatch
 def test_where_the_log_has_no_room_the_line_comes_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "a.log").symlink_to("/dev/full")
     code = (
-        f"from whichdevice.processes import job\nwith job({str(tmp_path / 'a.log')!r}) as log:\n"
+        f"from whichdevice.base.processes import job\nwith job({str(tmp_path / 'a.log')!r}) as log:\n"
         "    log.info('begun')\n    open('/dev/full', 'w').write('x' * 10**6)"
     )
     done = subprocess.run(
@@ -65,7 +65,7 @@ def test_an_interrupt_ends_without_a_word(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_seen_from_outside_it_is_one_line_and_status_1(tmp_path: Path) -> None:
-    code = f"from whichdevice.processes import job\nwith job({str(tmp_path / 'a.log')!r}):\n    1 / 0"
+    code = f"from whichdevice.base.processes import job\nwith job({str(tmp_path / 'a.log')!r}):\n    1 / 0"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(SCRIPTS)}
     )

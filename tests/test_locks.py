@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 import whichdevice
-from whichdevice import locks
-from whichdevice.errors import StudyError
-from whichdevice.locks import MEASUREMENT_LOCK, StudyLock, measurement_lock
+from whichdevice.base import locks
+from whichdevice.base.errors import StudyError
+from whichdevice.base.locks import MEASUREMENT_LOCK, StudyLock, measurement_lock
 
 SCRIPTS = str(Path(whichdevice.__file__).parents[1])
-HEAD = "import os, subprocess, sys, time\nfrom pathlib import Path\nfrom whichdevice.locks import *\n"
+HEAD = "import os, subprocess, sys, time\nfrom pathlib import Path\nfrom whichdevice.base.locks import *\n"
 STUDY = "lock = StudyLock(Path({0!r})).take()"
 MEASUREMENT = "lock = measurement_lock('study quick, cpu/matmul', print, Path({0!r})); lock.__enter__()"
 Owner = Callable[[str], "subprocess.Popen[str]"]

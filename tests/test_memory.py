@@ -7,7 +7,7 @@ import numpy as np
 import psutil
 import pytest
 
-from whichdevice import memory
+from whichdevice.base import memory
 
 MIB = 2**20
 CGROUP = "sys/fs/cgroup"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from whichdevice import numbers
+from whichdevice.base import numbers
 
 CASES = [
     (numbers.number, {0: "0", 0.012345: "0.0123", 53.14: "53.1", 43950.4: "43,950", 3e-8: "3e-08", 1e-6: "0.000001"}),

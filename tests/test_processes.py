@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.processes import quick_imports
+from whichdevice.base.processes import quick_imports
 
 JOB = """
 import os, time
-from whichdevice.processes import stop_with_parent
+from whichdevice.base.processes import stop_with_parent
 stop_with_parent({starter})
 print("started", flush=True)
 time.sleep(2)
@@ -82,7 +82,7 @@ def test_a_package_that_looks_absent_has_nothing_in_its_place(tmp_path: Path, mo
 @pytest.mark.slow
 @pytest.mark.needs("scikit-learn")
 def test_keras_imports_quickly_where_scikit_learn_is_installed() -> None:
-    code = "from whichdevice.processes import quick_imports\nwith quick_imports('tensorflow', 'torch'):\n"
+    code = "from whichdevice.base.processes import quick_imports\nwith quick_imports('tensorflow', 'torch'):\n"
     code += "    import keras"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "KERAS_BACKEND": "jax"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from whichdevice.config.model import Call, Data, Measure, Study
-from whichdevice.study_cells import make_tables, repeat_failed, workflow_command
+from whichdevice.study.config.model import Call, Data, Measure, Study
+from whichdevice.study.study_cells import make_tables, repeat_failed, workflow_command
 
 
 def test_the_study_that_ships_needs_no_config(working_folder: Path) -> None:

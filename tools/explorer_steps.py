@@ -1,4 +1,4 @@
-"""Trace or compile the steps of well-known models anew: scripts/whichdevice/explorer/steps.json.gz.
+"""Trace or compile the steps of well-known models anew: scripts/whichdevice/apps/explorer/steps.json.gz.
 
     PYTHONPATH=scripts:. python -m tools.explorer_steps [NAME ...]     these models, in this order, or all
 
@@ -21,8 +21,8 @@ from fit.traces import step as timm_step
 from fit.traces import sums
 from tools.explorer_models import MODELS
 
-from whichdevice.explorer.steps import HALF, KEPT_STEPS, LORA, MEMORY_PARTS, MIXED, QLORA, SINGLE, TPU
-from whichdevice.forecast.study import usual_precision
+from whichdevice.apps.explorer.steps import HALF, KEPT_STEPS, LORA, MEMORY_PARTS, MIXED, QLORA, SINGLE, TPU
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import Target, all_targets, find_target, program_device
 from whichdevice.forecast.torch.memory import LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
@@ -31,8 +31,8 @@ from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.hugging_face import known_models
 from whichdevice.models.loading import Model
-from whichdevice.records.products import ProgramRequest
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
+from whichdevice.study.programs import usual_precision
 
 PASSES = (1, 4)  # examples of one pass of a language model: what `ask` tries
 BATCHES = {"timm": (32, 128, 256), "own": (32, 128, 512)}  # of a step

@@ -563,7 +563,7 @@ class Compared:
 
 def compare(folder: Path, device: str | None = None) -> Iterator[Compared]:
     """Forecast each measured step of a folder for its device of the sheet, as it was before it was measured."""
-    from whichdevice.config.hardware import hardware_rows
+    from whichdevice.base.sheets.hardware import hardware_rows
     from whichdevice.forecast.time_model import forecast_step
     from whichdevice.forecast.torch.memory import RESERVE, need
     from whichdevice.forecast.torch.trace import Step, trace_step
@@ -594,7 +594,7 @@ def compare(folder: Path, device: str | None = None) -> Iterator[Compared]:
 
 def sheet_name(name: str) -> str:
     """The sheet's name of a GPU, from its driver's."""
-    from whichdevice.config.hardware import hardware_rows
+    from whichdevice.base.sheets.hardware import hardware_rows
 
     fitting = [row.device for row in hardware_rows().values() if row.matches and re.search(row.matches, name)]
     if len(fitting) != 1:

@@ -19,14 +19,14 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from whichdevice.backends import backend_class  # noqa: E402
-from whichdevice.machine.cpu import thread_environment, usable_cores  # noqa: E402
-from whichdevice.measuring.events import Emitter  # noqa: E402
-from whichdevice.measuring.process import run_operation  # noqa: E402
-from whichdevice.measuring.timing import window_seconds, window_steps  # noqa: E402
+from whichdevice.base.cpu import thread_environment, usable_cores  # noqa: E402
+from whichdevice.base.events import Emitter  # noqa: E402
+from whichdevice.measure.backends import backend_class  # noqa: E402
+from whichdevice.measure.process import run_operation  # noqa: E402
+from whichdevice.measure.record import Request  # noqa: E402
+from whichdevice.measure.timing import window_seconds, window_steps  # noqa: E402
 from whichdevice.models.loading import Model  # noqa: E402
-from whichdevice.records.schema import Request  # noqa: E402
-from whichdevice.workloads.base import Options  # noqa: E402
+from whichdevice.models.workloads.base import Options  # noqa: E402
 
 RECORD = 4  # times a measurement: a record of four or five windows said little more than a host's last half second
 Rate = Callable[[], float | None]  # operations or bytes per second, measured

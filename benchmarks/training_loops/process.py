@@ -31,10 +31,10 @@ def request_of(way: str, batch: int) -> dict[str, Any]:
 
 def warmed(way: str, batch: int, steps: int) -> Callable[[], float]:
     """One way of training in this process, warm; a call trains so many steps and returns the seconds of one."""
-    from whichdevice.backends import backend_class
+    from whichdevice.measure.backends import backend_class
+    from whichdevice.measure.record import Request
     from whichdevice.models.loading import Model
-    from whichdevice.records.schema import Request
-    from whichdevice.workloads.base import Options
+    from whichdevice.models.workloads.base import Options
 
     request = Request(**request_of(way, batch))
     by_keras = {"fit": fit_on_arrays, "tuned fit": tuned_fit, "epoch": None}[way.split(",")[0]]
@@ -107,9 +107,9 @@ class Trainer:
 
 def environment_of(way: str, batch: int) -> dict[str, str]:
     """The variables of a way: a run's own, for this project's loop with its settings."""
-    from whichdevice.backends import backend_class
-    from whichdevice.machine.cpu import thread_environment, usable_cores
-    from whichdevice.records.schema import Request
+    from whichdevice.base.cpu import thread_environment, usable_cores
+    from whichdevice.measure.backends import backend_class
+    from whichdevice.measure.record import Request
 
     request, threads = Request(**request_of(way, batch)), usable_cores()
     ours = backend_class(request.backend).environment(request, threads) if way.startswith("epoch") else {}

@@ -16,4 +16,4 @@ def __getattr__(name: str) -> Any:
     """Import what Python users call when it is called: importing the package itself takes no time."""
     if name not in ("ask", "serve", "watch"):
         raise AttributeError(name)
-    return getattr(import_module("whichdevice.api"), name)
+    return getattr(import_module("whichdevice.apps.api"), name)

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from whichdevice import commands
-from whichdevice.errors import StudyError, did_you_mean, one_line
-from whichdevice.plugins import defining
+from whichdevice.apps import commands
+from whichdevice.base.errors import StudyError, did_you_mean, one_line
+from whichdevice.base.plugins import defining
 
 WAYS_TO_ASK = """Which device for this work? Three ways to ask:
   whichdevice ask train.py                    a training script: it runs until its training starts, nothing trains
@@ -60,7 +60,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser = _parser(arguments[:1])
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
-        usage = importlib.import_module(f"whichdevice.commands.{parsed.command.replace('-', '_')}")
+        usage = importlib.import_module(f"whichdevice.apps.commands.{parsed.command.replace('-', '_')}")
         options_parser = argparse.ArgumentParser()
         usage.add_arguments(options_parser)
         options = re.findall(r"--[a-z][a-z-]*", options_parser.format_usage())
@@ -104,7 +104,7 @@ def _parser(first: list[str]) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
     names = command_names()
     for name in [name for name in first if name in names] or names:
-        module = importlib.import_module(f"whichdevice.commands.{name.replace('-', '_')}")
+        module = importlib.import_module(f"whichdevice.apps.commands.{name.replace('-', '_')}")
         summary, _, example = (module.__doc__ or "").strip().partition("\n")
         subparser = subparsers.add_parser(
             name,

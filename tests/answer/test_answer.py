@@ -11,9 +11,12 @@ import pytest
 import synthetic
 from synthetic_forecasts import compiled_for
 
-from whichdevice.answer import Answer, Reason, Wants, answers
-from whichdevice.answer.decide import amount_of, decide, draws
-from whichdevice.answer.rows import (
+from whichdevice.base.errors import StudyError
+from whichdevice.base.numbers import time_words, usd_words
+from whichdevice.base.sheets.machines import ASSUMED, Cores
+from whichdevice.decide import Answer, Reason, Wants, answers
+from whichdevice.decide.decide import amount_of, decide, draws
+from whichdevice.decide.rows import (
     FORECAST,
     MEASURED,
     ROUGH_MAX,
@@ -24,13 +27,10 @@ from whichdevice.answer.rows import (
     measured_spread,
     without_time,
 )
-from whichdevice.answer.table import by_stake, head, study_lines, study_rows, text
-from whichdevice.answer.words import amount_words, as_json, fits_words, lines, notes, title
-from whichdevice.config.machines import ASSUMED, Cores
-from whichdevice.config.model import Workload
-from whichdevice.errors import StudyError
+from whichdevice.decide.table import by_stake, head, study_lines, study_rows, text
+from whichdevice.decide.words import amount_words, as_json, fits_words, lines, notes, title
 from whichdevice.forecast.work import FUSED_RECURRENT
-from whichdevice.numbers import time_words, usd_words
+from whichdevice.study.config.model import Workload
 
 CLOUD, NOBODY = Price("on_demand", "Cloud"), Price("unknown")
 STEPS = 100_000  # of batch 100: ten million images

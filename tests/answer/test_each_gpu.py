@@ -8,11 +8,11 @@ import pytest
 from answer.test_answer import device, here, work
 from answer.test_rows import T4, answered
 
-from whichdevice.answer import Answer, Wants
-from whichdevice.answer.decide import Amount, amount_of, decide, evaluated
-from whichdevice.answer.facts import each_gpu, several_in_time
-from whichdevice.answer.table import cells
-from whichdevice.answer.words import as_json, notes, rate_words, title
+from whichdevice.decide import Answer, Wants
+from whichdevice.decide.decide import Amount, amount_of, decide, evaluated
+from whichdevice.decide.facts import each_gpu, several_in_time
+from whichdevice.decide.table import cells
+from whichdevice.decide.words import as_json, notes, rate_words, title
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.tpu import PORTED
 from whichdevice.models.script.found import Evaluation

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from whichdevice.answer import Answer, Wants
-from whichdevice.answer.decide import Amount, decide
-from whichdevice.answer.energy import Power, board_share, forecast_power, metered
-from whichdevice.answer.rows import FORECAST, MEASURED, Price, Row, Work
-from whichdevice.answer.table import head, text
-from whichdevice.answer.words import as_json, decision, lines, notes
-from whichdevice.commands.values import grams_of, rate_of
-from whichdevice.config.grids import Grid, any_grid, grid_of
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.errors import StudyError
+from whichdevice.apps.commands.values import grams_of, rate_of
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.grids import Grid, any_grid, grid_of
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.decide import Answer, Wants
+from whichdevice.decide.decide import Amount, decide
+from whichdevice.decide.energy import Power, board_share, forecast_power, metered
+from whichdevice.decide.rows import FORECAST, MEASURED, Price, Row, Work
+from whichdevice.decide.table import head, text
+from whichdevice.decide.words import as_json, decision, lines, notes
 from whichdevice.forecast.answer import Forecast
 
 HOUR = Amount(3600.0)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from answer.test_answer import FAST, work
 
-from whichdevice.answer import Answer, Wants, facts
-from whichdevice.answer.decide import Amount, decide, evaluated
-from whichdevice.answer.words import as_json, evaluation_lines
+from whichdevice.decide import Answer, Wants, facts
+from whichdevice.decide.decide import Amount, decide, evaluated
+from whichdevice.decide.words import as_json, evaluation_lines
 from whichdevice.forecast.lived import Habits
 from whichdevice.models.script.found import Evaluation
 

@@ -24,11 +24,12 @@ from answer.test_answer import (
     work,
 )
 
-from whichdevice.answer import Answer, Reason, RuledOut, Wants, facts, words
-from whichdevice.answer.decide import Turning, amount_of, decide
-from whichdevice.answer.rows import Price, Row, estimated, without_time
-from whichdevice.answer.table import cells, folded, head, shown, study_lines, study_rows, text
-from whichdevice.answer.words import (
+from whichdevice.base.sheets.machines import Cores
+from whichdevice.decide import Answer, Reason, RuledOut, Wants, facts, words
+from whichdevice.decide.decide import Turning, amount_of, decide
+from whichdevice.decide.rows import Price, Row, estimated, without_time
+from whichdevice.decide.table import cells, folded, head, shown, study_lines, study_rows, text
+from whichdevice.decide.words import (
     SENTENCES,
     article,
     as_json,
@@ -46,7 +47,6 @@ from whichdevice.answer.words import (
     title,
     why_words,
 )
-from whichdevice.config.machines import Cores
 
 TIGHT = replace(CHEAP, memory_tight=True, memory_needed=14.6e9, memory_available=15e9)
 NOTED = replace(FAST, notes=("channels last: as channels first",))

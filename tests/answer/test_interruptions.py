@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from whichdevice.answer import Answer, Wants
-from whichdevice.answer.decide import Amount, decide
-from whichdevice.answer.interruptions import HOUR, Interruptions
-from whichdevice.answer.rows import FORECAST, Price, Row, Work
-from whichdevice.answer.words import lines
+from whichdevice.decide import Answer, Wants
+from whichdevice.decide.decide import Amount, decide
+from whichdevice.decide.interruptions import HOUR, Interruptions
+from whichdevice.decide.rows import FORECAST, Price, Row, Work
+from whichdevice.decide.words import lines
 
 RUNS = 20_000
 PUBLIC = Interruptions(rate=1 / 8, save=60.0, load=600.0)  # an account of 48 h of training, a machine lasts 8 h

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 from random_works import random_wants, random_work
 
-from whichdevice.answer.decide import Amount, Answer, Wants, decide, price_draws
-from whichdevice.answer.rows import FORECAST, Price, Row, Work
-from whichdevice.answer.words import lines
+from whichdevice.decide.decide import Amount, Answer, Wants, decide, price_draws
+from whichdevice.decide.rows import FORECAST, Price, Row, Work
+from whichdevice.decide.words import lines
 
 HOUR = Amount(3600.0)
 DEAR, CHEAP = 2.0, 1.0

@@ -4,7 +4,7 @@ import pytest
 from answer.test_answer import CHEAP, FAST, SMALL, UNRENTED, here
 from answer.test_facts import SITUATIONS, asked
 
-from whichdevice.answer.table import SPEED, cells, head, text
+from whichdevice.decide.table import SPEED, cells, head, text
 
 PRINTED = {
     "a day": """\

@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from whichdevice.answer.rows import Price, Row, Work, works
-from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.config.prices import Card, Offer
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.base.sheets.prices import Card, Offer
+from whichdevice.decide.rows import Price, Row, Work, works
 from whichdevice.forecast.answer import Forecast
-from whichdevice.tables.base import table
-from whichdevice.tables.costs import COSTS_COLUMNS
-from whichdevice.tables.forecasts import COLUMNS, read_forecasts, write_forecasts
-from whichdevice.tables.summary import SUMMARY_COLUMNS as SUMMARY
+from whichdevice.study.tables.base import table
+from whichdevice.study.tables.costs import COSTS_COLUMNS
+from whichdevice.study.tables.forecasts import COLUMNS, read_forecasts, write_forecasts
+from whichdevice.study.tables.summary import SUMMARY_COLUMNS as SUMMARY
 
 T4 = Forecast(
     device="T4", devices=1, kind="gpu", workload="net", module="net.py", precision="mixed_float16", batch_size=100,

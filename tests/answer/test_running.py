@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from whichdevice.answer import Answer, Wants
-from whichdevice.answer.decide import Amount, decide
-from whichdevice.answer.rows import FORECAST, Price, Row, Work
-from whichdevice.answer.words import as_json, notes
+from whichdevice.decide import Answer, Wants
+from whichdevice.decide.decide import Amount, decide
+from whichdevice.decide.rows import FORECAST, Price, Row, Work
+from whichdevice.decide.words import as_json, notes
 
 ROW = Row(
     "A", "gpu", FORECAST, step_time=1.0, chip="A", usd_per_hour=1.0, rented=True, price=Price("on_demand", "Cloud"),

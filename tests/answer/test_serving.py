@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whichdevice.answer.serving import Load, Log, Price, Server, Serving, as_dict, decide
-from whichdevice.answer.serving_words import (
+from whichdevice.base.numbers import two
+from whichdevice.decide.serving import Load, Log, Price, Server, Serving, as_dict, decide
+from whichdevice.decide.serving_words import (
     as_json,
     cells,
     decision,
@@ -20,7 +21,6 @@ from whichdevice.answer.serving_words import (
     shown,
     text,
 )
-from whichdevice.numbers import two
 
 LOAD = Load(5.0, 1000, 300, 1.0, 0.05)
 ONE_USER = replace(LOAD, rps=None)

@@ -24,7 +24,7 @@ def request(**changes):
 def main() -> None:
     import jax
 
-    from whichdevice.backends.jax import Jax
+    from whichdevice.measure.backends.jax import Jax
 
     replicas = int(sys.argv[1])
     backend = Jax(request(replicas=replicas), threads=2)
@@ -44,9 +44,9 @@ def main() -> None:
 
 def training(backend, dropout=False, loops=False, **changes):
     """Workload, model and loop; `loops`: as on an accelerator."""
-    from whichdevice.backends.base import built_optimizer
-    from whichdevice.backends.keras_on_jax import JaxTraining
-    from whichdevice.workloads.base import Options
+    from whichdevice.measure.backends.base import built_optimizer
+    from whichdevice.measure.backends.keras_on_jax import JaxTraining
+    from whichdevice.models.workloads.base import Options
 
     backend._keras.utils.set_random_seed(1)
     workload = small_mnist_cnn(Options(BATCH))
@@ -114,7 +114,7 @@ def state(backend) -> dict:
 
 def evaluation(backend, compiled) -> dict:
     """23 examples whole, and as 10 + 10 + 3."""
-    from whichdevice.workloads.base import Split
+    from whichdevice.models.workloads.base import Split
 
     _, model, loop = training(backend)
     whole = loop.evaluate()[:2]
@@ -137,7 +137,7 @@ def evaluation(backend, compiled) -> dict:
 def operation(backend, compiled) -> dict:
     """A chain of products on every replica."""
     from whichdevice.models.loading import Model
-    from whichdevice.workloads.base import Options
+    from whichdevice.models.workloads.base import Options
 
     workload = Model.read("matmul").workload(Options(32))
     loop = backend.operation_loop(workload, np.random.default_rng(1))
@@ -174,7 +174,7 @@ def memory(backend, jax) -> dict:
 
 def crowded(backend) -> dict:
     """A step on a host that has next to no memory left."""
-    from whichdevice.backends import keras_on_jax
+    from whichdevice.measure.backends import keras_on_jax
 
     _, _, loop = training(backend)
     keras_on_jax.available_memory = lambda: 1000

@@ -22,12 +22,12 @@ def in_process(cases: str, folder: Path, runs: dict[str, dict], **request) -> di
 
 def main() -> None:
     cases, job = importlib.import_module(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
-    from whichdevice.backends import backend_class
-    from whichdevice.errors import StudyError
-    from whichdevice.measuring.events import Emitter
-    from whichdevice.measuring.process import run_request
+    from whichdevice.base.errors import StudyError
+    from whichdevice.base.events import Emitter
+    from whichdevice.measure.backends import backend_class
+    from whichdevice.measure.process import run_request
+    from whichdevice.measure.record import Request
     from whichdevice.models.loading import Model
-    from whichdevice.records.schema import Request
 
     found = {}
     for name, asked in job["runs"].items():

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends import backend_class
-from whichdevice.records.schema import Request
+from whichdevice.measure.backends import backend_class
+from whichdevice.measure.record import Request
 
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
@@ -145,7 +145,7 @@ def learned(backend, workload, job: dict) -> dict:
     """Final accuracies over seeds, with one compiled loop for all of them."""
     import keras
 
-    from whichdevice.datasets.store import load_dataset
+    from whichdevice.models.datasets.store import load_dataset
 
     train, validation = workload.splits(load_dataset(Path(job["dataset"])).arrays)
     steps = workload.steps_per_epoch(train.examples)

@@ -22,7 +22,7 @@ def behaviours(folder: Path, *what: str) -> dict[str, dict]:
 
 def started(workload: str, **asked):
     """The backend with its devices taken, as a run has it."""
-    from whichdevice.backends import backend_class
+    from whichdevice.measure.backends import backend_class
 
     request = request_for(workload, **{"replicas": 8, **asked})
     backend = backend_class("tensorflow")(request, threads=2)
@@ -35,7 +35,7 @@ def started(workload: str, **asked):
 def built(backend, workload: str, arrays=None, prepare=without_dropout):
     """Workload, model with NumPy's weights, splits."""
     from whichdevice.models.loading import Model
-    from whichdevice.workloads.base import Options
+    from whichdevice.models.workloads.base import Options
 
     options = Options(backend.request.batch_size, backend.request.precision, sequence_length=12)
     made = small_mnist_cnn(options) if workload == "mnist_cnn" else Model.read(workload).workload(options)
@@ -146,7 +146,7 @@ def float16_fit() -> dict:
 def products() -> dict:
     """The chain's end on every replica, and what it should be."""
     from whichdevice.models.loading import Model
-    from whichdevice.workloads.base import Options
+    from whichdevice.models.workloads.base import Options
 
     backend = started("matmul")
     workload = Model.read("matmul").workload(Options(32))
@@ -160,8 +160,8 @@ def kernels() -> dict:
     """Operations of the step on several replicas that a GPU would leave to its host, text gathered as on GPUs."""
     from backends.tensorflow_kernels import without_gpu_kernel
 
-    from whichdevice.backends.base import built_optimizer
-    from whichdevice.backends.keras_on_tensorflow import TensorFlowTraining
+    from whichdevice.measure.backends.base import built_optimizer
+    from whichdevice.measure.backends.keras_on_tensorflow import TensorFlowTraining
 
     backend = started("shakespeare_lstm")
     workload, model, train, validation = built(backend, "shakespeare_lstm")

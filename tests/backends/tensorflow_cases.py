@@ -8,10 +8,10 @@ import pytest
 from backends.scenario import request_for, small_mnist_cnn, without_dropout
 from backends.tensorflow_kernels import without_gpu_kernel
 
-from whichdevice.backends import backend_class
-from whichdevice.measuring.events import reason_line
+from whichdevice.base.events import reason_line
+from whichdevice.measure.backends import backend_class
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 BATCH, STEPS = 16, 6
 

@@ -3,7 +3,7 @@
 import pytest
 from backends.scenario import request_for
 
-from whichdevice.backends.base import huge_pages
+from whichdevice.measure.backends.base import huge_pages
 
 LINUX = pytest.mark.needs("linux")  # a variable of glibc
 

@@ -7,10 +7,10 @@ import pytest
 from backends.jax_behaviour import STEPS, behaviour, request
 from backends.scenario import model_file, play_each
 
-from whichdevice.backends.jax import MEETING, Jax, take_devices
-from whichdevice.backends.keras_on_jax import factor_formats, types_of
-from whichdevice.errors import StudyError
-from whichdevice.machine import gpu, tpu
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.backends.jax import MEETING, Jax, take_devices
+from whichdevice.measure.backends.keras_on_jax import factor_formats, types_of
+from whichdevice.measure.machine import gpu, tpu
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ class Absent:
 
 
 def refusal(monkeypatch, kind: str, error: str, packages: tuple[str, ...] = (), absent: str | None = None) -> str:
-    monkeypatch.setattr("whichdevice.backends.jax._installed", lambda package: package in packages)
+    monkeypatch.setattr("whichdevice.measure.backends.jax._installed", lambda package: package in packages)
     for module in (gpu, tpu):
         monkeypatch.setattr(module, "absent_reason", lambda *_: absent)
     with pytest.raises(StudyError) as raised:

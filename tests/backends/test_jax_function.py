@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from backends.scenario import ROOT, request_for
 
-from whichdevice.backends import backend_class
+from whichdevice.measure.backends import backend_class
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 BATCH, STEPS = 16, 3
 EXAMPLES = ROOT / "docs" / "examples"

@@ -4,8 +4,8 @@ import types
 
 import pytest
 
-from whichdevice.backends import number_formats
-from whichdevice.backends.number_formats import compute_capability, emulated
+from whichdevice.measure.backends import number_formats
+from whichdevice.measure.backends.number_formats import compute_capability, emulated
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from backends.scenario import accuracies
 from needs import require
 from scipy import stats
 
-from whichdevice.datasets.prepare import prepare_dataset
+from whichdevice.study.prepare import prepare_dataset
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

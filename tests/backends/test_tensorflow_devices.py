@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 from backends.scenario import request_for
 
-from whichdevice.backends.tensorflow import take_devices
-from whichdevice.errors import StudyError
-from whichdevice.machine import gpu
-from whichdevice.machine.devices import DeviceFacts
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.backends.tensorflow import take_devices
+from whichdevice.measure.machine import gpu
+from whichdevice.study.planning.devices import DeviceFacts
 
 NO_KERNEL = (
     "TPUs not found in the cluster. Failed in initialization: No OpKernel was registered to support Op "

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from backends.tensorflow_behaviour import behaviours
 
-from whichdevice.backends.keras_on_tensorflow import shared_out
+from whichdevice.measure.backends.keras_on_tensorflow import shared_out
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pytest
 from backends import scenario
 from backends.cases import run_cases
 
-from whichdevice.backends import backend_class
-from whichdevice.errors import StudyError
-from whichdevice.records.schema import Request
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.backends import backend_class
+from whichdevice.measure.record import Request
 
 pytestmark = pytest.mark.needs("torch")
 
@@ -35,7 +35,7 @@ def test_cases_in_a_process_with_keras_on_pytorch(which):
 
 
 def test_a_build_without_cuda_is_said_in_one_line(monkeypatch):
-    from whichdevice.backends import torch_devices
+    from whichdevice.measure.backends import torch_devices
 
     monkeypatch.setattr("torch.version.cuda", None)
     with pytest.raises(StudyError, match=r"h200: PyTorch .* is built without CUDA; make study ENV=torch"):
@@ -43,7 +43,7 @@ def test_a_build_without_cuda_is_said_in_one_line(monkeypatch):
 
 
 def test_too_few_gpus_are_said_in_one_line(monkeypatch):
-    from whichdevice.backends import torch_devices
+    from whichdevice.measure.backends import torch_devices
 
     monkeypatch.setattr("torch.version.cuda", "13.0")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
@@ -53,7 +53,7 @@ def test_too_few_gpus_are_said_in_one_line(monkeypatch):
 
 
 def test_a_driver_that_is_too_old_is_said_in_pytorchs_words(monkeypatch):
-    from whichdevice.backends import torch_devices
+    from whichdevice.measure.backends import torch_devices
 
     def refuse(rank):
         raise RuntimeError("The NVIDIA driver on your system is too old (found version 11040). Please update.\nMore")
@@ -80,7 +80,7 @@ def test_a_gpu_that_another_process_fills_is_out_of_memory(message):
 
 
 def test_a_tpu_is_refused(monkeypatch):
-    from whichdevice.backends import torch_devices
+    from whichdevice.measure.backends import torch_devices
 
     with pytest.raises(StudyError, match="runs PyTorch on CPU and GPU, not on tpu"):
         torch_devices.require_devices(request_for(kind="tpu"))
@@ -93,11 +93,11 @@ def test_ranks_share_threads_add_up_their_memory_and_fail_in_their_own_words(tmp
         tmp_path,
         """
         from whichdevice.models.loading import Model
-        from whichdevice.workloads.base import Options
+        from whichdevice.models.workloads.base import Options
         import numpy as np
         loop = backend.operation_loop(Model.read("matmul").workload(Options(64)), np.random.default_rng(1))
         loop.run(3)
-        from whichdevice.memory import peak_memory
+        from whichdevice.base.memory import peak_memory
         own, of_all = peak_memory(), backend.peak_host_memory()
         tell(backend.flags()["threads"], len(ranks), of_all > 1.1 * own)
         try:
@@ -131,7 +131,7 @@ def test_a_killed_rank_is_lack_of_memory(tmp_path):
         """
         import os, signal, numpy as np
         from whichdevice.models.loading import Model
-        from whichdevice.workloads.base import Options
+        from whichdevice.models.workloads.base import Options
         loop = backend.operation_loop(Model.read("matmul").workload(Options(64)), np.random.default_rng(1))
         os.kill(ranks[0], signal.SIGKILL)
         try:
@@ -150,8 +150,8 @@ def in_process(folder: Path, body: str, wait: bool = True, replicas: int = 2):
     lines = "\n".join(line.removeprefix("        ") for line in body.splitlines())
     script.write_text(
         "import json\n"
-        "from whichdevice.backends import backend_class\n"
-        "from whichdevice.records.schema import Request\n"
+        "from whichdevice.measure.backends import backend_class\n"
+        "from whichdevice.measure.record import Request\n"
         f"backend = backend_class('torch')(Request(**json.loads({request!r})), threads=2)\n"
         "backend.start()\nbackend.initialise()\n"
         "ranks = backend._team.pids()\n"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from backends.scenario import request_for
 
-from whichdevice.backends import backend_class
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.backends import backend_class
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 pytestmark = pytest.mark.needs("torch")
 

@@ -7,9 +7,9 @@ import torch
 from backends.scenario import request_for
 from backends.torch_scenario import LONG, STEPS, WORKLOADS, losses, training
 
-from whichdevice.backends import backend_class, keras_on_torch
+from whichdevice.measure.backends import backend_class, keras_on_torch
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 
 @pytest.mark.parametrize("name", [*WORKLOADS, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])

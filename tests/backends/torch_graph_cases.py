@@ -8,9 +8,9 @@ import pytest
 import torch
 from backends.scenario import request_for
 
-from whichdevice.backends import backend_class
+from whichdevice.measure.backends import backend_class
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 
 class FakeGraph:

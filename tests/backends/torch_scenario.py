@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import keras
 from backends.scenario import arrays_for, request_for, without_dropout
 
-from whichdevice.backends.keras_on_torch import build_loop
+from whichdevice.measure.backends.keras_on_torch import build_loop
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 BATCH, STEPS = 16, 3
 LENGTHS = {"shakespeare_lstm": 12, "weather_gru": 60}

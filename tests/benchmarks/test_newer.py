@@ -8,7 +8,7 @@ from fit.generated import marks
 from fit.language_models import traced
 from fit.newer import MADE_BY, PAGE, compared, published, summary, table
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import in_float8

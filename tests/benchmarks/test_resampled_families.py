@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from benchmarks.resampled_families import alarm_rate, half_width, judged, pairs_of, planted_verdicts, processes_for
 
-from whichdevice.tables.decision_rule import FASTER, SLOWER
+from whichdevice.study.tables.decision_rule import FASTER, SLOWER
 
 RANDOM = np.random.default_rng
 

@@ -15,24 +15,24 @@ from answer.test_facts import SETTLE
 from needs import require
 
 from whichdevice.__main__ import main
-from whichdevice.answer import Row, Wants
-from whichdevice.answer.words import lines, notes
-from whichdevice.commands.ask import gpus_needed, takes_ports, targets_of
-from whichdevice.config.load import read_study
-from whichdevice.errors import StudyError
+from whichdevice.apps.commands.ask import gpus_needed, takes_ports, targets_of
+from whichdevice.apps.questions.one_model import OneModel, Question, TimeLeft
+from whichdevice.base.errors import StudyError
+from whichdevice.base.terminal import Countdown
+from whichdevice.decide import Row, Wants
+from whichdevice.decide.words import lines, notes
+from whichdevice.forecast.products import CompiledRecord, CompileFacts, ProgramRequest
 from whichdevice.forecast.targets import find_target
-from whichdevice.machine.facts import this_machine
-from whichdevice.measuring.request import planned_record
+from whichdevice.measure.machine.facts import this_machine
+from whichdevice.measure.record import Record
 from whichdevice.models.address import Address
 from whichdevice.models.loading import Model
 from whichdevice.models.script.found import Found, Keeps
 from whichdevice.models.script.look import keep
-from whichdevice.planning.one_model import OneModel, Question, TimeLeft
-from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest
-from whichdevice.records.schema import Record
-from whichdevice.records.store import write_record
-from whichdevice.study_cells import study_runs
-from whichdevice.terminal import Countdown
+from whichdevice.study.config.load import read_study
+from whichdevice.study.records.store import write_record
+from whichdevice.study.request import planned_record
+from whichdevice.study.study_cells import study_runs
 
 MODEL = "docs/examples/my_model.py"
 WORK = {
@@ -92,8 +92,8 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             on_record(number, record)
         return found
 
-    monkeypatch.setattr("whichdevice.measuring.measure.measure", measure)
-    monkeypatch.setattr("whichdevice.forecast.study.compile_programs", compile_programs)
+    monkeypatch.setattr("whichdevice.study.measure.measure", measure)
+    monkeypatch.setattr("whichdevice.study.programs.compile_programs", compile_programs)
     monkeypatch.chdir(tmp_path)
     return seen
 
@@ -229,7 +229,7 @@ def test_generation_has_an_answer_for_one_sequence_and_one_for_the_batch(
 def test_of_long_processes_two_are_enough_and_their_time_is_an_earlier_one_the_next_time(
     played: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("whichdevice.planning.one_model.LONG_SECONDS", -1.0)
+    monkeypatch.setattr("whichdevice.apps.questions.one_model.LONG_SECONDS", -1.0)
     for kept in (False, True):
         assert main(["ask", "decoder", "--mode", "generate", "--batch", "4", "--devices", "T4"]) == 0
         assert ("--again measures anew" in capsys.readouterr().out) == kept
@@ -285,7 +285,7 @@ def test_rows_are_drawn_as_programs_are_known_and_the_first_stands_for_the_other
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("LINES", "60")  # what leaves the window is not drawn again
-    monkeypatch.setattr("whichdevice.planning.one_model.SHOWN_EVERY", -1.0)
+    monkeypatch.setattr("whichdevice.apps.questions.one_model.SHOWN_EVERY", -1.0)
     assert main(["ask", str(project_root / MODEL), "--devices", "A100,T4,H100,v5e", "--no-measuring"]) == 0
     first, second, _, last = capsys.readouterr().out.split("\033[J")
     for name in ("A100 SXM 80GB", "T4", "H100 SXM", "TPU v5e"):

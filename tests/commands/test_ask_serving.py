@@ -9,10 +9,10 @@ from needs import require
 
 import whichdevice as wd
 from whichdevice.__main__ import main
-from whichdevice.answer.serving_words import as_json
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.errors import StudyError
-from whichdevice.planning.serving import price_of
+from whichdevice.apps.questions.serving import price_of
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.decide.serving_words import as_json
 
 LLAMA = "hf:meta-llama/Llama-3.1-8B-Instruct"
 FEW = ("--no-measuring", "--devices", "L40S,H100 SXM", "--gpus", "1,2")
@@ -89,9 +89,9 @@ def test_no_row_has_more_cards_than_somebody_would_run_together(capsys):
 
 
 def test_this_machine_is_a_row_in_4_bits_from_its_measured_memory_rate(capsys, monkeypatch):
-    monkeypatch.setattr("whichdevice.machine.calibration.read_rate", lambda: 40e9)
-    monkeypatch.setattr("whichdevice.machine.calibration.host_flops", lambda: 5e11)
-    monkeypatch.setattr("whichdevice.memory.total_memory", lambda: 32 * 2**30)
+    monkeypatch.setattr("whichdevice.measure.machine.calibration.read_rate", lambda: 40e9)
+    monkeypatch.setattr("whichdevice.measure.machine.calibration.host_flops", lambda: 5e11)
+    monkeypatch.setattr("whichdevice.base.memory.total_memory", lambda: 32 * 2**30)
     found = plain(capsys, "--devices", "L40S", "--gpus", "1", "--tpot", "2s", "--ttft", "60s")
     [here] = [row for row in found["options"] if row["here"]]
     assert here["weights"] == "q4_k_m" and here["engine"] == "llama.cpp" and here["fits"]

@@ -6,8 +6,8 @@ import pytest
 import synthetic
 
 from whichdevice.__main__ import main
-from whichdevice.config.schema import generated_files
-from whichdevice.remote.merge import merge_folder
+from whichdevice.study.config.schema import generated_files
+from whichdevice.study.remote.merge import merge_folder
 
 
 @pytest.mark.parametrize("name", ["full", "published"])

@@ -10,11 +10,11 @@ from types import ModuleType
 import pytest
 
 from whichdevice.__main__ import main
-from whichdevice.commands import deploy
-from whichdevice.config.load import check_yaml
-from whichdevice.exporting.export import export_path
-from whichdevice.planning.study_plan import plan_study
-from whichdevice.records.products import ExportRecord
+from whichdevice.apps.commands import deploy
+from whichdevice.forecast.products import ExportRecord
+from whichdevice.study.config.load import check_yaml
+from whichdevice.study.exporting.export import export_path
+from whichdevice.study.planning.study_plan import plan_study
 
 
 class Fake(ModuleType):

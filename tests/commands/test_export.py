@@ -7,9 +7,9 @@ import pytest
 import synthetic
 
 from whichdevice.__main__ import main
-from whichdevice.tables import runs
-from whichdevice.tables.base import read_table, table, write_table
-from whichdevice.tables.make import collect
+from whichdevice.study.tables import runs
+from whichdevice.study.tables.base import read_table, table, write_table
+from whichdevice.study.tables.make import collect
 
 
 @pytest.fixture
@@ -46,6 +46,6 @@ def test_what_is_wrong_is_one_line(
 
 
 def test_without_pyarrow_the_line_says_what_to_install(results: Path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("whichdevice.tables.make.find_spec", lambda name: None)
+    monkeypatch.setattr("whichdevice.study.tables.make.find_spec", lambda name: None)
     assert main(["export", "--parquet", str(results)]) == 2
     assert "pip install pyarrow" in capsys.readouterr().err

@@ -7,8 +7,8 @@ import pytest
 import synthetic
 import yaml
 
-from whichdevice.commands import merge
-from whichdevice.errors import StudyError
+from whichdevice.apps.commands import merge
+from whichdevice.base.errors import StudyError
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import synthetic
 import yaml
 
 from whichdevice.__main__ import main
-from whichdevice.commands.plan import merged
-from whichdevice.errors import StudyError
-from whichdevice.measuring.request import planned_record
-from whichdevice.planning import estimate, study_plan
-from whichdevice.planning.study_plan import plan_study
-from whichdevice.records.store import write_record
+from whichdevice.apps.commands.plan import merged
+from whichdevice.base.errors import StudyError
+from whichdevice.study.planning import estimate, study_plan
+from whichdevice.study.planning.study_plan import plan_study
+from whichdevice.study.records.store import write_record
+from whichdevice.study.request import planned_record
 
 CONFIG = {
     "study": "planned",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from whichdevice.__main__ import main
-from whichdevice.config.catalogue import PROVIDERS
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.prices import PRICES_VARIABLE, users_offers
+from whichdevice.base.sheets.catalogue import PROVIDERS
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.base.sheets.prices import PRICES_VARIABLE, users_offers
 
 HEAD = "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size,gpu_vendor\n"
 RECORDED = {  # lines as the catalogue has them

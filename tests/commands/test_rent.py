@@ -18,12 +18,12 @@ import synthetic
 from needs import RSYNC, program, require
 
 from whichdevice.__main__ import main
-from whichdevice.commands import rent
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.model import Device
+from whichdevice.apps.commands import rent
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.models.address import read_address
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import keep
+from whichdevice.study.config.model import Device
 
 pytestmark = pytest.mark.slow
 FAKE = Path(__file__).parents[1] / "fakes/sky.py"

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from whichdevice.__main__ import main
-from whichdevice.records.commons import TimedStep, card_of, read_cards, write_card
-from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
-from whichdevice.tables.base import table, write_table
-from whichdevice.tables.forecasts import COLUMNS
+from whichdevice.forecast.products import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
+from whichdevice.study.records.commons import TimedStep, card_of, read_cards, write_card
+from whichdevice.study.tables.base import table, write_table
+from whichdevice.study.tables.forecasts import COLUMNS
 
 WORK = {"platform": "gpu", "items": [["product", "half", 1e9, 1e6, 1000, None, 1]], "unknown_loops": 0,
         "unknown_calls": 0, "software": "eager"}  # fmt: skip
@@ -51,7 +51,7 @@ def test_a_file_has_work_and_time_and_no_name(results, tmp_path, capsys):
 def test_the_fit_reads_each_file_as_a_source_of_its_own(results, tmp_path):
     from fit.fitting import shared_rows
 
-    from whichdevice.config.hardware import hardware_rows
+    from whichdevice.base.sheets.hardware import hardware_rows
     from whichdevice.forecast.time_model import Peaks
 
     main(["share", str(results), "--to", str(tmp_path / "commons")])
@@ -76,7 +76,7 @@ def test_a_study_without_a_timed_gpu_says_so(tmp_path, capsys, content):
 
 
 def test_a_broken_file_is_named(tmp_path):
-    from whichdevice.errors import StudyError
+    from whichdevice.base.errors import StudyError
 
     (tmp_path / "bad.json").write_text(json.dumps({"device": "T4"}), encoding="utf-8")
     with pytest.raises(StudyError, match=r"bad\.json"):

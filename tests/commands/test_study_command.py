@@ -6,10 +6,10 @@ import pytest
 import synthetic
 
 from whichdevice.__main__ import main
-from whichdevice.commands import study
-from whichdevice.config.model import Device
-from whichdevice.records.store import merged_sources, write_record
-from whichdevice.study_cells import study_runs
+from whichdevice.apps.commands import study
+from whichdevice.study.config.model import Device
+from whichdevice.study.records.store import merged_sources, write_record
+from whichdevice.study.study_cells import study_runs
 
 
 @pytest.fixture

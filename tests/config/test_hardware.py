@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.config.hardware import HARDWARE, HardwareRow, hardware_rows
-from whichdevice.config.machines import ASSUMED, MACHINES
-from whichdevice.config.prices import PRICES, PRICES_VARIABLE, price_sheet
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import HARDWARE, HardwareRow, hardware_rows
+from whichdevice.base.sheets.machines import ASSUMED, MACHINES
+from whichdevice.base.sheets.prices import PRICES, PRICES_VARIABLE, price_sheet
 from whichdevice.forecast.targets import LIMITS, find_target
 
 ROWS = hardware_rows()

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.commands.config import check
-from whichdevice.config.load import check_yaml, load_study, read_study, resolved, write_study
-from whichdevice.config.model import Study, Workload
-from whichdevice.errors import StudyError
+from whichdevice.apps.commands.config import check
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import built_in_names
-from whichdevice.planning.checks import check_axes
-from whichdevice.study_cells import with_model_settings
+from whichdevice.study.config.load import check_yaml, load_study, read_study, resolved, write_study
+from whichdevice.study.config.model import Study, Workload
+from whichdevice.study.planning.checks import check_axes
+from whichdevice.study.study_cells import with_model_settings
 
 BUILT_IN = ", ".join(built_in_names())
 NAME_RULE = "a name has letters, digits, _ and . only, starts with a letter or digit and ends within 64 characters"

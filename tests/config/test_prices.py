@@ -4,8 +4,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.prices import Kind, Offer, market
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.base.sheets.prices import Kind, Offer, market
 
 ROWS = hardware_rows()
 TODAY = date.today()

@@ -1,8 +1,8 @@
 """The published study is each publication's recipe."""
 
-from whichdevice.config.schema import published
 from whichdevice.models.loading import Model
-from whichdevice.study_cells import study_runs
+from whichdevice.study.config.schema import published
+from whichdevice.study.study_cells import study_runs
 
 
 def test_batch_and_sequence_are_those_of_the_workloads_own_recipes() -> None:

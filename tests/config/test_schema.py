@@ -6,8 +6,8 @@ import jsonschema
 import pytest
 import yaml
 
-from whichdevice.config.model import Study
-from whichdevice.config.schema import full, generated_files, published, schema
+from whichdevice.study.config.model import Study
+from whichdevice.study.config.schema import full, generated_files, published, schema
 
 STUDIES = {"config.yaml": Study(), "full.yaml": full(), "published.yaml": published()}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.config.load import check_yaml
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.study.config.load import check_yaml
 
 FAULTS = {
     "study: try\ndata: {source: files\n": "c.yaml, line 2: expected ',' or '}', but got '<stream end>'",

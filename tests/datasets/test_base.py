@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from whichdevice.datasets.base import get_dataset
+from whichdevice.models.datasets.base import get_dataset
 
 
 def test_checksums_are_those_of_tensorflow_datasets() -> None:

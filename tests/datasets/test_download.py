@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from whichdevice.datasets.download import reachable
+from whichdevice.models.datasets.download import reachable
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from whichdevice.datasets.images import parse_idx, read_idx
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.models.datasets.images import parse_idx, read_idx
 
 
 def idx(array: np.ndarray) -> bytes:

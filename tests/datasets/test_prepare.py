@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whichdevice.config.model import Data
-from whichdevice.datasets import download
-from whichdevice.datasets.base import dataset_names, get_dataset
-from whichdevice.datasets.prepare import (
+from whichdevice.base.errors import StudyError
+from whichdevice.models.datasets import download
+from whichdevice.models.datasets.base import dataset_names, get_dataset
+from whichdevice.models.datasets.store import load_dataset
+from whichdevice.study.config.model import Data
+from whichdevice.study.prepare import (
     decide_source,
     decide_sources,
     prepare_dataset,
     sound_dataset,
     standin_notes,
 )
-from whichdevice.datasets.store import load_dataset
-from whichdevice.errors import StudyError
 
 NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whichdevice.datasets.base import dataset_names, get_dataset
+from whichdevice.models.datasets.base import dataset_names, get_dataset
 
 
 @pytest.mark.parametrize("name", dataset_names())

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whichdevice.datasets import store
-from whichdevice.datasets.base import DatasetFacts
-from whichdevice.datasets.store import load_dataset, write_dataset
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.models.datasets import store
+from whichdevice.models.datasets.base import DatasetFacts
+from whichdevice.models.datasets.store import load_dataset, write_dataset
 
 FACTS = DatasetFacts(name="tiny", source="standin", code="0", seed=1, description="d", citation="c", licence="l")
 

@@ -10,8 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from whichdevice.datasets.weather_denmark import CITIES, SECONDS_PER_HOUR, SIGNALS, Observations, hourly, read_archive
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.models.datasets.weather_denmark import (
+    CITIES,
+    SECONDS_PER_HOUR,
+    SIGNALS,
+    Observations,
+    hourly,
+    read_archive,
+)
 
 START = 320756400  # 1980-03-01 11:00 UTC
 
@@ -132,8 +139,8 @@ from pathlib import Path
 from unittest import mock
 import numpy as np
 import tensorflow_datasets as tfds
-from whichdevice.datasets import weather_denmark
-from whichdevice.datasets.weather_denmark import CITIES
+from whichdevice.models.datasets import weather_denmark
+from whichdevice.models.datasets.weather_denmark import CITIES
 
 folder = Path(sys.argv[1])
 rows = [

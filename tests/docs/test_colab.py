@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.records.schema import Record
+from whichdevice.measure.record import Record
 
 SETTINGS = {
     "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "breakdown": False, "retry_disturbed": False},
@@ -66,7 +66,7 @@ def test_it_shows_the_report(executed):
     assert len(shown) == 1
     assert "<iframe srcdoc=" in shown[0]
     assert "notebook_cpu" in shown[0]
-    assert (home / "whichdevice/results/notebook/report.html").is_file()
+    assert (home / "whichdevice/study/results/notebook/report.html").is_file()
 
 
 @pytest.mark.long

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 import synthetic
 
-from whichdevice.config.hardware import HARDWARE
-from whichdevice.config.model import Measure, Workload
-from whichdevice.records.products import CompiledRecord
-from whichdevice.records.schema import Record
-from whichdevice.tables.make import write_tables
+from whichdevice.base.sheets.hardware import HARDWARE
+from whichdevice.forecast.products import CompiledRecord
+from whichdevice.measure.record import Record
+from whichdevice.study.config.model import Measure, Workload
+from whichdevice.study.tables.make import write_tables
 
 
 def test_what_is_generated_is_what_is_committed(generate: ModuleType) -> None:

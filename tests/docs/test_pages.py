@@ -14,11 +14,11 @@ import pytest
 import yaml
 from docs import pages
 
-from whichdevice.commands.plan import merged
-from whichdevice.config.load import load_study
-from whichdevice.config.model import Call
+from whichdevice.apps.commands.plan import merged
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
+from whichdevice.study.config.load import load_study
+from whichdevice.study.config.model import Call
 
 OTHERS = {
     "rsync",

@@ -12,20 +12,20 @@ from browser import started_browser, watched_page
 from needs import require
 
 from whichdevice.__main__ import main
-from whichdevice.answer import Answer, Option, Wants, serving_words, words
-from whichdevice.answer.serving import Load
-from whichdevice.answer.words import fits_words, known_words, why_words
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.explorer.answers import answer_for, record_for, targets, without
-from whichdevice.explorer.steps import KnownModel, known_models
+from whichdevice.apps.explorer.answers import answer_for, record_for, targets, without
+from whichdevice.apps.explorer.steps import KnownModel, known_models
+from whichdevice.apps.questions.serving import ServingQuestion, ask_serving
+from whichdevice.base.numbers import time_words
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.decide import Answer, Option, Wants, serving_words, words
+from whichdevice.decide.serving import Load
+from whichdevice.decide.words import fits_words, known_words, why_words
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.served import served_model
-from whichdevice.numbers import time_words
-from whichdevice.planning.serving import ServingQuestion, ask_serving
 
 LLAMA, QWEN, BERT, GPT2 = (
     "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B", "google-bert/bert-base-uncased", "openai-community/gpt2",

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from backends.scenario import request_for
 
-from whichdevice.errors import StudyError
-from whichdevice.exporting.process import Job, export
+from whichdevice.base.errors import StudyError
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
+from whichdevice.study.exporting.process import Job, export
 
 OPTIONS = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 20}
 ASKED = request_for("decoder", batch_size=2, sequence_length=8, options=OPTIONS)

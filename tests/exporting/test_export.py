@@ -5,15 +5,15 @@ import hashlib
 import pytest
 import synthetic
 
-from whichdevice.config.model import Train, Workload
-from whichdevice.errors import StudyError
-from whichdevice.exporting import export
-from whichdevice.exporting.export import best_learned, export_model, export_path
-from whichdevice.locks import LOCK_FOLDER
-from whichdevice.measuring.supervisor import Finish
-from whichdevice.records.products import read_export
-from whichdevice.records.schema import Artefact, Record
-from whichdevice.records.store import read_record, write_record
+from whichdevice.base.errors import StudyError
+from whichdevice.base.locks import LOCK_FOLDER
+from whichdevice.base.supervisor import Finish
+from whichdevice.forecast.products import read_export
+from whichdevice.measure.record import Artefact, Record
+from whichdevice.study.config.model import Train, Workload
+from whichdevice.study.exporting import export
+from whichdevice.study.exporting.export import best_learned, export_model, export_path
+from whichdevice.study.records.store import read_record, write_record
 
 CONTENT = b"weights"
 

@@ -15,7 +15,7 @@ from faults.small_disk import WORDS, fill, small_disk
 from workflow.conftest import Project, copy_project
 from workflow.test_interrupts import measured, running, until
 
-from whichdevice.records.store import read_record
+from whichdevice.study.records.store import read_record
 
 # Interrupts, and tables on a full disk, are in tests/workflow; lack of memory and time-outs in
 # tests/measuring; two calls at once in tests/test_locks.py.
@@ -72,7 +72,7 @@ def test_kills_at_random_moments_lose_no_record(project: Project) -> None:
     draw, kept = random.Random(3), set[Path]()
     project.write(config)
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "runs", "--configfile", "study.yaml"]
-    for what in ("snakemake", "scripts/measure.py", "whichdevice.measuring.process"):
+    for what in ("snakemake", "scripts/measure.py", "whichdevice.measure.process"):
         with subprocess.Popen(command, cwd=project.folder, stderr=subprocess.DEVNULL) as process:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(draw.uniform(0.5, 12))

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import pytest
 import synthetic
 
-from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.figures import draw, figure_facts, figure_names
-from whichdevice.records.schema import Record
-from whichdevice.results import StudyResults
+from whichdevice.measure.record import Record
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Train, Workload
+from whichdevice.study.figures import draw, figure_facts, figure_names
+from whichdevice.study.results import StudyResults
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ("empty", "one", "three", "failed", "tiny")
@@ -94,9 +94,9 @@ def test_the_same_numbers_give_the_same_bytes(studies: dict[str, StudyResults], 
 
 def test_listing_figures_imports_no_matplotlib_and_drawing_no_framework() -> None:
     code = (
-        "import sys; from whichdevice.figures import figure_facts, figure_modules, figure_names;"
+        "import sys; from whichdevice.study.figures import figure_facts, figure_modules, figure_names;"
         "[figure_facts(name) for name in figure_names()]; assert 'matplotlib' not in sys.modules;"
-        "import importlib, whichdevice.tables, whichdevice.report;"
+        "import importlib, whichdevice.study.tables, whichdevice.study.report;"
         "[importlib.import_module(name) for name in figure_modules(*figure_names())];"
         "print([name for name in ('tensorflow', 'keras', 'jax', 'torch', 'matplotlib.pyplot') if name in sys.modules])"
     )

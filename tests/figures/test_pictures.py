@@ -11,15 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from synthetic_forecasts import compiled_for
 
-from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.figures import draw, style
-from whichdevice.figures.claims import draw_claims
-from whichdevice.figures.cold_start import draw_cold_start
-from whichdevice.figures.speedups import draw_speedups
-from whichdevice.figures.throughput import draw_throughput
-from whichdevice.figures.training_curves import draw_training_curves
-from whichdevice.figures.worth_it import draw_worth_it
-from whichdevice.results import StudyResults
+from whichdevice.study.config.model import Device, Measure, Train, Workload
+from whichdevice.study.figures import draw, style
+from whichdevice.study.figures.claims import draw_claims
+from whichdevice.study.figures.cold_start import draw_cold_start
+from whichdevice.study.figures.speedups import draw_speedups
+from whichdevice.study.figures.throughput import draw_throughput
+from whichdevice.study.figures.training_curves import draw_training_curves
+from whichdevice.study.figures.worth_it import draw_worth_it
+from whichdevice.study.results import StudyResults
 
 PICTURES = ("speedups", "worth_it", "throughput", "training_curves", "cold_start", "claims")
 DEVICES = ("T4", "H100 SXM", "TPU v5e")

@@ -10,7 +10,7 @@ import synthetic
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from whichdevice.figures import draw, style
+from whichdevice.study.figures import draw, style
 
 
 @pytest.mark.parametrize("ends", [(0.025, 0.0475), (1.1, 1.9), (3, 11), (11, 700), (0.3, 4e5), (5.1, 19)])

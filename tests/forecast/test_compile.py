@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
+from whichdevice.base.supervisor import Finish
 from whichdevice.forecast import host
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.xla import compile as compiling
 from whichdevice.forecast.xla.compile import compile_programs
-from whichdevice.measuring.supervisor import Finish
-from whichdevice.records.products import ProgramRequest
 
 VERSIONS = dict.fromkeys(("jax", "jaxlib", "keras", "libtpu", "jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12"), "1")
 DEVICES = ("T4", "L4", "A10G")

@@ -21,10 +21,10 @@ from fit.decisions import (
 from fit.fitting import Row
 from fit.validation import Forecasts
 
-from whichdevice.answer.decide import Amount, Wants, decide
-from whichdevice.answer.rows import FORECAST, Work
-from whichdevice.answer.rows import Row as Device
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.decide.decide import Amount, Wants, decide
+from whichdevice.decide.rows import FORECAST, Work
+from whichdevice.decide.rows import Row as Device
 from whichdevice.forecast.time_model import Peaks
 from whichdevice.forecast.work import Item
 from whichdevice.forecast.work import Work as Traced

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from fit.fitting import DATA
 
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import (
@@ -16,7 +17,6 @@ from whichdevice.forecast.xla.device_memory import (
     out_of_memory,
     passes_of,
 )
-from whichdevice.records.products import ProgramRequest
 
 GIBI = 2**30
 with (DATA / "memory.csv").open(encoding="utf-8", newline="") as file:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fit.energy import KEYS, Run, left_out, naive, runs
 
-from whichdevice.answer.energy import board_share, constants
-from whichdevice.config.prices import Z80
+from whichdevice.base.sheets.prices import Z80
+from whichdevice.decide.energy import board_share, constants
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ from needs import require
 
 require("torch")
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.torch.records import Traced
 from whichdevice.forecast.work import Work
 from whichdevice.models.loading import Model
-from whichdevice.records.products import ProgramRequest
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 
 def record(mode, size=1, name="hf:meta-llama/Llama-2-7b-hf"):

@@ -5,7 +5,7 @@ import pytest
 from fit.generators import FITTED, Row, left_out, missed, published
 from fit.serving import score
 
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.generators import Generating, read_generators
 from whichdevice.models.generators import Generator, generator
 

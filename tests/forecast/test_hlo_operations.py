@@ -6,7 +6,7 @@ import json
 import pytest
 from forecast.small_programs import MEBI, text
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.hlo_operations import Window, _places, read_work, work_of
 from whichdevice.forecast.xla.hlo_text import parse_program

@@ -3,7 +3,7 @@
 import pytest
 from forecast.small_programs import program, text
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.forecast.xla.hlo_operations import read_work
 from whichdevice.forecast.xla.hlo_text import parse_program, shapes_in
 

@@ -9,18 +9,18 @@ from needs import require
 require("torch")
 import torch
 
-from whichdevice.commands.ask import targets_of
-from whichdevice.errors import StudyError
-from whichdevice.forecast.study import program_requests
+from whichdevice.apps.commands.ask import targets_of
+from whichdevice.apps.questions.one_model import OneModel, Question
+from whichdevice.base.errors import StudyError
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.torch.records import Traced
 from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.models.hugging_face import configuration, known_models
 from whichdevice.models.loading import Model
 from whichdevice.models.tuning import Tuning
-from whichdevice.planning.one_model import OneModel, Question
-from whichdevice.records.products import ProgramRequest
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
+from whichdevice.study.programs import program_requests
 
 SMALL = {
     "model_type": "llama", "vocab_size": 64, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 10,

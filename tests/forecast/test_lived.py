@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from fit import lived
 
-from whichdevice.answer import Amount, Wants, Work, facts
-from whichdevice.answer.decide import Answer, decide
-from whichdevice.answer.rows import FORECAST, MEASURED, Row
-from whichdevice.answer.words import lasting_notes
+from whichdevice.decide import Amount, Wants, Work, facts
+from whichdevice.decide.decide import Answer, decide
+from whichdevice.decide.rows import FORECAST, MEASURED, Row
+from whichdevice.decide.words import lasting_notes
 from whichdevice.forecast.lived import Habits, decodes_images, read_habits
 
 HABITS = Habits(factor=1.5, kernel=-0.5, images=0.2, log_sd=0.4, reports=100, sources=50)

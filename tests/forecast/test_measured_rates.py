@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from whichdevice.config.hardware import hardware_rows, measured_rates
+from whichdevice.base.sheets.hardware import hardware_rows, measured_rates
 from whichdevice.forecast.time_model import Peaks, chip_of, forecast_step
 from whichdevice.forecast.work import Item, Work
 

@@ -6,7 +6,7 @@ require("torch")
 
 from fit.fitting import read_traces
 
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.torch.memory import RESERVE, is_tight, need
 from whichdevice.forecast.torch.trace import Trace
 from whichdevice.forecast.work import Work

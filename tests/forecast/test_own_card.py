@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.own_card import MEASURED_SD, WORKS, Error, corrected, given, off_by, timed_here
 from whichdevice.forecast.time_model import forecast_step, read_constants
-from whichdevice.machine.gpu_rates import of_pytorch
+from whichdevice.measure.machine.gpu_rates import of_pytorch
 
 HERE = Forecast(
     device="RTX 4090", chip="RTX 4090", devices=1, software="eager", workload="net", mode="train", precision="float32",
@@ -109,5 +109,5 @@ def test_a_product_and_a_triad_are_timed():
 
 
 def test_without_a_gpu_nothing_is_timed(monkeypatch):
-    monkeypatch.setattr("whichdevice.machine.gpu.present", lambda: 0)
+    monkeypatch.setattr("whichdevice.measure.machine.gpu.present", lambda: 0)
     assert timed_here() == []

@@ -14,12 +14,12 @@ import pytest
 from needs import require
 
 from whichdevice.forecast.answer import forecast_of
+from whichdevice.forecast.products import CompiledRecord, ProgramRequest
 from whichdevice.forecast.targets import all_targets, find_target
 from whichdevice.forecast.time_model import LAUNCH
 from whichdevice.forecast.work import FUSED_RECURRENT
 from whichdevice.forecast.xla import compile as compiling
 from whichdevice.forecast.xla.compile import compile_programs
-from whichdevice.records.products import CompiledRecord, ProgramRequest
 
 TINY = str(Path(__file__).with_name("tiny_model.py"))
 GAN = str(Path(__file__).parents[1] / "models" / "gan.py")

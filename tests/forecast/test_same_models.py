@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whichdevice.datasets.base import get_dataset
 from whichdevice.models.counting import model_costs
+from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 FOLDER = Path(__file__).with_name("same_models")
 SMALL = {"layers": 2, "width": 128, "heads": 2}

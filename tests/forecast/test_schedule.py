@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from needs import require
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.forecast.xla.device_memory import MemoryNeed
 from whichdevice.forecast.xla.schedule import memory_of
-from whichdevice.records.products import ProgramRequest
 
 ODD = str(Path(__file__).with_name("odd_sizes.py"))
 SAMPLED = {"Quadro RTX 8000": ["mixed_float16"], "A100 SXM 80GB": ["float32", "mixed_bfloat16"]}

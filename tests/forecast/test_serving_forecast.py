@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.forecast import (
     LIKE_OTHERS,
     TESTED,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.server import CLASSES, Server, generation_of, model_shape, speed_up
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
 

@@ -7,7 +7,7 @@ import pytest
 from fit.kinds import KINDS, System, comparisons, figures, led, pairs, picks
 from fit.steps import GRADIENT, Step, read_programs, read_steps, work_of
 
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.joint import read_scorecard
 
 

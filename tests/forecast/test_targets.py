@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.tpus import TOPOLOGIES, devices_of
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.base.sheets.tpus import TOPOLOGIES, devices_of
 from whichdevice.forecast.targets import (
     all_targets,
     devices_in,

@@ -3,7 +3,7 @@
 from fit import test_set
 from fit.fitting import published_rows
 
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 
 LINES = test_set.lines()
 FOUND = test_set.scored()

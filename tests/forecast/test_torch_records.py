@@ -7,13 +7,16 @@ import pytest
 from needs import require
 
 require("torch")
-from whichdevice.answer import Wants
-from whichdevice.answer.decide import Amount, decide
-from whichdevice.answer.facts import running
-from whichdevice.answer.rows import FORECAST, Row, Work, estimated
-from whichdevice.commands.ask import targets_of
-from whichdevice.errors import StudyError
+from whichdevice.apps.commands.ask import targets_of
+from whichdevice.apps.questions.one_model import OneModel, Question
+from whichdevice.base.errors import StudyError
+from whichdevice.base.events import RefusedError, built_within
+from whichdevice.decide import Wants
+from whichdevice.decide.decide import Amount, decide
+from whichdevice.decide.facts import running
+from whichdevice.decide.rows import FORECAST, Row, Work, estimated
 from whichdevice.forecast.answer import forecast_of
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
@@ -22,11 +25,8 @@ from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way
 from whichdevice.forecast.torch.trace import WITHOUT_VALUES, trace_step
 from whichdevice.forecast.xla.compile import compile_programs, provisional
-from whichdevice.measuring.events import RefusedError, built_within
 from whichdevice.models.loading import Model
-from whichdevice.planning.one_model import OneModel, Question
-from whichdevice.records.products import ProgramRequest
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 FILE = """
 import torch

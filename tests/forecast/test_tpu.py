@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fit.tpu import PROGRAMS
 
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast import tpu
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step

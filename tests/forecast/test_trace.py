@@ -16,8 +16,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import layout_note

@@ -19,8 +19,8 @@ from fit.validation import (
     widths,
 )
 
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.joint import read_scorecard
 from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, limits, pace_of, read_constants
 from whichdevice.forecast.work import Item, Work

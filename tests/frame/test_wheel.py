@@ -98,7 +98,7 @@ def test_each_command_runs_in_an_empty_folder(installed: Path, tmp_path: Path, c
 
 
 def test_deploy_finds_the_prices_of_the_package(installed: Path, tmp_path: Path) -> None:
-    code = "from whichdevice.commands.deploy import price_line; print(price_line('e2-standard-2', 'us-central1'))"
+    code = "from whichdevice.apps.commands.deploy import price_line; print(price_line('e2-standard-2', 'us-central1'))"
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.stdout.startswith("Price: about 0.077 USD an hour"), done.stderr

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from whichdevice.machine import calibration
-from whichdevice.machine.calibration import BURSTS, MORE_BURSTS, Calibration, _places, _Products, calibrate
+from whichdevice.measure.machine import calibration
+from whichdevice.measure.machine.calibration import BURSTS, MORE_BURSTS, Calibration, _places, _Products, calibrate
 
 
 def test_a_core_that_cannot_be_taken_is_worked_on_unpinned(monkeypatch) -> None:

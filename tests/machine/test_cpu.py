@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.machine import cpu
+from whichdevice.base import cpu
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 import whichdevice
-from whichdevice.config.model import Device, Study
-from whichdevice.errors import StudyError
-from whichdevice.machine import devices
+from whichdevice.base.errors import StudyError
+from whichdevice.study.config.model import Device, Study
+from whichdevice.study.planning import devices
 
 NO_GPU = "no GPU found on this host (NVML: not installed)"
 
@@ -78,7 +78,7 @@ def test_detection_is_quick_and_imports_no_framework() -> None:
     code = (
         "import sys, time\n"
         "start = time.process_time()\n"
-        "from whichdevice.machine import devices\n"
+        "from whichdevice.measure.machine import devices\n"
         "for kind in devices.KINDS: devices.kind(kind).absent_reason()\n"
         "spent = time.process_time() - start\n"
         "loaded = {'tensorflow', 'jax', 'torch', 'keras', 'numpy', 'pydantic'} & set(sys.modules)\n"

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.machine import energy
-from whichdevice.machine.energy import (
+from whichdevice.measure.machine import energy
+from whichdevice.measure.machine.energy import (
     Counters,
     EnergyMeter,
     MeterError,
@@ -17,8 +17,8 @@ from whichdevice.machine.energy import (
     nvml_counters,
     package_counters,
 )
-from whichdevice.machine.gpu import NvmlError
-from whichdevice.records.schema import Energy
+from whichdevice.measure.machine.gpu import NvmlError
+from whichdevice.measure.record import Energy
 
 
 class Counter:

@@ -7,8 +7,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from whichdevice.machine import gpu
-from whichdevice.machine.gpu import NvmlError, cuda_variables, open_nvml
+from whichdevice.measure.machine import gpu
+from whichdevice.measure.machine.gpu import NvmlError, cuda_variables, open_nvml
 
 
 def fake_pynvml(monkeypatch: pytest.MonkeyPatch, initialise: object) -> ModuleType:

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.machine import noise
-from whichdevice.machine.calibration import KERNEL, Calibration
-from whichdevice.machine.noise import (
+from whichdevice.measure.machine import noise
+from whichdevice.measure.machine.calibration import KERNEL, Calibration
+from whichdevice.measure.machine.noise import (
     ClockWatch,
     NoiseWatch,
     ProcessorTime,
@@ -18,7 +18,7 @@ from whichdevice.machine.noise import (
     processor_throttles,
     processor_time,
 )
-from whichdevice.records.schema import Clocks, Noise
+from whichdevice.measure.record import Clocks, Noise
 
 
 def watched(watch: ClockWatch, samples: int = 2) -> Clocks:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.machine import tpu
+from whichdevice.measure.machine import tpu
 
 
 @pytest.fixture(autouse=True)

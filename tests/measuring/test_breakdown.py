@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.measuring.breakdown import (
+from whichdevice.measure.breakdown import (
     AS_TIMED,
     ONE_BATCH,
     ONE_STEP,

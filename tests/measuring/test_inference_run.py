@@ -5,8 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from whichdevice.errors import StudyError
-from whichdevice.measuring.inference_run import MIN_CALLS, Calls, latency_of
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.inference_run import MIN_CALLS, Calls, latency_of
 
 BATCHES = [np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)]
 

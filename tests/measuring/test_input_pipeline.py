@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whichdevice.measuring import input_pipeline
-from whichdevice.measuring.events import Emitter
+from whichdevice.base.events import Emitter
+from whichdevice.measure import input_pipeline
+from whichdevice.measure.record import Pipeline
 from whichdevice.models.batch_order import Permutations
 from whichdevice.models.pipeline import Rate
-from whichdevice.records.schema import Pipeline
 
 FOUND = SimpleNamespace(pipeline=(Rate(0, 100.0, 0.1, True), Rate(2, 180.0, 0.2, False)))
 

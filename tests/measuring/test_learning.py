@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from backends import scenario
 
-from whichdevice.backends import backend_class
-from whichdevice.backends.base import Means, TrainingLoop
-from whichdevice.backends.fit_loop import FitLoop
-from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.training_run import Learner
+from whichdevice.base.events import Emitter
+from whichdevice.measure.backends import backend_class
+from whichdevice.measure.backends.base import Means, TrainingLoop
+from whichdevice.measure.backends.fit_loop import FitLoop
+from whichdevice.measure.record import Request
+from whichdevice.measure.training_run import Learner
 from whichdevice.models.batch_order import RandomDraws
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Request
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 BATCH, LENGTH, HOURS = 4, 60, 2000
 RATE = 1e-3  # the first rate of the recipe
@@ -122,7 +122,7 @@ class Clocked(Scripted):
         super().__init__(losses)
         self.now = 0.0
         clock = SimpleNamespace(perf_counter=lambda: self.now)
-        monkeypatch.setattr("whichdevice.measuring.training_run.time", clock)
+        monkeypatch.setattr("whichdevice.measure.training_run.time", clock)
 
     def run(self, batches: np.ndarray) -> Means:
         self.now += len(batches)

@@ -12,12 +12,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("linux")]  # only there does R
 
 SCRIPT = """
 import json, sys
-from whichdevice.backends import backend_class
-from whichdevice.measuring.events import run_to_end
-from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.events import built_within
+from whichdevice.measure.backends import backend_class
+from whichdevice.base.events import run_to_end
+from whichdevice.base.events import Emitter
+from whichdevice.base.events import built_within
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Request
+from whichdevice.measure.record import Request
 
 backend = backend_class(sys.argv[1])(Request(**json.loads(sys.argv[2])), threads=2)
 backend.start()

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import synthetic
 
-from whichdevice.measuring import process
-from whichdevice.measuring.events import Emitter
-from whichdevice.measuring.request import build_request
+from whichdevice.base.events import Emitter
+from whichdevice.measure import process
+from whichdevice.measure.record import Types
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import Types
-from whichdevice.study_cells import study_runs
+from whichdevice.study.request import build_request
+from whichdevice.study.study_cells import study_runs
 
 Measured = Callable[[Callable[[], object]], list[dict[str, Any]]]
 

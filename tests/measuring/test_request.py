@@ -1,8 +1,8 @@
 """A request holds what can change a run's numbers, and nothing else."""
 
-from whichdevice.cells import Cell, Run
-from whichdevice.config.model import Study, Train, Workload
-from whichdevice.measuring.request import build_request
+from whichdevice.study.cells import Cell, Run
+from whichdevice.study.config.model import Study, Train, Workload
+from whichdevice.study.request import build_request
 
 
 def study(**changes) -> Study:

@@ -5,8 +5,8 @@ from itertools import chain, repeat
 
 import pytest
 
-from whichdevice.measuring import timing
-from whichdevice.measuring.timing import Budget, SteadyState, find_steady_state, window_seconds
+from whichdevice.measure import timing
+from whichdevice.measure.timing import Budget, SteadyState, find_steady_state, window_seconds
 
 
 class Clock:

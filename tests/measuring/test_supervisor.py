@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from whichdevice.measuring import supervisor
-from whichdevice.measuring.supervisor import supervise
+from whichdevice.base import supervisor
+from whichdevice.base.supervisor import supervise
 
 MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 SCRIPTS = Path(__file__).parents[2] / "scripts"
@@ -115,14 +115,14 @@ def test_children_of_a_run_do_not_outlive_it(run, tmp_path):
 
 def test_a_measured_process_ends_when_its_supervisor_is_killed(tmp_path):
     body = (
-        "from whichdevice.processes import end_with_supervisor; import os, time;"
+        "from whichdevice.base.processes import end_with_supervisor; import os, time;"
         f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); end_with_supervisor(); time.sleep(60)"
     )
     owner = subprocess.Popen(
         [
             sys.executable,
             "-c",
-            "import sys, pathlib; from whichdevice.measuring.supervisor import supervise;"
+            "import sys, pathlib; from whichdevice.base.supervisor import supervise;"
             f"supervise([sys.executable, '-c', {body!r}], {{}}, pathlib.Path({str(tmp_path / 'log')!r}), 60, print)",
         ],
         env={**os.environ, "PYTHONPATH": str(SCRIPTS)},

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whichdevice.measuring.timing import settled_from, trend_of
+from whichdevice.measure.timing import settled_from, trend_of
 
 
 def windows(times) -> list[tuple[int, float]]:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import synthetic
 
-from whichdevice.measuring import training_run as facts_of
-from whichdevice.measuring.request import build_request
+from whichdevice.measure import training_run as facts_of
+from whichdevice.measure.record import WHOLE_COUNT, Request, WorkloadFacts
 from whichdevice.models.costs import Costs
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Array
-from whichdevice.records.schema import WHOLE_COUNT, Request, WorkloadFacts
-from whichdevice.study_cells import study_runs
-from whichdevice.workloads.base import Options, Split, TrainingWorkload
+from whichdevice.models.workloads.base import Options, Split, TrainingWorkload
+from whichdevice.study.request import build_request
+from whichdevice.study.study_cells import study_runs
 
 OPEN_FILE = """
 import keras

@@ -6,11 +6,11 @@ import sys
 import tempfile
 from functools import partial
 
-from whichdevice.backends import backend_class
-from whichdevice.measuring.events import Emitter, run_to_end
-from whichdevice.measuring.process import run_request
+from whichdevice.base.events import Emitter, run_to_end
+from whichdevice.measure.backends import backend_class
+from whichdevice.measure.process import run_request
+from whichdevice.measure.trying.trial import request_for
 from whichdevice.models.loading import Model
-from whichdevice.trying.trial import request_for
 
 OPTIONS = {"rate": 0.01}
 MEMORY = 8e9  # bytes; a fixed limit, so that the outcome does not depend on the machine

@@ -9,10 +9,10 @@ from contextlib import nullcontext
 import keras
 import pytest
 
+from whichdevice.measure.record import WHOLE_COUNT
 from whichdevice.models.counting import model_costs, output_shape
 from whichdevice.models.loading import Model
-from whichdevice.records.schema import WHOLE_COUNT
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 BACKEND = os.environ["KERAS_BACKEND"]
 only_jax = pytest.mark.skipif(BACKEND != "jax", reason="a jaxpr needs no run, which takes PyTorch long")

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 MODEL = """
 INPUT = TARGET = {"shape": (4,)}

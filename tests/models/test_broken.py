@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.backends import backend_class
+from whichdevice.measure.backends import backend_class
+from whichdevice.measure.trying.trial import Tried, request_for, try_on
 from whichdevice.models.loading import Model
-from whichdevice.trying.trial import Tried, request_for, try_on
 
 ENDLESS_SECONDS = 12.0
 TIMEOUT = 400.0

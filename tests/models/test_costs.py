@@ -40,7 +40,7 @@ import json, sys
 from dataclasses import asdict
 from pathlib import Path
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 from whichdevice.models.counting import model_costs
 
 kept = Path(sys.argv[2])

@@ -4,7 +4,7 @@ import pytest
 
 from whichdevice.models.declaration import is_model_file, read_declaration
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 MODEL = "def model(options):\n    return None\n"
 
@@ -67,7 +67,7 @@ def test_a_misspelt_constant_gets_a_hint(tmp_path):
 
 def test_a_file_with_a_workload_class_is_no_model_file(tmp_path):
     path = tmp_path / "mine.py"
-    path.write_text("from whichdevice.workloads.matmul import Matmul\nclass Mine(Matmul):\n    pass\n")
+    path.write_text("from whichdevice.models.workloads.matmul import Matmul\nclass Mine(Matmul):\n    pass\n")
     assert not is_model_file(path)
     path.write_text("import keras\nclass Mine(keras.layers.Layer):\n    pass\n")
     assert is_model_file(path)

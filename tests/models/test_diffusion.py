@@ -3,11 +3,11 @@
 import pytest
 from needs import require
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import full_name
 from whichdevice.models.diffusion import DIFFUSION, Diffusion, Part, diffusion_name
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 FLUX = DIFFUSION["black-forest-labs/FLUX.1-dev"]
 SDXL = DIFFUSION["stabilityai/stable-diffusion-xl-base-1.0"]

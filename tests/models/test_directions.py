@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from needs import require
 
-from whichdevice.config.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.answer import forecast_of
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Work
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.loading import Model
-from whichdevice.records.products import ProgramRequest
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 require("torch")
 from whichdevice.forecast.time_model import forecast_step

@@ -13,8 +13,8 @@ import huggingface_hub
 from huggingface_hub import errors
 
 from whichdevice.__main__ import main
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.server import Server
 from whichdevice.models import hub
 from whichdevice.models.hub import stored_weights

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import read_address
 from whichdevice.models.script import look
 from whichdevice.models.script.found import Place

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numpy.lib.array_utils import byte_bounds
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models import data
 from whichdevice.models.consistency import check_data
 from whichdevice.models.data import generate, repeated, splits_of
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Array
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 SORTED = """
 import numpy as np

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from models.catalogue import CASES, table
 
+from whichdevice.measure.trying.trial import Tried, try_on
 from whichdevice.models.loading import Model
-from whichdevice.trying.trial import Tried, try_on
 
 FOLDER = Path(__file__).parent
 SECONDS = 300.0

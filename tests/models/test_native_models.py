@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from needs import require
 
-from whichdevice.config.load import load_study
-from whichdevice.errors import StudyError
-from whichdevice.measuring.training_run import own_formats
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.training_run import own_formats
+from whichdevice.measure.trying.trial import first_backend
 from whichdevice.models.loading import Model
-from whichdevice.planning.checks import check_backends
-from whichdevice.study_cells import with_model_settings
-from whichdevice.trying.trial import first_backend
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
+from whichdevice.study.config.load import load_study
+from whichdevice.study.planning.checks import check_backends
+from whichdevice.study.study_cells import with_model_settings
 
 TORCH = """
 import torch
@@ -167,7 +167,7 @@ def test_imports_or_a_constant_say_which_framework_a_file_is_of(tmp_path, text, 
 
 @pytest.mark.parametrize(("package", "backend"), [("transformers", "torch"), ("flax", "jax")])
 def test_a_file_is_tried_on_its_framework_though_it_imports_only_a_library(tmp_path, monkeypatch, package, backend):
-    monkeypatch.setattr("whichdevice.trying.trial.installed_backends", lambda: ["tensorflow", "jax", "torch"])
+    monkeypatch.setattr("whichdevice.measure.trying.trial.installed_backends", lambda: ["tensorflow", "jax", "torch"])
     assert first_backend(Model.read(file_of(tmp_path, f"import {package}\n\ndef model():\n    pass\n"))) == backend
 
 
@@ -319,7 +319,7 @@ def test_a_module_trains_with_its_statistics_and_its_dropout(tmp_path, text, pac
         require(package)
     import jax
 
-    from whichdevice.backends.jax_function import State, function_step
+    from whichdevice.measure.backends.jax_function import State, function_step
 
     workload = made(tmp_path, text)
     train, _ = workload.splits({})

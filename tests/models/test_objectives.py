@@ -9,14 +9,14 @@ from needs import require
 require("torch")
 import torch
 
-from whichdevice.errors import StudyError
+from whichdevice.apps.questions.one_model import Question, with_objective
+from whichdevice.base.errors import StudyError
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.torch.records import Traced
 from whichdevice.models.loading import Model
 from whichdevice.models.objectives import names
-from whichdevice.planning.one_model import Question, with_objective
-from whichdevice.records.products import ProgramRequest
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 SMALL = {
     "model_type": "llama", "vocab_size": 64, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from needs import require
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import read_address
 from whichdevice.models.script.look import is_script, probe
 from whichdevice.models.script.run import is_own, with_nvidia_smi
@@ -100,7 +100,7 @@ def test_a_file_that_trains_when_it_is_imported_is_stopped_in_every_process() ->
     Path("train.py").write_text("import engine\nengine.model.summary()\n")
     address = read_address("train.py")
     assert probe(address).epochs == 3
-    code = "from whichdevice.models.loading import Model; from whichdevice.workloads.base import Options\n"
+    code = "from whichdevice.models.loading import Model; from whichdevice.models.workloads.base import Options\n"
     code += "print(Model.read('train.py').workload(Options(64)).model().layers[0].units)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

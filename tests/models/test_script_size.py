@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whichdevice.answer import Wants
-from whichdevice.commands.ask import check_size
-from whichdevice.errors import StudyError
+from whichdevice.apps.commands.ask import check_size
+from whichdevice.apps.questions.one_model import Question
+from whichdevice.base.errors import StudyError
+from whichdevice.decide import Wants
 from whichdevice.models.loading import Model
 from whichdevice.models.script.beside import trainers_beside
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import keep
 from whichdevice.models.script.size import Loops, Stack, is_whole, sizes
 from whichdevice.models.script.text import turns_over
-from whichdevice.planning.one_model import Question
 
 RANGE = "for epoch in range(1_000_000):\n    for x in data:\n        step()\n        done += 1\n"
 NESTED = "for update in range(9):\n    for epoch in range(4):\n        for x in range(0, 80, 20):\n            step()"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from needs import require
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script import look as scripts
@@ -18,7 +18,7 @@ from whichdevice.models.script.look import is_script, is_scripts_own, known, las
 from whichdevice.models.script.run import Run, others_like, run_watched
 from whichdevice.models.script.several import SHARED
 from whichdevice.models.shapes import leaves
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 FILE = "train.py"
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -758,7 +758,7 @@ def test_a_model_file_is_no_script(tmp_path):
 def test_a_jitted_step_is_a_workload_that_trains_as_the_script_does(name):
     import jax
 
-    from whichdevice.backends.jax_function import State, function_step
+    from whichdevice.measure.backends.jax_function import State, function_step
 
     address = address_of(name)
     found = known(address) or probe(address)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.hugging_face import known_models
 from whichdevice.models.served import WEIGHT_FORMATS, served, served_model, weight_format
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.consistency import check_data, check_inputs, check_outputs
 from whichdevice.models.data import splits_of
 from whichdevice.models.declaration import Declaration, read_declaration

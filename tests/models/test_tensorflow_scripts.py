@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.script import watch_tensorflow
 from whichdevice.models.script.look import is_script
 from whichdevice.models.script.run import run_watched

@@ -15,7 +15,7 @@ from needs import require
 require("torch")
 import torch
 
-from whichdevice.files import package_first
+from whichdevice.base.files import package_first
 from whichdevice.forecast.torch.memory import HALF, LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
 from whichdevice.forecast.torch.trace import Step, trace_step
@@ -30,7 +30,7 @@ from whichdevice.models.script.torch_fakes import MAX_EVALUATIONS, Evaluations, 
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.torch_tape import Guessed
 from whichdevice.models.script.watch_torch import BY_HAND, DRAWN, Watch
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 SCRIPTS = Path(__file__).parent / "scripts"
 SUMMED = "The optimiser steps after 8 batches; the times count it for each batch."
@@ -525,7 +525,7 @@ for step in range(30):
 TRACE = """
 import resource, sys
 from whichdevice.forecast.torch.records import Traced
-from whichdevice.records.products import ProgramRequest
+from whichdevice.forecast.products import ProgramRequest
 request = ProgramRequest(
     device="A100 SXM 80GB", workload="script", module=sys.argv[1], precision="tf32", batch_size=int(sys.argv[2])
 )

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from planning.planned import CONFIG, Plan
 
-from whichdevice.planning import study_plan
-from whichdevice.planning.study_plan import plan_study
+from whichdevice.study.planning import study_plan
+from whichdevice.study.planning.study_plan import plan_study
 
 
 @pytest.fixture

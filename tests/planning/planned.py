@@ -6,9 +6,9 @@ from typing import Any
 
 import synthetic
 
-from whichdevice.measuring.request import planned_record
-from whichdevice.planning.study_plan import StudyPlan
-from whichdevice.records.store import write_record
+from whichdevice.study.planning.study_plan import StudyPlan
+from whichdevice.study.records.store import write_record
+from whichdevice.study.request import planned_record
 
 CONFIG: dict[str, Any] = {
     "study": "planned",

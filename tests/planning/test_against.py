@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from whichdevice.config.load import load_study
-from whichdevice.errors import StudyError
-from whichdevice.planning.sources import against_records
+from whichdevice.base.errors import StudyError
+from whichdevice.study.config.load import load_study
+from whichdevice.study.planning.sources import against_records
 
 
 def records(**config: object) -> list[Path]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 
 MODEL = """INPUT = {"shape": (8,), "dtype": "float32"}
 TARGET = {"shape": (), "dtype": "int32", "below": 3}

@@ -6,15 +6,15 @@ from types import SimpleNamespace
 import pytest
 import synthetic
 
-from whichdevice.measuring.request import planned_record
-from whichdevice.planning.progress import stopped_lines
-from whichdevice.planning.study_plan import StudyPlan, plan_study
-from whichdevice.records.store import write_record
+from whichdevice.study.planning.progress import stopped_lines
+from whichdevice.study.planning.study_plan import StudyPlan, plan_study
+from whichdevice.study.records.store import write_record
+from whichdevice.study.request import planned_record
 
 
 @pytest.fixture
 def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPlan:
-    monkeypatch.setattr("whichdevice.planning.slurm.partitions", tuple)  # whatever this host has
+    monkeypatch.setattr("whichdevice.study.planning.slurm.partitions", tuple)  # whatever this host has
     return plan_study(
         {
             "study": "cluster",

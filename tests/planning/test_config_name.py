@@ -2,9 +2,9 @@
 
 import pytest
 
-from whichdevice.config.load import load_study
+from whichdevice.apps.questions.one_model import config_name
 from whichdevice.models.loading import Model
-from whichdevice.planning.one_model import config_name
+from whichdevice.study.config.load import load_study
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from whichdevice.errors import StudyError
-from whichdevice.planning import sources
+from whichdevice.base.errors import StudyError
+from whichdevice.study.planning import sources
 
 
 def test_a_read_only_folder_is_one_line(tmp_path: Path, monkeypatch: Any) -> None:

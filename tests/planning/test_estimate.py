@@ -3,11 +3,11 @@
 import pytest
 import synthetic
 
-from whichdevice.config.model import Workload
-from whichdevice.measuring.timing import warm_up_steps
+from whichdevice.measure.timing import warm_up_steps
 from whichdevice.models.costs import Costs
-from whichdevice.planning import estimate
-from whichdevice.study_cells import study_runs
+from whichdevice.study.config.model import Workload
+from whichdevice.study.planning import estimate
+from whichdevice.study.study_cells import study_runs
 
 FLOPS = 1e9  # of an example: a step of 256 at 1e12 a second takes 0.256 s
 

@@ -8,13 +8,13 @@ import synthetic
 import yaml
 from planning.planned import CONFIG
 
-from whichdevice.config.load import write_study
-from whichdevice.datasets.base import get_dataset
-from whichdevice.errors import StudyError
-from whichdevice.measuring.request import planned_record
-from whichdevice.planning import sources
-from whichdevice.planning.study_plan import StudyPlan
-from whichdevice.records.store import write_record
+from whichdevice.base.errors import StudyError
+from whichdevice.models.datasets.base import get_dataset
+from whichdevice.study.config.load import write_study
+from whichdevice.study.planning import sources
+from whichdevice.study.planning.study_plan import StudyPlan
+from whichdevice.study.records.store import write_record
+from whichdevice.study.request import planned_record
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import synthetic
 
-from whichdevice.errors import StudyError
-from whichdevice.machine.facts import this_machine
-from whichdevice.planning.study_plan import StudyPlan, plan_study
-from whichdevice.records.schema import Record
-from whichdevice.records.store import write_record
-from whichdevice.remote.merge import merge_folder
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.machine.facts import this_machine
+from whichdevice.measure.record import Record
+from whichdevice.study.planning.study_plan import StudyPlan, plan_study
+from whichdevice.study.records.store import write_record
+from whichdevice.study.remote.merge import merge_folder
 
 CONFIG: dict[str, Any] = {**synthetic.SMALL, "data": {"source": "standin"}}
 ROOT = Path("results/small")
@@ -21,10 +21,11 @@ UNUSED = """
 import sys
 reached = []
 sys.addaudithook(lambda event, arguments: reached.append(event) if event.startswith("socket.") else None)
-from whichdevice.planning.study_plan import plan_study
+from whichdevice.study.planning.study_plan import plan_study
 planned = plan_study({"workloads": {"mnist_official": {"batch_size": [64]}}})
 assert planned.notes() == ["mnist: stand-in data of the same shapes; data.source: tfds downloads the real data"]
-print(reached + [name for name in ("fsspec", "gcsfs", "google.auth", "whichdevice.remote") if name in sys.modules])
+remote = ("fsspec", "gcsfs", "google.auth", "whichdevice.study.remote")
+print(reached + [name for name in remote if name in sys.modules])
 """
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from planning.planned import end
 
-from whichdevice.planning.progress import END, closing_lines, job_error_line
+from whichdevice.study.planning.progress import END, closing_lines, job_error_line
 
 
 def test_the_closing_line_counts_and_says_how_to_go_on(plan):

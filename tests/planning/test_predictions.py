@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from answer.test_answer import FREE, SPOT, answer, device, here
 
-from whichdevice.answer.serving import MAX_SERVERS, Load, Serving
-from whichdevice.answer.serving_words import cells, head, lines, text
-from whichdevice.planning.predictions import serve_predictions
+from whichdevice.apps.questions.predictions import serve_predictions
+from whichdevice.decide.serving import MAX_SERVERS, Load, Serving
+from whichdevice.decide.serving_words import cells, head, lines, text
 
 LOAD = Load(200.0, 0, 1, 0.1, 0.1, "request")
 

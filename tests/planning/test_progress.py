@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from planning.planned import end
 
-from whichdevice.planning.progress import END, StudyProgress, shows_progress
+from whichdevice.study.planning.progress import END, StudyProgress, shows_progress
 
 
 @pytest.fixture(autouse=True)

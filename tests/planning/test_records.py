@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from planning.planned import end
 
-from whichdevice import code_hash
-from whichdevice.datasets import prepare
-from whichdevice.measuring import request as requests
+from whichdevice.base import code_hash
 from whichdevice.models import loading
-from whichdevice.records.store import own_records, record_paths
+from whichdevice.study import prepare
+from whichdevice.study import request as requests
+from whichdevice.study.records.store import own_records, record_paths
 
 RECORD = r"results/planned/runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/[0-9a-f]{12}/record\.json"
 CPU = {"only": {"device": "cpu"}}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from whichdevice.errors import StudyError
-from whichdevice.planning.request_log import read_requests
+from whichdevice.apps.questions.request_log import read_requests
+from whichdevice.base.errors import StudyError
 
 
 def log(folder, text, name="log.csv"):

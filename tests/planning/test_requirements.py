@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from whichdevice.__main__ import main
-from whichdevice.commands import study
-from whichdevice.errors import StudyError
+from whichdevice.apps.commands import study
+from whichdevice.apps.questions import requirements
+from whichdevice.base.errors import StudyError
 from whichdevice.forecast.targets import find_target
 from whichdevice.models.address import read_address
-from whichdevice.planning import requirements
 
 FILES = {
     "torch": "import torch\nimport no_such_net\nfrom PIL import Image\nimport beside\n",

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from whichdevice.planning import slurm
-from whichdevice.planning.slurm import never_starts, node_cores, parse_partitions
-from whichdevice.planning.study_plan import plan_study
+from whichdevice.study.planning import slurm
+from whichdevice.study.planning.slurm import never_starts, node_cores, parse_partitions
+from whichdevice.study.planning.study_plan import plan_study
 
 SINFO = """cpu*|2|4000|1:00:00|idle
 cpu*|4|8000|1:00:00|mixed

@@ -8,11 +8,11 @@ import pytest
 import synthetic
 from planning.planned import RUNS, end
 
-from whichdevice.errors import StudyError
-from whichdevice.measuring.request import planned_record
-from whichdevice.planning import study_plan
-from whichdevice.planning.progress import closing_lines
-from whichdevice.records.store import write_record
+from whichdevice.base.errors import StudyError
+from whichdevice.study.planning import study_plan
+from whichdevice.study.planning.progress import closing_lines
+from whichdevice.study.records.store import write_record
+from whichdevice.study.request import planned_record
 
 
 def test_wanted_are_the_runs_of_devices_at_hand(plan):
@@ -111,7 +111,7 @@ def test_only_the_datasets_of_wanted_runs_are_prepared(plan):
 @pytest.fixture
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment that lacks PyTorch, whatever this one has."""
-    monkeypatch.setattr("whichdevice.planning.sources.find_spec", lambda name: None if name == "torch" else name)
+    monkeypatch.setattr("whichdevice.study.planning.sources.find_spec", lambda name: None if name == "torch" else name)
 
 
 def test_runs_of_a_backend_that_is_not_installed_are_left_out_and_told(plan, without_torch):

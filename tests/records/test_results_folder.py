@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.errors import StudyError
-from whichdevice.files import write_atomically
-from whichdevice.records.store import MergedRecord, MergedSource, merged_records, record_paths
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import write_atomically
+from whichdevice.study.records.store import MergedRecord, MergedSource, merged_records, record_paths
 
 RUN, KEY = "mnist_cnn/tensorflow-float32-b256/r1", "0123456789ab"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from whichdevice.errors import StudyError
-from whichdevice.records import store
-from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, read_export
-from whichdevice.records.schema import Artefact, Machine, Record, Software, without_paths
-from whichdevice.records.store import (
+from whichdevice.base.errors import StudyError
+from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_compiled, read_export
+from whichdevice.measure.record import Artefact, Machine, Record, Software, without_paths
+from whichdevice.study.records import store
+from whichdevice.study.records.store import (
     Refused,
     artefact_path,
     foreign_record,
@@ -19,11 +19,11 @@ from whichdevice.records.store import (
     same_machine,
     write_record,
 )
-from whichdevice.study_cells import study_runs
-from whichdevice.tables.base import table
-from whichdevice.tables.make import TABLES
-from whichdevice.tables.runs import run_row
-from whichdevice.tables.summary import summary_table
+from whichdevice.study.study_cells import study_runs
+from whichdevice.study.tables.base import table
+from whichdevice.study.tables.make import TABLES
+from whichdevice.study.tables.runs import run_row
+from whichdevice.study.tables.summary import summary_table
 
 STUDY = synthetic.small_study()
 RUN, OTHER = study_runs(STUDY)[:2]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whichdevice.remote.transfer import Place, open_place
+from whichdevice.study.remote.transfer import Place, open_place
 
 EMULATOR = "gcp_storage_emulator"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from remote.conftest import use_google
 
-from whichdevice.errors import StudyError
-from whichdevice.remote.transfer import download, open_place, upload
+from whichdevice.base.errors import StudyError
+from whichdevice.study.remote.transfer import download, open_place, upload
 
 ACCOUNT = "somebody@secret-project.iam.gserviceaccount.com"
 

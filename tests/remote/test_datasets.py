@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whichdevice.datasets.base import DatasetFacts
-from whichdevice.datasets.store import load_dataset, write_dataset
-from whichdevice.errors import StudyError
-from whichdevice.remote.publish import fetch_dataset, upload_dataset
+from whichdevice.base.errors import StudyError
+from whichdevice.models.datasets.base import DatasetFacts
+from whichdevice.models.datasets.store import load_dataset, write_dataset
+from whichdevice.study.remote.publish import fetch_dataset, upload_dataset
 
 FACTS = DatasetFacts(name="tiny", source="standin", code="c0de", seed=1, description="d", citation="c", licence="l")
 MADE_OF = {"code": "c0de"}

@@ -8,19 +8,19 @@ import pytest
 import synthetic
 import yaml
 
-from whichdevice.commands.fetch import fetch
-from whichdevice.config.load import read_study
-from whichdevice.errors import StudyError
-from whichdevice.planning.study_plan import plan_study
-from whichdevice.records.store import merged_records, read_record, write_record
-from whichdevice.remote.merge import merge_folder
-from whichdevice.remote.publish import publish
-from whichdevice.remote.transfer import Place, open_place
+from whichdevice.apps.commands.fetch import fetch
+from whichdevice.base.errors import StudyError
+from whichdevice.study.config.load import read_study
+from whichdevice.study.planning.study_plan import plan_study
+from whichdevice.study.records.store import merged_records, read_record, write_record
+from whichdevice.study.remote.merge import merge_folder
+from whichdevice.study.remote.publish import publish
+from whichdevice.study.remote.transfer import Place, open_place
 
 ROOT = Path("results/small")
 EVIL = """
 from pathlib import Path
-from whichdevice.workloads.matmul import Matmul
+from whichdevice.models.workloads.matmul import Matmul
 
 Path("ran").touch()
 

@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 import synthetic
 
-from whichdevice.config.load import load_study, read_study, write_study
-from whichdevice.config.model import Device, Study
-from whichdevice.errors import StudyError
-from whichdevice.machine.facts import this_machine
-from whichdevice.records.schema import Machine, Record
-from whichdevice.records.store import (
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.machine.facts import this_machine
+from whichdevice.measure.record import Machine, Record
+from whichdevice.study.config.load import load_study, read_study, write_study
+from whichdevice.study.config.model import Device, Study
+from whichdevice.study.records.store import (
     measured_elsewhere,
     merged_records,
     merged_sources,
     read_record,
     write_record,
 )
-from whichdevice.remote.merge import drop, merge_folder
-from whichdevice.remote.publish import publish
-from whichdevice.remote.transfer import Place
+from whichdevice.study.remote.merge import drop, merge_folder
+from whichdevice.study.remote.publish import publish
+from whichdevice.study.remote.transfer import Place
 
 ROOT = Path("results/small")
 OTHER = Machine(cpu="Other CPU", memory=2**34, operating_system="Linux", identity="bbbb")
@@ -131,7 +131,8 @@ def test_a_second_merge_reads_and_changes_nothing_and_a_changed_record_comes_alo
     before = tree()
     assert len(merged_records(ROOT)) == 4
     with monkeypatch.context() as patch:
-        patch.setattr("whichdevice.remote.merge.foreign_record", lambda *_: pytest.fail("a record was read again"))
+        reader = "whichdevice.study.remote.merge.foreign_record"
+        patch.setattr(reader, lambda *_: pytest.fail("a record was read again"))
         (line,) = merge_folder(ROOT, source(), {}, STUDY)  # the names of the last merge
     assert "nothing new" in line and tree() == before
     first = records(other)[0]

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 import synthetic
 
-from whichdevice.errors import StudyError
-from whichdevice.files import write_atomically
-from whichdevice.records.store import MergedRecord, MergedSource, read_record, write_record
-from whichdevice.remote.publish import publish
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import write_atomically
+from whichdevice.study.records.store import MergedRecord, MergedSource, read_record, write_record
+from whichdevice.study.remote.publish import publish
 
 
 @pytest.fixture

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.errors import StudyError
-from whichdevice.remote.transfer import Place, download, open_place, upload
+from whichdevice.base.errors import StudyError
+from whichdevice.study.remote.transfer import Place, download, open_place, upload
 
 FileOf = Callable[..., Path]
 MOVE = """
 import sys
 from pathlib import Path
-from whichdevice.remote.transfer import open_place
-from whichdevice.remote.transfer import download, upload
+from whichdevice.study.remote.transfer import open_place
+from whichdevice.study.remote.transfer import download, upload
 way, address, path = sys.argv[1:]
 place = open_place(address)
 print("begins", flush=True)

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 from answer.test_energy import CHEAP, LEAN, answer
 
-from whichdevice.errors import StudyError
-from whichdevice.report.badge import badge
+from whichdevice.base.errors import StudyError
+from whichdevice.study.report.badge import badge
 
 
 def test_a_badge_names_the_device_the_hours_the_dollars_and_the_energy() -> None:

@@ -12,7 +12,7 @@ from browser import started_browser, watched_page
 from report_page import write_page
 from synthetic_energy import metered
 
-from whichdevice.config.model import Device, Measure, Workload
+from whichdevice.study.config.model import Device, Measure, Workload
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("browser")]
 LONG = pytest.mark.long  # but for one test of each kind

@@ -7,13 +7,13 @@ from pathlib import Path
 import synthetic
 import yaml
 
-from whichdevice.cells import Run, parse_run
-from whichdevice.config.load import load_study
-from whichdevice.config.model import Device, Workload
-from whichdevice.records.schema import Record
-from whichdevice.report.cells import Links, cell_table, machine_cards, reproductions
-from whichdevice.report.verdict import compared
-from whichdevice.results import StudyResults
+from whichdevice.measure.record import Record
+from whichdevice.study.cells import Run, parse_run
+from whichdevice.study.config.load import load_study
+from whichdevice.study.config.model import Device, Workload
+from whichdevice.study.report.cells import Links, cell_table, machine_cards, reproductions
+from whichdevice.study.report.verdict import compared
+from whichdevice.study.results import StudyResults
 
 BOTH = {"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")}
 REHEARSED = {"cpu": Device(kind="cpu"), "rehearsal": Device(kind="cpu", replicas=8)}

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from whichdevice.cells import Run
-from whichdevice.config.load import read_study
-from whichdevice.config.model import Measure, Workload
-from whichdevice.errors import StudyError
-from whichdevice.records.schema import Record
-from whichdevice.report.compare import compare
-from whichdevice.tables import runs, summary
-from whichdevice.tables.base import table, write_table
-from whichdevice.tables.make import collect
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.record import Record
+from whichdevice.study.cells import Run
+from whichdevice.study.config.load import read_study
+from whichdevice.study.config.model import Measure, Workload
+from whichdevice.study.report.compare import compare
+from whichdevice.study.tables import runs, summary
+from whichdevice.study.tables.base import table, write_table
+from whichdevice.study.tables.make import collect
 
 
 def compared(folder: Path, there: list[Path]) -> tuple[list[str], str]:

@@ -8,10 +8,10 @@ import pytest
 import synthetic
 from synthetic_energy import metered
 
-from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.records.schema import Energy, Pipeline, PipelineRate, Record
-from whichdevice.report.contents import cost_section
+from whichdevice.measure.record import Energy, Pipeline, PipelineRate, Record
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Train, Workload
+from whichdevice.study.report.contents import cost_section
 
 
 def section(

@@ -11,13 +11,13 @@ from answer.test_answer import device, work
 from needs import program
 from random_works import random_wants, random_work
 
-from whichdevice.answer import Answer, Wants, table
-from whichdevice.answer.decide import Amount, decide
-from whichdevice.answer.words import amount_words, lines
+from whichdevice.decide import Answer, Wants, table
+from whichdevice.decide.decide import Amount, decide
+from whichdevice.decide.words import amount_words, lines
 from whichdevice.forecast.lived import Habits
 from whichdevice.models.script.found import Evaluation
-from whichdevice.report.live import live_data
-from whichdevice.report.page import live_script
+from whichdevice.study.report.live import live_data
+from whichdevice.study.report.page import live_script
 
 NODE = program("node")
 pytestmark = pytest.mark.needs("node")

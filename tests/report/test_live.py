@@ -9,14 +9,14 @@ import pytest
 from answer.test_answer import CHEAP, FAST, FREE, MIDDLE, SPOT, device, here, work
 from browser import started_browser, watched_page
 
-from whichdevice.answer import Answer, Wants
-from whichdevice.answer.decide import Amount, decide
-from whichdevice.answer.words import lines
+from whichdevice.base.numbers import time_words, usd_words
+from whichdevice.decide import Answer, Wants
+from whichdevice.decide.decide import Amount, decide
+from whichdevice.decide.words import lines
 from whichdevice.forecast.lived import Habits
 from whichdevice.models.script.found import Evaluation
-from whichdevice.numbers import time_words, usd_words
-from whichdevice.report.page import render
-from whichdevice.report.verdict import answer_parts
+from whichdevice.study.report.page import render
+from whichdevice.study.report.verdict import answer_parts
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("browser")]
 TIGHT: dict[str, Any] = {"memory_tight": True, "memory_needed": 14.6e9, "memory_available": 15e9}

@@ -9,10 +9,10 @@ import synthetic
 from report_page import Page, page_of
 from synthetic_energy import metered
 
-from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.records.schema import Record
-from whichdevice.report.numbers import with_setting
+from whichdevice.measure.record import Record
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Workload
+from whichdevice.study.report.numbers import with_setting
 
 UNITS = {"": 1, "k": 1e3, "M": 1e6, "%": 0.01, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60}
 UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}

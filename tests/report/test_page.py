@@ -3,7 +3,7 @@
 import base64
 import hashlib
 
-from whichdevice.report.page import Script
+from whichdevice.study.report.page import Script
 
 
 def test_a_script_is_named_by_its_hash_and_cannot_end_early() -> None:

@@ -7,11 +7,11 @@ import pytest
 import synthetic
 from report_page import Page, page_of
 
-from whichdevice.cells import Run
-from whichdevice.config.model import Device, Workload
-from whichdevice.errors import StudyError
-from whichdevice.records.schema import Record
-from whichdevice.report.contents import write_report
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.record import Record
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Workload
+from whichdevice.study.report.contents import write_report
 
 ROOT = Path(__file__).parents[2]
 

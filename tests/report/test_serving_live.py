@@ -13,14 +13,14 @@ import pytest
 from browser import started_browser, watched_page
 from needs import program
 
-from whichdevice.answer import serving_words as words
-from whichdevice.answer.serving import Load, Price, Server, Serving, decide
-from whichdevice.errors import StudyError
+from whichdevice.apps.questions.serving import ServingQuestion, ask_serving, machines, over_lengths
+from whichdevice.base.errors import StudyError
+from whichdevice.decide import serving_words as words
+from whichdevice.decide.serving import Load, Price, Server, Serving, decide
 from whichdevice.models.served import served_model
-from whichdevice.planning.serving import ServingQuestion, ask_serving, machines, over_lengths
-from whichdevice.report.page import live_script, render
-from whichdevice.report.serving_live import facts_of, lengths, live_data
-from whichdevice.report.serving_pictures import pictures
+from whichdevice.study.report.page import live_script, render
+from whichdevice.study.report.serving_live import facts_of, lengths, live_data
+from whichdevice.study.report.serving_pictures import pictures
 
 NODE = program("node")
 WORKS = 120

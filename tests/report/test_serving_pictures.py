@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from answer.test_serving import LOAD, ONE_USER, answer, server
 
-from whichdevice.report.serving_pictures import pictures
+from whichdevice.study.report.serving_pictures import pictures
 
 SERVERS = [
     server("L4", 6, 0.5, one_user=(20.0, 25.0, 30.0)), server("L40S", 11, 0.9),

@@ -11,14 +11,14 @@ import synthetic
 from report_page import page_of
 from synthetic_forecasts import compiled_for
 
-from whichdevice.answer import words
-from whichdevice.answer.table import study_text
-from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.planning.progress import answer_lines
-from whichdevice.records.schema import Record
-from whichdevice.report.chart import chart
-from whichdevice.report.verdict import compared, facts, first_screen, size_words
+from whichdevice.decide import words
+from whichdevice.decide.table import study_text
+from whichdevice.measure.record import Record
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Workload
+from whichdevice.study.planning.progress import answer_lines
+from whichdevice.study.report.chart import chart
+from whichdevice.study.report.verdict import compared, facts, first_screen, size_words
 
 
 def results(folder: Path, speeds: Callable[[Run], float], measured: list[str] | None = None, **study: Any) -> Any:
@@ -66,7 +66,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("row", "words"), CHANGES)
 def test_which_device_at_which_batch_size(row: dict[str, Any], words: str) -> None:
-    from whichdevice.tables.batch_sizes import CROSSOVER, ONE_FASTER, ONE_SIZE
+    from whichdevice.study.tables.batch_sizes import CROSSOVER, ONE_FASTER, ONE_SIZE
 
     known = {"crossover": CROSSOVER, "one device is faster at every size": ONE_FASTER, "only one size": ONE_SIZE}
     whole = {"sizes": "64 1024", "undecided": None, "faster": None, "n_to_decide": None, **row}

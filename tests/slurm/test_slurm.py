@@ -13,7 +13,7 @@ import pytest
 from slurm.throwaway_slurm import ThrowawaySlurm
 from workflow.conftest import Outcome, Project, copy_project
 
-from whichdevice.records.store import read_record
+from whichdevice.study.records.store import read_record
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("slurm plugin")]
 

@@ -6,8 +6,8 @@ import pytest
 import synthetic
 from synthetic_forecasts import compiled
 
-from whichdevice.config.model import Device, Workload
-from whichdevice.tables.claims import claims_table
+from whichdevice.study.config.model import Device, Workload
+from whichdevice.study.tables.claims import claims_table
 
 CLAIM = {
     "source": "somebody", "date": "2018", "device": "TPU v2-8", "device_class": "tpu", "workload": "mnist_cnn",

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 import synthetic
 
-from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.records.store import record_paths, write_record
-from whichdevice.tables.comparison import comparison_table, controls, differences, read_runs, without_copies
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Study, Workload
+from whichdevice.study.records.store import record_paths, write_record
+from whichdevice.study.tables.comparison import comparison_table, controls, differences, read_runs, without_copies
 
 
 def study_of(sizes: list[int], repeats: int = 5) -> Study:

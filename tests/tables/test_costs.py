@@ -8,17 +8,17 @@ import pytest
 import synthetic
 from synthetic_energy import HOST_WATTS, metered
 
-from whichdevice.cells import Run
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.config.prices import PRICES
-from whichdevice.records.schema import Energy, Pipeline, PipelineRate, Record, Steady
-from whichdevice.tables.base import table
-from whichdevice.tables.batch_sizes import OWN_BEST, crossover_table
-from whichdevice.tables.costs import MORE, USD, cost_choice_table, cost_table, fastest_table
-from whichdevice.tables.make import TABLES
-from whichdevice.tables.runs import configured_runs
-from whichdevice.tables.speedups import speedup_table
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.base.sheets.prices import PRICES
+from whichdevice.measure.record import Energy, Pipeline, PipelineRate, Record, Steady
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Study, Workload
+from whichdevice.study.tables.base import table
+from whichdevice.study.tables.batch_sizes import OWN_BEST, crossover_table
+from whichdevice.study.tables.costs import MORE, USD, cost_choice_table, cost_table, fastest_table
+from whichdevice.study.tables.make import TABLES
+from whichdevice.study.tables.runs import configured_runs
+from whichdevice.study.tables.speedups import speedup_table
 
 SPEED = {"cpu": 1000.0, "gpu": 20_000.0}
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 import synthetic
 
-from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.tables import batch_sizes
-from whichdevice.tables.batch_sizes import crossover_table
-from whichdevice.tables.decision_rule import FASTER, SLOWER, decided, paired
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Study, Workload
+from whichdevice.study.tables import batch_sizes
+from whichdevice.study.tables.batch_sizes import crossover_table
+from whichdevice.study.tables.decision_rule import FASTER, SLOWER, decided, paired
 
 
 def logs_of(ratios: dict[int, list[float]]) -> pd.DataFrame:

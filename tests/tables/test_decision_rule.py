@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from whichdevice.tables.decision_rule import (
+from whichdevice.study.tables.decision_rule import (
     FASTER,
     SAME,
     SLOWER,

@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.records.products import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
-from whichdevice.tables.base import table
-from whichdevice.tables.forecasts import forecast_table
-from whichdevice.tables.summary import SUMMARY_COLUMNS as SUMMARY
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.forecast.products import CompiledRecord, CompileFacts, ProgramRequest, write_compiled
+from whichdevice.study.tables.base import table
+from whichdevice.study.tables.forecasts import forecast_table
+from whichdevice.study.tables.summary import SUMMARY_COLUMNS as SUMMARY
 
 WORK = {
     "platform": "gpu",

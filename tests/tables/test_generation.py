@@ -3,10 +3,10 @@
 import pytest
 import synthetic
 
-from whichdevice.config.model import Device, Workload
-from whichdevice.report.cells import cell_table
-from whichdevice.results import StudyResults
-from whichdevice.tables.make import write_tables
+from whichdevice.study.config.model import Device, Workload
+from whichdevice.study.report.cells import cell_table
+from whichdevice.study.results import StudyResults
+from whichdevice.study.tables.make import write_tables
 
 SEQUENCES = {"module": "shakespeare_lstm", "sequence_length": [100]}
 GENERATE = Workload(mode="generate", batch_size=[1, 32], backend="jax", **SEQUENCES)

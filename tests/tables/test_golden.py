@@ -12,11 +12,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script
 import synthetic
 
-from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.records.schema import Record
-from whichdevice.tables.base import read_table, write_table
-from whichdevice.tables.make import TABLES
+from whichdevice.measure.record import Record
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.study.tables.base import read_table, write_table
+from whichdevice.study.tables.make import TABLES
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = (

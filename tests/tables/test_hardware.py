@@ -6,14 +6,14 @@ from typing import Literal
 import pytest
 import synthetic
 
-from whichdevice.commands.rent import TPUS
-from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.config.model import Device
-from whichdevice.config.prices import Offer
-from whichdevice.config.tpus import devices_of
-from whichdevice.measuring.request import build_request
-from whichdevice.study_cells import study_runs
-from whichdevice.tables.hardware import HourlyPrice, price_of
+from whichdevice.apps.commands.rent import TPUS
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.base.sheets.prices import Offer
+from whichdevice.base.sheets.tpus import devices_of
+from whichdevice.study.config.model import Device
+from whichdevice.study.request import build_request
+from whichdevice.study.study_cells import study_runs
+from whichdevice.study.tables.hardware import HourlyPrice, price_of
 
 
 def row(device: str, usd: float | None, count: int = 1, matches: str = "") -> HardwareRow:

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 import synthetic
 
-from whichdevice.config.model import Device, Workload
-from whichdevice.report.cells import cell_table
-from whichdevice.results import StudyResults
+from whichdevice.study.config.model import Device, Workload
+from whichdevice.study.report.cells import cell_table
+from whichdevice.study.results import StudyResults
 
 PREDICT = Workload(module="mnist_cnn", mode="predict", batch_size=[1, 1024], backend=["tensorflow", "jax"])
 

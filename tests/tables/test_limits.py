@@ -8,13 +8,13 @@ import pytest
 import synthetic
 from synthetic_parts import breakdown_of
 
-from whichdevice.cells import Run
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.model import Device, Measure, Study, Workload
-from whichdevice.records.schema import Record, Steady
-from whichdevice.tables.hardware import sheet_peak, sheet_row, wrong_row
-from whichdevice.tables.limits import limits_table, roofline_table
-from whichdevice.tables.summary import summary_table
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.measure.record import Record, Steady
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Study, Workload
+from whichdevice.study.tables.hardware import sheet_peak, sheet_row, wrong_row
+from whichdevice.study.tables.limits import limits_table, roofline_table
+from whichdevice.study.tables.summary import summary_table
 
 TFLOPS = {("matmul", 512): 0.1, ("matmul", 1024): 0.2, ("mnist_cnn", 256): 0.05}
 GBS = 20.0

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from whichdevice import tables
-from whichdevice.cells import Run
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.model import Data, Device, Forecast, Measure, Study, Train, Workload
-from whichdevice.errors import StudyError
-from whichdevice.records.schema import Record
-from whichdevice.tables import make as collecting
-from whichdevice.tables import table_about, table_names
-from whichdevice.tables.base import Column, Sources, read_table, table, write_table
-from whichdevice.tables.make import TABLES, collect, write_tables
-from whichdevice.tables.published import read_published
-from whichdevice.tables.runs import configured_runs
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.measure.record import Record
+from whichdevice.study import tables
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Data, Device, Forecast, Measure, Study, Train, Workload
+from whichdevice.study.tables import make as collecting
+from whichdevice.study.tables import table_about, table_names
+from whichdevice.study.tables.base import Column, Sources, read_table, table, write_table
+from whichdevice.study.tables.make import TABLES, collect, write_tables
+from whichdevice.study.tables.published import read_published
+from whichdevice.study.tables.runs import configured_runs
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 

@@ -3,11 +3,11 @@
 import pandas as pd
 import synthetic
 
-from whichdevice.records.schema import WHOLE_COUNT
-from whichdevice.study_cells import study_runs
-from whichdevice.tables.base import table
-from whichdevice.tables.measured import located, measured_values
-from whichdevice.tables.runs import RUN_COLUMNS
+from whichdevice.measure.record import WHOLE_COUNT
+from whichdevice.study.study_cells import study_runs
+from whichdevice.study.tables.base import table
+from whichdevice.study.tables.measured import located, measured_values
+from whichdevice.study.tables.runs import RUN_COLUMNS
 
 
 def runs(*changes: dict[str, object]) -> pd.DataFrame:

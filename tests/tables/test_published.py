@@ -6,14 +6,14 @@ import pandas as pd
 import pytest
 import synthetic
 
-from whichdevice.config.model import Device, Measure, Train, Workload
-from whichdevice.errors import StudyError
-from whichdevice.records.schema import Steady
-from whichdevice.tables.base import table
-from whichdevice.tables.make import TABLES
-from whichdevice.tables.published import published_table, read_published
-from whichdevice.tables.runs import configured_runs
-from whichdevice.tables.summary import summary_table
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.record import Steady
+from whichdevice.study.config.model import Device, Measure, Train, Workload
+from whichdevice.study.tables.base import table
+from whichdevice.study.tables.make import TABLES
+from whichdevice.study.tables.published import published_table, read_published
+from whichdevice.study.tables.runs import configured_runs
+from whichdevice.study.tables.summary import summary_table
 
 
 def claim_published(**changes: str) -> dict[str, str]:

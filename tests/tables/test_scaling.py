@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 import synthetic
 
-from whichdevice.cells import Run
-from whichdevice.config.model import Device, Measure, Workload
-from whichdevice.records.schema import Record
-from whichdevice.tables.speedups import REHEARSAL, scaling_table
+from whichdevice.measure.record import Record
+from whichdevice.study.cells import Run
+from whichdevice.study.config.model import Device, Measure, Workload
+from whichdevice.study.tables.speedups import REHEARSAL, scaling_table
 
 COUNTS = {"gpu1": 1, "gpu2": 2, "gpu4": 4}
 

@@ -8,13 +8,13 @@ import pytest
 import synthetic
 from synthetic_energy import metered
 
-from whichdevice.config.hardware import hardware_rows
-from whichdevice.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.records.schema import Cold, Epoch, Record
-from whichdevice.tables.base import table
-from whichdevice.tables.make import TABLES
-from whichdevice.tables.runs import configured_runs, epoch_rows
-from whichdevice.tables.time_to_target import Goal, goal_of, recipe_target, time_to_target_table
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.measure.record import Cold, Epoch, Record
+from whichdevice.study.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.study.tables.base import table
+from whichdevice.study.tables.make import TABLES
+from whichdevice.study.tables.runs import configured_runs, epoch_rows
+from whichdevice.study.tables.time_to_target import Goal, goal_of, recipe_target, time_to_target_table
 
 
 def study_of(name: str, **keys: object) -> Study:

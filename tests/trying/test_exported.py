@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.trying.exported import can_export, exported_steps
 from whichdevice.models.loading import Model
-from whichdevice.trying.exported import can_export, exported_steps
 
 MODELS = Path(__file__).parent.parent / "models"
 
@@ -42,5 +42,5 @@ def test_what_cannot_be_exported_says_why_in_one_line(tmp_path: Path) -> None:
 
 def test_without_onnx_runtime_nothing_is_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model's framework is measured then."""
-    monkeypatch.setattr("whichdevice.trying.exported.find_spec", lambda name: None)
+    monkeypatch.setattr("whichdevice.measure.trying.exported.find_spec", lambda name: None)
     assert not can_export(Model.read("mnist_cnn"))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from whichdevice.__main__ import main
-from whichdevice.trying.trial import Tried, findings
+from whichdevice.measure.trying.trial import Tried, findings
 
 NO_MODEL = """
 INPUT, TARGET = {"shape": (8,)}, {"shape": (1,)}

@@ -100,7 +100,7 @@ def copy_project(folder: Path, figures: Collection[str] = FIGURES) -> Project:
         else:
             shutil.copy(source, folder / part)
     others = re.compile(rf"^def draw_(?!(?:{'|'.join(figures)})\()", re.MULTILINE)
-    for path in (folder / "scripts/whichdevice/figures").glob("[!_]*.py"):
+    for path in (folder / "scripts/whichdevice/study/figures").glob("[!_]*.py"):
         path.write_text(others.sub("def other_", path.read_text(encoding="utf-8")), encoding="utf-8")
     return Project(folder)
 

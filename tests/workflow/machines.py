@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from workflow.conftest import Project, copy_project
 
-from whichdevice.remote.transfer import open_place
+from whichdevice.study.remote.transfer import open_place
 
 USER, HOST, PROJECT, TOKEN = "vqzuser", "vqzhost", "vqz-project-4711", "ya29.vqztoken"
 NAMED = ("unshare", "--uts", "sh", "-c", f'hostname {HOST} && exec "$@"', "sh")  # a host of that name, for root

@@ -9,7 +9,7 @@ from remote.conftest import emulator  # noqa: F401
 from workflow.conftest import Project
 from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told, whichdevice
 
-from whichdevice.remote.transfer import open_place
+from whichdevice.study.remote.transfer import open_place
 
 pytestmark = pytest.mark.slow
 

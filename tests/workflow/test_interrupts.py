@@ -15,7 +15,7 @@ import psutil
 import pytest
 from workflow.conftest import Outcome, Project
 
-from whichdevice.records.store import read_record
+from whichdevice.study.records.store import read_record
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +30,8 @@ STUDY = {
 HELD = """
 import time
 from pathlib import Path
-from whichdevice.workloads.base import Recipe
-from whichdevice.workloads.matmul import Matmul
+from whichdevice.models.workloads.base import Recipe
+from whichdevice.models.workloads.matmul import Matmul
 
 class Held(Matmul):
     recipe = Recipe("a test", 32)
@@ -119,7 +119,7 @@ def until(what: Callable[[], Any], seconds: float = WAIT) -> bool:
 
 def measured(folder: Path) -> list[psutil.Process]:
     """The measured processes that run in this copy of the project."""
-    return running(folder, "whichdevice.measuring.process")
+    return running(folder, "whichdevice.measure.process")
 
 
 def running(folder: Path, what: str) -> list[psutil.Process]:

@@ -21,18 +21,18 @@ import synthetic
 from needs import may_mount
 from workflow.conftest import FIGURES, Outcome, Project, copy_project
 
-from whichdevice.config.model import Device, Workload
-from whichdevice.records.products import read_export
-from whichdevice.records.schema import Record
-from whichdevice.tables.make import TABLES
+from whichdevice.forecast.products import read_export
+from whichdevice.measure.record import Record
+from whichdevice.study.config.model import Device, Workload
+from whichdevice.study.tables.make import TABLES
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("linux")]  # taskset and mounts
 
 OWN = """
 import os, signal
 from pathlib import Path
-from whichdevice.workloads.base import Recipe
-from whichdevice.workloads.matmul import Matmul
+from whichdevice.models.workloads.base import Recipe
+from whichdevice.models.workloads.matmul import Matmul
 
 class Own(Matmul):
     recipe = Recipe("a test", 8)
@@ -91,7 +91,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The study and what its call printed, in `said`."""
     parent = tmp_path_factory.mktemp("parent")
     project = copy_project(parent / "Mein Ordner für Messungen 測定")
-    project.edit("scripts/whichdevice/datasets/mnist.py", '="70,000', '="Seventy thousand')
+    project.edit("scripts/whichdevice/models/datasets/mnist.py", '="70,000', '="Seventy thousand')
     for name, act in ACTS.items():
         (project.folder / f"{name}.py").write_text(OWN.format(act=act), encoding="utf-8")
     project.write(STUDY)
@@ -290,7 +290,7 @@ class TestNextCall:
         assert jobs["measure"] == jobs["dataset"] == jobs["export"] == 0
 
     def test_a_changed_figure_is_drawn_and_nothing_is_measured(self, study):
-        study.edit("scripts/whichdevice/figures/roofline.py", "\n@draws(", "\nSHADE = 1\n@draws(")
+        study.edit("scripts/whichdevice/study/figures/roofline.py", "\n@draws(", "\nSHADE = 1\n@draws(")
         jobs = planned(study, "all")
         assert (jobs["measure"], jobs["tables"], jobs["figures"]) == (0, 0, 1)
 
@@ -325,7 +325,7 @@ class TestNextCall:
         assert (jobs["measure"], jobs["tables"], jobs["compare"], jobs["report"]) == (0, 0, 1, 1)
 
     def test_a_second_call_of_a_study_that_runs_is_one_line(self, study):
-        from whichdevice.locks import StudyLock
+        from whichdevice.base.locks import StudyLock
 
         lock = StudyLock(results(study)).take()
         done = study.snakemake("tables", "--forcerun", "tables")
@@ -365,8 +365,8 @@ class TestNextCall:
         assert path.read_bytes() != before  # by hand it is measured once more
 
     def test_the_workflows_own_report_holds_every_table_and_figure(self, study):
-        from whichdevice.figures import figure_facts
-        from whichdevice.tables import table_about
+        from whichdevice.study.figures import figure_facts
+        from whichdevice.study.tables import table_about
 
         done = study.snakemake("all", "--report", "own.html")
         assert done.code == 0, done.out

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 
 def stream(precision: str = "float32", size: int = 3):

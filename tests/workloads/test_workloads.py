@@ -5,10 +5,10 @@ from math import prod
 
 import pytest
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import built_in_names
 from whichdevice.models.loading import Model
-from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.models.workloads.base import Options, TrainingWorkload
 
 PARAMETERS = {
     "mnist_official": (1_643_370, 1_643_370),
@@ -66,7 +66,7 @@ def test_an_unknown_workload_names_those_that_are_there():
 def test_a_workload_file_of_ones_own_is_found_by_its_path(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "from whichdevice.workloads.base import Recipe\nfrom whichdevice.workloads.matmul import Matmul\n"
+        "from whichdevice.models.workloads.base import Recipe\nfrom whichdevice.models.workloads.matmul import Matmul\n"
         "class Mine(Matmul):\n    recipe = Recipe('me', 8)\n"
     )
     assert Model.read(str(path)).recipe.batch_size == 8
@@ -74,6 +74,7 @@ def test_a_workload_file_of_ones_own_is_found_by_its_path(tmp_path):
 
 def test_a_broken_workload_file_is_one_line(tmp_path):
     path = tmp_path / "broken.py"
-    path.write_text("from whichdevice.workloads.matmul import Matmul\nclass Mine(Matmul):\n    recipe = nothing\n")
+    text = "from whichdevice.models.workloads.matmul import Matmul\nclass Mine(Matmul):\n    recipe = nothing\n"
+    path.write_text(text)
     with pytest.raises(StudyError, match=r"broken.py: NameError: name 'nothing' is not defined \(line 3\)$"):
         _ = Model.read(str(path)).kind

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.forecast import tpu
+from whichdevice.forecast.products import CompiledRecord
 from whichdevice.forecast.targets import Target, find_target
 from whichdevice.forecast.time_model import MEASURED_HOST_SD, forecast_step
 from whichdevice.forecast.work import Work
-from whichdevice.records.products import CompiledRecord
 
 
 def column(text: str, default: Any = None) -> Any:

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from whichdevice.code_hash import parsed
-from whichdevice.errors import StudyError
+from whichdevice.base.code_hash import parsed
+from whichdevice.base.errors import StudyError
 
 KERNEL = 2e-4  # seconds of a kernel on the mean
 FEW_IMAGES = 100.0  # a second on each device, from where on decoding them begins to tell

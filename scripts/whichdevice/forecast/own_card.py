@@ -21,14 +21,14 @@ from functools import cache
 
 import numpy as np
 
-from whichdevice.config.hardware import HardwareRow, hardware_rows
-from whichdevice.errors import StudyError
-from whichdevice.files import package_first
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import package_first
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.joint import interval
 from whichdevice.forecast.time_model import forecast_step, read_constants
 from whichdevice.forecast.work import Item, Work
-from whichdevice.machine import gpu
+from whichdevice.measure.machine import gpu
 
 SIZE, WORDS = 8192, 2**28  # of a square product in 16 bits, of each array of a triad in float32
 WORKS = {
@@ -151,7 +151,7 @@ def _row_of(name: str) -> HardwareRow | None:
 @cache
 def rates() -> Mapping[str, float]:
     """Seconds of WORKS on the first GPU, by PyTorch in a process of its own; empty where that fails."""
-    command = [sys.executable, "-m", "whichdevice.machine.gpu_rates", str(SIZE), str(WORDS)]
+    command = [sys.executable, "-m", "whichdevice.measure.machine.gpu_rates", str(SIZE), str(WORDS)]
     try:
         done = subprocess.run(  # nosec B603
             command, env=os.environ | package_first(), capture_output=True, text=True, timeout=PATIENCE, check=True

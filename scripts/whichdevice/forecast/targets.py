@@ -19,10 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whichdevice.config.hardware import CUDA_COLUMNS, HardwareRow, Software, hardware_rows
-from whichdevice.config.prices import price_sheet
-from whichdevice.config.tpus import CHIPS, TOPOLOGIES, Topology
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import CUDA_COLUMNS, HardwareRow, Software, hardware_rows
+from whichdevice.base.sheets.prices import price_sheet
+from whichdevice.base.sheets.tpus import CHIPS, TOPOLOGIES, Topology
 
 COMPILERS = {"cuda": "XLA for CUDA", "libtpu": "libtpu"}  # by the sheet's column `compiler`
 COMPILER_PACKAGES = {  # that each needs installed beside JAX and Keras

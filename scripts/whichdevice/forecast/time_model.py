@@ -21,9 +21,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self
 
-from whichdevice.config.hardware import HardwareRow, measured_rates
-from whichdevice.config.tpus import CHIPS
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import HardwareRow, measured_rates
+from whichdevice.base.sheets.tpus import CHIPS
 from whichdevice.forecast.joint import interval, residual
 from whichdevice.forecast.work import LAST, Platform, Work
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.tpus import CHIPS
+from whichdevice.base.sheets.hardware import HardwareRow
+from whichdevice.base.sheets.tpus import CHIPS
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, software_of
 from whichdevice.forecast.work import Item, Work

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Literal, Self, get_args
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 
 Platform = Literal["gpu", "tpu"]
 Software = Literal["xla", "eager", "torch.compile", "xla of a GPU", "PyTorch"]  # the last two: of a TPU (tpu.py)

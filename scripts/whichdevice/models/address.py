@@ -22,14 +22,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from whichdevice.code_hash import parsed
-from whichdevice.errors import StudyError
-from whichdevice.files import csv_rows
+from whichdevice.base.code_hash import parsed
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import csv_rows
+from whichdevice.base.plugins import defined_name, top_level
 from whichdevice.models.diffusion import SIZES, diffusion_name
-from whichdevice.plugins import defined_name, top_level
 
 Kind = Literal["built-in", "file", "function", "saved", "library", "hub"]
-BUILT_IN = Path(__file__).parents[1] / "workloads"
+BUILT_IN = Path(__file__).parent / "workloads"
 SUFFIXES = (".py", ".keras")  # of files that are a workload
 LIBRARIES = ("keras.applications", "keras_hub")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -108,7 +108,7 @@ def read_address(text: str) -> Address:
         if Path(f"{text}.py").is_file():
             hint = f"; did you mean the file {text}.py?"
         raise StudyError(f"no built-in workload {text!r}{hint} (or give {ADDRESSES})")
-    return Address(text, "built-in", BUILT_IN / f"{text}.py", f"whichdevice.workloads.{text}")
+    return Address(text, "built-in", BUILT_IN / f"{text}.py", f"whichdevice.models.workloads.{text}")
 
 
 def full_name(text: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import JAX, KERAS, TORCH
 from whichdevice.models.losses import OF_CLASS_NUMBERS, OF_DISTRIBUTIONS

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from whichdevice.measure.record import WHOLE_COUNT
 from whichdevice.models.shapes import Tree, in_mode, mapped
-from whichdevice.records.schema import WHOLE_COUNT
 
 PRODUCTS = ("dot_general", "conv_general_dilated")
 OPAQUE = ("custom_call", "ffi_call", "pallas_call", "pure_callback", "io_callback")  # a jaxpr does not show their work

@@ -22,17 +22,17 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from whichdevice.errors import StudyError
-from whichdevice.files import package_first, write_atomically
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import package_first, write_atomically
+from whichdevice.base.processes import quick_imports
+from whichdevice.measure.record import WHOLE_COUNT
 from whichdevice.models.address import built_in_names
 from whichdevice.models.costs import Costs, by_jax, by_torch
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import ModelFile
 from whichdevice.models.shapes import Array, Tree, from_json, leaves, mapped, to_json
 from whichdevice.models.without_keras import NativeModel
-from whichdevice.processes import quick_imports
-from whichdevice.records.schema import WHOLE_COUNT
-from whichdevice.workloads.base import Options, TrainingWorkload
+from whichdevice.models.workloads.base import Options, TrainingWorkload
 
 # Layers of one framework in a model of another: what they do is in no trace of Keras.
 HIDING = ("TorchModuleWrapper", "JaxLayer", "FlaxLayer", "TFSMLayer")
@@ -194,7 +194,7 @@ def _asked(workload: TrainingWorkload) -> tuple[str, str]:
     kind = type(workload)
     if isinstance(workload, ModelFile):
         module = workload.address.text
-    elif kind.__module__.startswith("whichdevice.workloads."):
+    elif kind.__module__.startswith("whichdevice.models.workloads."):
         module = kind.__module__.rpartition(".")[2]
     else:
         module = str(sys.modules[kind.__module__].__file__)

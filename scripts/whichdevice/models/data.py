@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.shapes import Array, Tree, concrete, leaves, mapped, named, packed
 
 MIN_BATCHES = 10  # of an epoch: fewer are data to try a model with

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from whichdevice.code_hash import parsed
+from whichdevice.base.code_hash import parsed
 from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, framework_of
 from whichdevice.models.shapes import Array, Tree
 

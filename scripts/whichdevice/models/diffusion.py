@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 
 SIZES = Path(__file__).with_name("diffusion_models.json")
 Library = Literal["diffusers", "transformers"]

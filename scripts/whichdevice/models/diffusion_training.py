@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import Address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.diffusion import DIFFUSION, Diffusion, diffusion_name
@@ -19,7 +19,7 @@ from whichdevice.models.framework import TORCH
 from whichdevice.models.hugging_face import TUNING, NamedModel
 from whichdevice.models.model_file import Adapter
 from whichdevice.models.shapes import Array, Tree
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 LARGE = 4e9  # weights of a denoiser from which on scripts hold them all in bfloat16
 

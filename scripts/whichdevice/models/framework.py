@@ -13,7 +13,7 @@ from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Final
 
-from whichdevice.code_hash import parsed
+from whichdevice.base.code_hash import parsed
 
 KERAS: Final = "keras"
 TORCH: Final = "torch"

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.errors import StudyError
-from whichdevice.files import csv_rows
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import csv_rows
 from whichdevice.models.address import HUB_NAME, HUB_TABLE, Address, config_file, hub_model
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
@@ -29,7 +29,7 @@ from whichdevice.models.model_file import Adapter
 from whichdevice.models.objectives import DEFAULT, Objective, Rollout, find_objective
 from whichdevice.models.shapes import Array, Tree
 from whichdevice.models.torch_model import TorchFile
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 if TYPE_CHECKING:
     from whichdevice.models.tuning import Tuning

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whichdevice.models.losses import sparse_cross_entropy
-from whichdevice.workloads.base import Arrays, Split, TrainingWorkload
+from whichdevice.models.workloads.base import Arrays, Split, TrainingWorkload
 
 IMAGE_CLASSES = 10
 EVALUATION_BATCH = 1000

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.costs import Costs, jaxpr_costs, step_costs
 from whichdevice.models.framework import JAX
 from whichdevice.models.script.found import JaxStep
 from whichdevice.models.shapes import mapped
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
-from whichdevice.workloads.base import Arrays
+from whichdevice.models.workloads.base import Arrays
 
 MODES = {  # arguments by which a module of Flax linen knows whether it trains; True: that it does not
     "training": False, "train": False, "is_training": False, "deterministic": True, "use_running_average": True,

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import Address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS
 from whichdevice.models.model_file import Adapter, ModelFile
 from whichdevice.models.shapes import Array, Tree
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 CLASSES_OF_IMAGENET = 1000
 IMAGE_SIZES = {  # that a network of keras.applications was made for; the others: 224

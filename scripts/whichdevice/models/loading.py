@@ -19,8 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, Self
 
-from whichdevice.code_hash import code_hash
-from whichdevice.errors import StudyError
+from whichdevice.base.code_hash import code_hash
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.record import Request
 from whichdevice.models.address import ARGUMENTS, Address, read_address
 from whichdevice.models.declaration import Declaration, is_model_file, read_declaration
 from whichdevice.models.diffusion import diffusion_name
@@ -34,8 +35,7 @@ from whichdevice.models.objectives import DEFAULT, names
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import ScriptAdapter, script_adapter, trains
 from whichdevice.models.torch_model import TorchFile
-from whichdevice.records.schema import Request
-from whichdevice.workloads.base import Options, Recipe, TrainingWorkload, Workload
+from whichdevice.models.workloads.base import Options, Recipe, TrainingWorkload, Workload
 
 NATIVE: dict[str, type[ModelFile]] = {TORCH: TorchFile, JAX: JaxFile}  # kinds of model files without Keras
 HUB_CODE = [  # what makes a model of Hugging Face, with what is imported by name
@@ -199,7 +199,7 @@ class Model:
         """Hash of the package's modules `entries` and of all code and files that the model consists of."""
         address = self.address
         if address.kind == "built-in":
-            return code_hash(*entries, f"whichdevice.workloads.{address.text}")
+            return code_hash(*entries, f"whichdevice.models.workloads.{address.text}")
         makers = {"library": ["whichdevice.models.libraries"], "hub": HUB_CODE}
         code = code_hash(*entries, *makers.get(address.kind, []), files=address.files())
         if address.kind == "file" and not address.arguments:
@@ -253,7 +253,7 @@ def _class_in(source: ModuleType, name: str) -> type[Workload]:
 def _import(address: Address) -> ModuleType:
     """The module of a workload's file; raises StudyError in one line where it cannot be imported."""
     if address.kind == "built-in":
-        return importlib.import_module(f"whichdevice.workloads.{address.text}")
+        return importlib.import_module(f"whichdevice.models.workloads.{address.text}")
     assert address.path is not None and address.root is not None
     _look_first_in(address.root)
     name = address.module or f"workload_{address.path.stem}_{_digest(address.path)}"

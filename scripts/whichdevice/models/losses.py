@@ -7,7 +7,7 @@ so that examples which a model gets very wrong count, and teach, differently.
 from collections.abc import Callable
 from typing import Any
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 
 CLASSES = "sparse_categorical_crossentropy"
 CLASSES_FROM_LOGITS = "sparse_categorical_crossentropy_from_logits"

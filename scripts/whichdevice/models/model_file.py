@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.code_hash import string_constants
-from whichdevice.errors import StudyError, lacks_memory
-from whichdevice.files import csv_rows
+from whichdevice.base.code_hash import string_constants
+from whichdevice.base.errors import StudyError, lacks_memory
+from whichdevice.base.files import csv_rows
 from whichdevice.models.address import Address
 from whichdevice.models.consistency import check_data, check_declared, check_inputs, check_outputs
 from whichdevice.models.data import drawn, generate, pipeline_in, size_of, splits_of
@@ -37,7 +37,7 @@ from whichdevice.models.shapes import (
     packed,
     signature_of,
 )
-from whichdevice.workloads.base import (
+from whichdevice.models.workloads.base import (
     NO_GENERATION,
     Arrays,
     Generation,

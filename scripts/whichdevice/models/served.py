@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import config_file, hub_model
 from whichdevice.models.hub import stored_weights
 from whichdevice.models.hugging_face import LAYERS, LENGTHS, PREFIX, Configuration, configuration

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 
 Tree = Any  # a leaf, or tuples, lists and dicts of trees
 Shape = tuple[int | None, ...]

@@ -12,15 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.record import WHOLE_COUNT
 from whichdevice.models.costs import Costs, torch_counts
 from whichdevice.models.declaration import own_format
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script.run import called_in
 from whichdevice.models.shapes import leaves, packed
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
-from whichdevice.records.schema import WHOLE_COUNT
-from whichdevice.workloads.base import Arrays
+from whichdevice.models.workloads.base import Arrays
 
 if TYPE_CHECKING:
     from whichdevice.models.objectives import Rollout

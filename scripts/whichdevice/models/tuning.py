@@ -24,7 +24,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 
 METHODS = ("full", "lora", "qlora")
 LAYERS = ("all", "attention")

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.consistency import check_declared
 from whichdevice.models.costs import Costs
 from whichdevice.models.data import VALIDATION_SHARE
 from whichdevice.models.model_file import Adapter, ModelFile
 from whichdevice.models.shapes import Array, Tree, mapped, packed
-from whichdevice.workloads.base import Arrays, Options, Split
+from whichdevice.models.workloads.base import Arrays, Options, Split
 
 
 class NativeModel(ABC):

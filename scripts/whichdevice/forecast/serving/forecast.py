@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from whichdevice.config.hardware import HardwareRow
+from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.forecast.joint import INTERVAL, normal
 from whichdevice.forecast.serving.queue import PERCENTILES, Array, Engines, Requests, Times, simulate
 from whichdevice.forecast.serving.server import Server, model_shape

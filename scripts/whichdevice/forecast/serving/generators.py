@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.config.hardware import HardwareRow
+from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.forecast.joint import normal
 from whichdevice.forecast.serving.server import CONTEXT_BYTES, memory_of
 from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, typical_host

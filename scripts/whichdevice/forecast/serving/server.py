@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.config.hardware import HardwareRow
-from whichdevice.config.tpus import CHIPS, devices_of
+from whichdevice.base.sheets.hardware import HardwareRow
+from whichdevice.base.sheets.tpus import CHIPS, devices_of
 from whichdevice.forecast.time_model import MAX_PCIE, Peaks
 from whichdevice.models.served import STATE_BYTES, WEIGHT_FORMATS, ServedModel, WeightFormat
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.numbers import two
 from whichdevice.forecast import tpu
+from whichdevice.forecast.products import Collective, CompileFacts, CompileStatus
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step, time_share
 from whichdevice.forecast.torch.memory import RESERVE, SPREAD, at_peak, is_tight, need
 from whichdevice.forecast.torch.several import FROZEN, Way, way_that_fits
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError
-from whichdevice.numbers import two
-from whichdevice.records.products import Collective, CompileFacts, CompileStatus
 
 if TYPE_CHECKING:
     from whichdevice.forecast.torch.trace import Trace

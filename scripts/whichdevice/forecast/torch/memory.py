@@ -18,8 +18,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.errors import StudyError
-from whichdevice.files import write_atomically
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import write_atomically
 from whichdevice.forecast.work import Item
 
 if TYPE_CHECKING:  # what is read of a trace needs no PyTorch

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.forecast import tpu
+from whichdevice.forecast.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import facts_on, frozen_note, in_float8, layout_note, outcome, way_on, work_of
@@ -24,16 +25,15 @@ from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
-from whichdevice.machine.facts import installed_versions
-from whichdevice.measuring.request import content_key
+from whichdevice.measure.machine.facts import installed_versions
+from whichdevice.measure.record import GENERATED_UNIT
 from whichdevice.models.hugging_face import HubModel
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
 from whichdevice.models.script.look import ScriptAdapter
 from whichdevice.models.torch_model import TorchFile
-from whichdevice.records.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
-from whichdevice.records.schema import GENERATED_UNIT
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
+from whichdevice.study.request import content_key
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from whichdevice.forecast.products import Change, Pass, ProgramRequest
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import work_of
@@ -14,7 +15,6 @@ from whichdevice.forecast.torch.several import Way, accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Trace, built
 from whichdevice.forecast.work import Work
 from whichdevice.models.script.torch_fakes import Fakes
-from whichdevice.records.products import Change, Pass, ProgramRequest
 
 MAX_PASS = 2**24  # examples of a pass: a larger one is tried of no model
 STEP = 4  # from one size to the next: the time between two is on a straight line

@@ -27,7 +27,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.memory import most_to_compute
 from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.torch.recurrent import recurrent
 from whichdevice.forecast.work import (
@@ -42,7 +43,6 @@ from whichdevice.forecast.work import (
     in_layout,
     sizes_of,
 )
-from whichdevice.memory import most_to_compute
 from whichdevice.models.script.torch_fakes import (
     CHOOSING,
     READING,

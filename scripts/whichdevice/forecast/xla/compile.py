@@ -17,9 +17,13 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from whichdevice.errors import StudyError
-from whichdevice.files import RETURNED
+from whichdevice.base.cpu import thread_environment, usable_cores
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import RETURNED
+from whichdevice.base.locks import beside_no_measurement
+from whichdevice.base.supervisor import Finish, supervise_module
 from whichdevice.forecast import host, tpu
+from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.forecast.targets import (
     COMPILER_PACKAGES,
     COMPILERS,
@@ -32,12 +36,8 @@ from whichdevice.forecast.targets import (
 )
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.device_memory import RESERVE, UNSUPPORTED, OutOfDeviceMemoryError
-from whichdevice.locks import beside_no_measurement
-from whichdevice.machine.cpu import thread_environment, usable_cores
-from whichdevice.machine.facts import installed_versions
-from whichdevice.measuring.supervisor import Finish, supervise_module
+from whichdevice.measure.machine.facts import installed_versions
 from whichdevice.models.loading import Model
-from whichdevice.records.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 
 CACHE = Path("results/programs")
 NEEDED = ("jax", "jaxlib", "keras")

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.forecast.work import Item, Kind, Platform, Precision, Total, Work, sizes_of
 from whichdevice.forecast.xla.hlo_text import (
     HBM,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, prod
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 
 HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
 ASSIGNMENT = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")

@@ -14,8 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.events import Emitter
+from whichdevice.base.processes import supervised_job
 from whichdevice.forecast import tpu
+from whichdevice.forecast.products import Collective, CompileFacts, ProgramRequest
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target, software_of
 from whichdevice.forecast.work import Platform, Work
 from whichdevice.forecast.xla.device_memory import RESERVE, OutOfDeviceMemoryError, largest_batch, passes_of
@@ -31,12 +34,9 @@ from whichdevice.forecast.xla.programs import (
 )
 from whichdevice.forecast.xla.recurrent import fused_work
 from whichdevice.forecast.xla.schedule import Portable, schedule_step
-from whichdevice.measuring.events import Emitter
+from whichdevice.measure.record import GENERATED_UNIT
 from whichdevice.models.loading import Model
-from whichdevice.processes import supervised_job
-from whichdevice.records.products import Collective, CompileFacts, ProgramRequest
-from whichdevice.records.schema import GENERATED_UNIT
-from whichdevice.workloads.base import OperationWorkload, Options
+from whichdevice.models.workloads.base import OperationWorkload, Options
 
 
 def main() -> int:

@@ -23,10 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.backends.jax_function import function_step, gathered, prediction
-from whichdevice.backends.keras_on_jax import State, build_traced, training_step
-from whichdevice.datasets.base import get_dataset
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.processes import quick_imports
+from whichdevice.forecast.products import GENERATING, Mode
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
 from whichdevice.forecast.work import sizes_of
 from whichdevice.forecast.xla.device_memory import (
@@ -36,15 +35,16 @@ from whichdevice.forecast.xla.device_memory import (
     out_of_memory,
 )
 from whichdevice.forecast.xla.recurrent import Recurrent, recurrent_layers
+from whichdevice.measure.backends.jax_function import function_step, gathered, prediction
+from whichdevice.measure.backends.keras_on_jax import State, build_traced, training_step
 from whichdevice.models.counting import without_values
+from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import require_jax_step
 from whichdevice.models.shapes import in_mode
 from whichdevice.models.without_keras import NativeFile
-from whichdevice.processes import quick_imports
-from whichdevice.records.products import GENERATING, Mode
-from whichdevice.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
+from whichdevice.models.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
     """
     import jax
 
-    from whichdevice.backends.jax_generation import generation_programs
+    from whichdevice.measure.backends.jax_generation import generation_programs
 
     workload.splits(_arrays(workload))
     model = without_values(workload.model)

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.forecast.products import Mode
 from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
 from whichdevice.forecast.xla.device_memory import MemoryNeed, compiler_error
 from whichdevice.forecast.xla.programs import CompiledProgram, Step, describe, placed, require_fit, shardings
-from whichdevice.records.products import Mode
 
 LAST = "*memory-usage-report.txt"  # that XLA writes of a scheduled program
 BUFFERS = "*after_optimizations-buffer-assignment.txt"

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.shapes import Tree
 
 DEFAULT = "sft"  # the model's own loss

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.code_hash import parsed
+from whichdevice.base.code_hash import parsed
 from whichdevice.models.script.size import Stack
 from whichdevice.models.script.text import attribute
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from whichdevice.code_hash import parsed
-from whichdevice.errors import lacks_memory
+from whichdevice.base.code_hash import parsed
+from whichdevice.base.errors import lacks_memory
 from whichdevice.models.model_file import error_words
 from whichdevice.models.script.found import Place
 from whichdevice.models.script.stand_ins import FirstFinder

@@ -28,10 +28,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
-from whichdevice.code_hash import code_hash, parsed
-from whichdevice.errors import StudyError
-from whichdevice.files import RETURNED, package_first, write_atomically
-from whichdevice.memory import memory_within, most_to_compute, peak_memory
+from whichdevice.base.code_hash import code_hash, parsed
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import RETURNED, package_first, write_atomically
+from whichdevice.base.memory import memory_within, most_to_compute, peak_memory
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of

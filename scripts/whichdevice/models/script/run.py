@@ -38,8 +38,8 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from whichdevice.code_hash import parsed
-from whichdevice.errors import StudyError
+from whichdevice.base.code_hash import parsed
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import Address, file_address
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from whichdevice.code_hash import parsed
+from whichdevice.base.code_hash import parsed
 
 SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 GPU_COUNT = re.compile(

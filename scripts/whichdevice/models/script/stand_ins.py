@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from whichdevice.code_hash import parsed
+from whichdevice.base.code_hash import parsed
 
 SENDING = {"wandb", "comet_ml", "mlflow", "neptune", "clearml", "aim", "visdom", "swanlab", "trackio"}
 LOGGING = {*SENDING, "tensorboard", "tensorboardX", "tensorboard_logger"}

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.framework import JAX
 from whichdevice.models.script.found import Found, JaxStep, Script
 from whichdevice.models.script.run import replaced

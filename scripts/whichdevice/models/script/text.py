@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whichdevice.code_hash import parsed
+from whichdevice.base.code_hash import parsed
 
 UNKNOWN = object()
 DEFINING = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -24,7 +24,7 @@ import jax
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
 from whichdevice.models.address import file_address
 from whichdevice.models.costs import is_mixed
 from whichdevice.models.data import repeated

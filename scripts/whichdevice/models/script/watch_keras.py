@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.code_hash import parsed
-from whichdevice.errors import StudyError
+from whichdevice.base.code_hash import parsed
+from whichdevice.base.errors import StudyError
 from whichdevice.models.consistency import check_declared
 from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, training_part
 from whichdevice.models.declaration import read_declaration
@@ -37,7 +37,7 @@ from whichdevice.models.script.size import Stack, is_whole, sizes
 from whichdevice.models.script.tensorflow_step import joined_step, script_of
 from whichdevice.models.script.text import attribute
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
-from whichdevice.workloads.base import Options
+from whichdevice.models.workloads.base import Options
 
 SAMPLE_BYTES = 2.0**28  # of data that are kept, beyond two batches
 COPIES = 4  # of the first batch where the script itself gives one after the other

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whichdevice.code_hash import parsed
-from whichdevice.errors import StudyError
+from whichdevice.base.code_hash import parsed
+from whichdevice.base.errors import StudyError
 from whichdevice.models.script.beside import APPLIED, trainers_beside
 from whichdevice.models.script.evaluation import evaluations_in
 from whichdevice.models.script.found import Script

@@ -22,7 +22,8 @@ import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.utils.data import DataLoader
 
-from whichdevice.errors import StudyError
+from whichdevice.base.errors import StudyError
+from whichdevice.base.numbers import number, time_words, two
 from whichdevice.models.address import file_address
 from whichdevice.models.data import repeated
 from whichdevice.models.framework import TORCH
@@ -51,7 +52,6 @@ from whichdevice.models.script.torch_tape import (
     weights_in,
     weights_of,
 )
-from whichdevice.numbers import number, time_words, two
 
 MAX_REAL = 1e9  # bytes of weights that have values here
 COPIES = 4  # of the script's first batch, as data

@@ -1,0 +1,425 @@
+"""Which device for this model? Measured here and forecast elsewhere: one decision, with hours and dollars.
+
+examples:
+  whichdevice ask docs/examples/my_model.py --examples 60000 --epochs 10
+  whichdevice ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --budget 50
+  whichdevice ask decoder --tokens 1e9 --devices "RTX 4090",A100,H100 --by time
+  whichdevice ask train.py -- --lr 0.1 --epochs 5
+  whichdevice ask decoder --mode generate --batch 8 --no-measuring
+  whichdevice ask hf:meta-llama/Llama-3.1-8B-Instruct --mode serve --rps 5 --ttft 1s --tpot 50ms
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
+
+from whichdevice.apps.commands.serving import add_serving_arguments, language_model, refuse_serving_options, run_serving
+from whichdevice.apps.commands.values import (
+    LARGEST_TIME,
+    NUMBER,
+    at_least_one,
+    given_options,
+    gpu_counts,
+    grams_of,
+    positive,
+    prices_of,
+    providers_of,
+    rate_of,
+    usd,
+)
+from whichdevice.base.errors import StudyError
+from whichdevice.study.config.model import DEADLINE_HOURS, FORECAST_DEVICES
+
+if TYPE_CHECKING:
+    from whichdevice.apps.questions.one_model import OneModel, Question
+    from whichdevice.base.sheets.hardware import Software
+    from whichdevice.decide import Answer, Row, Wants
+    from whichdevice.forecast.targets import Target
+    from whichdevice.models.loading import Model
+
+MODES = ("train", "predict", "generate")  # of a step; ask has --mode serve, too
+BY = ("cost", "time", "energy", "co2")
+TIME_UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
+ASK_FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    add = parser.add_argument
+    add("model", metavar="FILE", help="a model's or training script's .py file, hf:NAME, or a built-in workload")
+    size = parser.add_argument_group("size of the training; default: the data's and the file's, else a million")
+    for name in ("examples", "epochs", "steps", "tokens"):
+        size.add_argument(f"--{name}", type=float, metavar="N")
+    wants = parser.add_argument_group("what you want")
+    wants.add_argument("--by", choices=BY, default="cost", help="cost: the cheapest within the deadline")
+    usual = f"{DEADLINE_HOURS:g}h"
+    wants.add_argument("--deadline", default=usual, metavar="TIME", help=f"e.g. 8h, 30min, 3d; default: {usual}")
+    wants.add_argument("--budget", type=float, metavar="USD", help="at most so much for the whole")
+    wants.add_argument("--only", choices=("free",), help="only this machine and machines that cost nothing")
+    wants.add_argument("--spot", action="store_true", help="also machines that the cloud may take away")
+    wants.add_argument("--hour-usd", type=float, default=0.0, metavar="USD", help="what an hour of waiting costs you")
+    wants.add_argument("--providers", metavar="NAMES", help="that you rent from: RunPod,Lambda; default: any")
+    wants.add_argument("--price", action="append", default=[], metavar="DEVICE=USD", help="an hour of it; repeatable")
+    wants.add_argument("--interruptions", metavar="RATE", help=INTERRUPTIONS_HELP)
+    wants.add_argument("--grid", metavar="G_PER_KWH", help="g of CO2 a kWh, or a region's name; default: by region")
+    wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
+    add("--devices", help=DEVICES_HELP)
+    add("--gpus", metavar="N", help=GPUS_HELP)
+    add_step_arguments(parser, (*MODES, "serve"))
+    add_serving_arguments(parser)
+    add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
+    add("--here", action="store_true", help="only try the model here: shapes, a few steps, memory, what is wrong")
+    add("--no-measuring", action="store_true", help="answer from forecasts alone")
+    add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
+    add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
+    add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
+    add("--longest", action="store_true", help="also find the longest context that fits, of a language model")
+    add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
+    add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
+    add("--all", action="store_true", help="show devices that are dearer and slower, too")
+    add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
+    add("--json", action="store_true", help="print the answer as JSON")
+    add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
+    add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
+    add("--badge", type=Path, metavar="FILE.svg", help="also write hours, USD, kWh and device as a small picture")
+
+
+def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = MODES) -> None:
+    """Options that say which step of a model is meant."""
+    add = parser.add_argument
+    serve = "; serve: requests a second that are answered in time" * ("serve" in modes)
+    add("--mode", choices=modes, default="train", help=f"training steps, forward passes, tokens after a prompt{serve}")
+    add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
+    add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
+    add("--precision", choices=ASK_FORMATS, help="number format; default: the script's, else mixed: as people use each")
+    add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
+    add("--objective", dest="option", action="append", type="objective={}".format, metavar="NAME", help=OBJECTIVE_HELP)
+    parser.set_defaults(passed_on=[])
+
+
+OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[2] / "models/objectives").glob("[a-z]*.py"))
+OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss; of embeddings contrastive"
+INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
+GPUS_HELP = "numbers of GPUs, with commas: 1, 2, 4, 8; of nodes of eight up to 512; auto: every number; "
+GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
+DEVICES_HELP = 'names and groups with commas, e.g. L4,tpu,"A100 SXM 80GB"; groups: tpu, gpu, free, desktop, cloud, '
+DEVICES_HELP += "all; default: ten common GPUs, TPU v5e and v6e"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the answer; raises StudyError where the question is at fault or nothing has an answer."""
+    from whichdevice.apps.questions.requirements import run_in
+    from whichdevice.base.cpu import thread_environment, usable_cores
+
+    if args.python is not None:
+        return run_in(args.python, without_option(args.given, "--python"))
+    os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
+    for name, path in (("--html", args.html), ("--badge", args.badge)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
+    if args.mode == "serve":
+        return run_serving(args, predictions_of(args))
+    refuse_serving_options(args)
+    if args.longest and (args.mode != "train" or language_model(args.model) is None):
+        raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained or served")
+    if args.here:
+        return try_here(question_of(args))
+    return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
+
+
+def predictions_of(args: argparse.Namespace) -> "Callable[[int], list[Answer]]":
+    """Return what answers the question for forward passes of a batch."""
+    return lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1]
+
+
+def question_of(args: argparse.Namespace) -> "Question":
+    """Return the question of a command line; raises StudyError on a value that is none of its kind."""
+    from whichdevice.apps.questions.one_model import Question
+    from whichdevice.models.loading import Model
+
+    return Question(
+        model=Model.read(args.model),
+        wants=wants_of(args),
+        devices=None if args.devices is None else tuple(filter(None, map(str.strip, args.devices.split(",")))),
+        gpus=None if args.gpus is None else gpu_counts(args.gpus),
+        mode=args.mode,
+        batch=at_least_one("--batch", args.batch),
+        sequence_length=at_least_one("--sequence-length", args.sequence_length),
+        precision=args.precision,
+        options=given_options(args.option),
+        backend=args.backend,
+        largest=args.largest or args.explain or args.effective_batch is not None,
+        longest=args.longest,
+        exact=args.exact,
+        measuring=not args.no_measuring,
+        again=args.again,
+        script_arguments=tuple(args.passed_on),
+    )
+
+
+def show(question: "Question", page: Path | None, picture: Path | None, as_json: bool, screen: "Screen") -> int:
+    """Print the answer of a question, and write it as a page and as a badge."""
+    from whichdevice.base.files import write_atomically
+    from whichdevice.decide import words
+    from whichdevice.study.report.badge import badge
+
+    asked, answers = answered(question, screen if screen.live and not as_json else None)
+    if page is not None:
+        write_page(answers, page, screen.everything)
+    if picture is not None:
+        write_atomically(badge(answers[0]), picture)
+    if as_json:
+        plain = [words.as_json(answer) for answer in answers]
+        print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
+        return 0
+    kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
+    written = [f"{name}: {path}" for name, path in (("Page", page), ("Badge", picture)) if path]
+    screen.show(answers, [*filter(None, [kept]), *written], asked.left.rows)
+    return 0
+
+
+def try_here(question: "Question") -> int:
+    """Print what a few steps on this machine show; return 1 where they fail."""
+    from whichdevice.apps.questions.one_model import OneModel
+    from whichdevice.apps.questions.requirements import require
+    from whichdevice.measure.trying.trial import show_trial
+
+    require(question.model.address, set())
+    question = replace(question, model=looked_at(question.model, question.script_arguments))
+    [workload] = OneModel(question, []).study.workloads.values()
+    return show_trial(question.model, workload.backend[0], workload.options)
+
+
+def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[OneModel, list[Answer]]":
+    """Return what was asked and its answers; a screen shows the first one, from forecasts alone.
+
+    Raises StudyError as `run`.
+    """
+    from whichdevice.apps.questions.one_model import OneModel
+    from whichdevice.apps.questions.requirements import require
+    from whichdevice.decide.words import lines
+    from whichdevice.forecast.targets import software_of
+
+    software = software_of(question.model.text)
+    targets = targets_of(question.devices, question.gpus or (1,), software)
+    require(question.model.address, {target.kind for target in targets}, question.exact)
+    question = replace(question, model=looked_at(question.model, question.script_arguments))
+    check_size(question)
+    counts = question.counts
+    if question.gpus is None and counts != (1,):
+        several = targets_of(question.devices, counts, software, tells=False)
+        targets = [target for target in several if target.rented_together]
+    asked = OneModel(question, targets, counts)
+
+    def first(paths: Sequence[Path]) -> None:
+        drafts = asked.answers([], paths)
+        if screen is not None and drafts:
+            screen.show(drafts, [FIRST_ANSWER], asked.left.rows)
+
+    compiled = asked.forecast(first if screen is not None else None)
+    if question.gpus is None and counts == (1,) and software == "eager" and question.mode == "train":
+        asked, compiled = with_more_gpus(asked, compiled, software)
+    records: list[Path] = []
+    if question.measuring:
+        if screen is not None:
+            first(compiled)
+        records = asked.measure(compiled)
+    answers = asked.answers(records, compiled)
+    if all(answer.pick is None and not answer.fits_nowhere for answer in answers):
+        raise StudyError(lines(answers[0])[0] if answers else f"{question.model}: no device has an answer")
+    return asked, answers
+
+
+def with_more_gpus(asked: "OneModel", compiled: list[Path], software: "Software") -> "tuple[OneModel, list[Path]]":
+    """Return the question about several GPUs and its records, where one is too small or too late; else the same."""
+    from whichdevice.apps.questions.one_model import OneModel
+
+    answers = asked.answers([], compiled)
+    several = gpus_needed(asked.question, answers)
+    if not several:
+        return asked, compiled
+    small = {row.card for answer in answers for row in too_small(answer)}
+    # A card without bfloat16 needs traces in another number format: where it is too small, leave it out.
+    usual = [one for one in asked.targets if one.device not in small or not one.refusal("bfloat16", software)]
+    names = [one.device for one in usual or asked.targets]
+    clusters = [target for target in targets_of(names, several, software) if target.rented_together]
+    asked = OneModel(asked.question, clusters, several, left=asked.left)
+    return asked, asked.forecast()
+
+
+def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
+    """Return numbers of GPUs to choose from where a PyTorch model is too large for half of the cards, or too late.
+
+    Empty otherwise. The GPUs share the batch evenly. An `hf:` model without --batch has one that grows with the GPUs;
+    so has a script with a batch on each. Where each makes as many steps, more of them end no earlier, and hold more.
+    """
+    from whichdevice.forecast.targets import GPU_COUNTS, NODES
+
+    late = any(answer.late for answer in answers)
+    large = any(2 * len({row.card for row in too_small(answer)}) >= len(cards_of(answer)) for answer in answers)
+    known = any(row.fits is not None for answer in answers for row in answer.work.rows if row.rented)
+    if not known or not (large or late) or question.wants.only_free:
+        return []
+    if question.batch is None and question.wants.steps is None and question.model.address.kind == "hub":
+        return [*GPU_COUNTS, *(count for count in NODES if count <= MAX_GPUS)]
+    keeps = {answer.work.keeps for answer in answers}
+    if keeps == {"steps"}:
+        return [max(GPU_COUNTS)] if large else []
+    if keeps == {"examples"}:
+        return list(GPU_COUNTS)
+    shared = [count for count in GPU_COUNTS if all(answer.work.batch % count == 0 for answer in answers)]
+    return shared if len(shared) > 1 else []
+
+
+def cards_of(answer: "Answer") -> set[str]:
+    """Return the devices elsewhere, each once however it is offered."""
+    return {row.card for row in answer.work.rows if row.rented}
+
+
+def too_small(answer: "Answer") -> "list[Row]":
+    """Rows of devices elsewhere that do not hold the model."""
+    return [row for row in answer.work.rows if row.rented and row.fits is False]
+
+
+MAX_GPUS = 64  # that are tried without being asked for
+FIRST_ANSWER = "A first answer, from forecasts alone."
+
+
+def without_option(arguments: Sequence[str], name: str) -> list[str]:
+    """The command line without one option and its value, whichever way it is written."""
+    kept: list[str] = []
+    skip = False
+    for number, argument in enumerate(arguments):
+        if argument == "--":
+            return kept + list(arguments[number:])
+        if not skip and argument != name and not argument.startswith(f"{name}="):
+            kept.append(argument)
+        skip = argument == name
+    return kept
+
+
+def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
+    """Return the model, a script with these arguments.
+
+    A script that is not known yet runs until its training starts, which makes it known.
+    """
+    from whichdevice.models.script.look import known, probe, trains
+
+    if not trains(model.address):
+        if arguments:
+            raise StudyError(f"{model}: takes nothing after --: it is no training script")
+        return model
+    model = model.with_arguments(arguments) if arguments else model
+    if known(model.address) is None:
+        print(
+            f"{model.label} runs until its training starts: it may write and download until then. Nothing trains.",
+            file=sys.stderr,
+        )
+        probe(model.address)
+    return model
+
+
+def check_size(question: "Question") -> None:
+    """Raise StudyError for a script whose loops do not show how long it trains, unless the question names it."""
+    stopped = question.model.found
+    wants = question.wants
+    named = wants.steps or wants.examples or wants.tokens or (wants.epochs and stopped and stopped.examples)
+    if question.mode == "train" and stopped is not None and stopped.unknown and not named:
+        wanted = "--epochs N or --steps N" if stopped.examples else "--steps N"
+        raise StudyError(f"{question.model.text}: {stopped.unknown}: add {wanted}")
+
+
+def write_page(answers: "Sequence[Answer]", page: Path, everything: bool) -> None:
+    """Write the same answers as a page."""
+    from whichdevice.study.report.page import render
+    from whichdevice.study.report.verdict import answer_parts
+
+    render("ask.html", page, answers=[answer_parts(answer, everything) for answer in answers])
+
+
+class Screen:
+    """The answer on standard output; on a terminal the next one is drawn over the last."""
+
+    def __init__(self, everything: bool, energy: bool = False) -> None:
+        self.live = sys.stdout.isatty()
+        self.everything, self._energy, self._drawn, self._rows = everything, energy, 0, 0
+
+    def show(self, answers: "Sequence[Answer]", below: Sequence[str], rows: int = 0) -> None:
+        """Print answers, and lines that go below them; `rows` of the terminal have other lines since the first."""
+        from whichdevice.decide.table import text
+
+        size = get_terminal_size((100, 40))
+        texts = [text(answer, size.columns, self.everything, self._energy) for answer in answers]
+        parts = [line for lines in texts for line in [*lines, ""]]
+        lines = [*parts[:-1], *below]
+        up = self._drawn + rows - self._rows
+        if self._drawn and up < size.lines:
+            sys.stdout.write(f"\033[{up}A\033[J")
+        print("\n".join(lines), flush=True)
+        self._drawn, self._rows = len(lines), rows
+
+
+def wants_of(args: argparse.Namespace) -> "Wants":
+    """Return what the user wants; raises StudyError on a number that is none of its kind."""
+    from whichdevice.decide import Wants
+
+    sizes = ("examples", "epochs", "steps", "tokens")
+    size: dict[str, Any] = {name: positive(f"--{name}", getattr(args, name)) for name in sizes}
+    return Wants(
+        **size, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
+        only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
+        here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
+        port=takes_ports(args.model, args.devices, args.option, args.mode), interruptions=rate_of(args.interruptions),
+        grid=grams_of(args.grid), effective_batch=at_least_one("--effective-batch", args.effective_batch),
+    )  # fmt: skip
+
+
+def takes_ports(model: str, devices: str | None, options: Sequence[str], mode: str) -> bool:
+    """Return whether TPUs are choices for a PyTorch model: where they are named, or JAX trains the same model as it is.
+
+    MaxText and others train well-known language models whole; adapters, own code and the loop that generates have to be
+    ported.
+    """
+    from whichdevice.forecast.targets import names_tpu
+    from whichdevice.models.address import full_name
+    from whichdevice.models.hugging_face import PREFIX
+
+    named = devices is not None and any(map(names_tpu, devices.split(",")))
+    whole = mode == "train" and not any(option.startswith("method=") for option in options)
+    return named or (whole and full_name(model).startswith(PREFIX))
+
+
+TIME = re.compile(rf"({NUMBER})\s*(d|h|min|m|s)?")
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds of a time such as 8h, 30min or 3d; raises StudyError."""
+    time = TIME.fullmatch(text.strip())
+    if time is None or not 0 < float(time[1]) < LARGEST_TIME:
+        raise StudyError(f"--deadline {text}: a time is needed, e.g. 8h, 30min or 3d")
+    return float(time[1]) * TIME_UNITS[time[2] or "h"]
+
+
+def targets_of(
+    names: Sequence[str] | None, counts: Sequence[int] = (1,), software: "Software" = "xla", tells: bool = True
+) -> "list[Target]":
+    """Return the devices that a person lists, by names and groups, in these numbers; None stands for common ones.
+
+    It tells which device a short name means, where several have it.
+    """
+    from whichdevice.forecast.targets import GROUPS, devices_in, find_target, other_targets, targets_in
+
+    asked = FORECAST_DEVICES if names is None else names
+    if not asked:
+        raise StudyError("--devices: names of devices are needed, e.g. --devices L4,T4")
+    for name in asked:
+        if tells and name.casefold() not in GROUPS and (others := other_targets(name)):
+            print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
+    return targets_in(devices_in(asked, software), counts)

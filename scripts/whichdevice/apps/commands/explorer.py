@@ -1,0 +1,51 @@
+"""Write one page that answers for well-known models on every device: `explorer --html explorer.html`."""
+
+import argparse
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from whichdevice.apps.commands.serving import ANSWER, PROMPT, TPOT, TTFT, seconds_of
+from whichdevice.base.errors import StudyError
+
+RPS = 5.0  # requests a second, to serve a model that everybody knows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "--html", type=Path, metavar="PAGE", default=Path("explorer.html"), help="the page; default: explorer.html"
+    )
+    parser.add_argument("--model", action="append", default=[], help="only this model; again for others")
+
+
+def _served(name: str) -> dict[str, Any] | None:
+    """Return what `ask --mode serve` says of a language model at a usual load; None of others, and of short ones."""
+    from whichdevice.apps.questions.serving import ServingQuestion, ask_serving
+    from whichdevice.decide.serving import Load
+    from whichdevice.decide.serving_words import page_parts
+    from whichdevice.models.hugging_face import PREFIX, known_models
+    from whichdevice.models.served import served_model
+
+    known = known_models().get(name)
+    if known is None or known.task != "CausalLM" or known.longest < PROMPT + ANSWER:
+        return None
+    load = Load(RPS, PROMPT, ANSWER, seconds_of("--ttft", TTFT), seconds_of("--tpot", TPOT))
+    return page_parts(ask_serving(ServingQuestion(served_model(f"{PREFIX}{name}"), load, here=False)), "")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the page."""
+    from whichdevice.apps.explorer.page import write_page
+    from whichdevice.apps.explorer.steps import known_models
+
+    models = known_models()
+    for name in args.model:
+        if name not in models:
+            nearest = ", ".join(get_close_matches(name, models, 3, cutoff=0.0))
+            raise StudyError(f"explorer: no model {name!r}; nearest: {nearest}")
+    if not args.html.absolute().parent.is_dir():
+        raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
+    write_page(args.html, args.model, _served)
+    print(f"{args.html}: {args.html.stat().st_size / 1e6:.2f} MB")
+    return 0

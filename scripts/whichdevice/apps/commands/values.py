@@ -1,0 +1,109 @@
+"""Values of options of the commands: numbers, prices, providers and counts, each checked in one line."""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from whichdevice.base.errors import StudyError
+
+LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
+MAX_RATE, MAX_GRAMS = 60.0, 2000.0
+NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
+
+
+def prices_of(given: Sequence[str], find: Callable[[str], str] | None = None) -> dict[str, float]:
+    """Return the prices that the user names, by device; raises StudyError. `find` gives the device of a name."""
+    from whichdevice.forecast.targets import find_target
+
+    prices = {}
+    for pair in given:
+        name, _, text = pair.rpartition("=")
+        if not name or not re.fullmatch(NUMBER, text) or not 0 < float(text) < LARGEST_USD:
+            raise StudyError(f'--price {pair}: needs DEVICE=USD, e.g. "RTX 4090=0.45"')
+        prices[find(name) if find else find_target(name).device] = float(text)
+    return prices
+
+
+def providers_of(text: str | None) -> tuple[str, ...]:
+    """Return the providers that the user names, as the price sheet writes them; raises StudyError on another."""
+    from whichdevice.base.errors import did_you_mean
+    from whichdevice.base.sheets.hardware import hardware_rows
+
+    if text is None:
+        return ()
+    sheet = {offer.provider.casefold(): offer.provider for row in hardware_rows().values() for offer in row.offers}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := next((name for name in names if name.casefold() not in sheet), None):
+        raise StudyError(f"--providers {unknown}: no price of theirs is known{did_you_mean(unknown, sheet.values())}")
+    return tuple(sheet[name.casefold()] for name in names)
+
+
+def positive(name: str, value: float | None) -> float | None:
+    """Return a number above 0 or None; raises StudyError."""
+    if value is not None and not 0 < value < LARGEST:
+        raise StudyError(f"{name} {value:g}: a number above 0 is needed")
+    return value
+
+
+def usd(name: str, value: float | None) -> float | None:
+    """Return a price of 0 or more or None; raises StudyError."""
+    if value is not None and not 0 <= value < LARGEST_USD:
+        raise StudyError(f"{name} {value:g}: a price of 0 or more is needed")
+    return value
+
+
+def at_least_one(name: str, value: int | None) -> int | None:
+    """Return a count or None; raises StudyError."""
+    if value is not None and value < 1:
+        raise StudyError(f"{name} {value}: a number of at least 1 is needed")
+    return value
+
+
+def gpu_counts(text: str) -> tuple[int, ...]:
+    """Return the numbers of GPUs that `--gpus` asks for; raises StudyError."""
+    from whichdevice.forecast.targets import GPU_COUNTS, NODES
+
+    known = {str(count): count for count in (*GPU_COUNTS, *NODES)}
+    names = list(known) if text == "auto" else [name.strip() for name in text.split(",")]
+    if not set(names) <= known.keys():
+        raise StudyError(f"--gpus {text}: {', '.join(known)} are possible, several with commas, or auto")
+    return tuple(known[name] for name in names)
+
+
+def rate_of(text: str | None) -> float | None:
+    """Return how often in an hour a machine is taken away, from 0.1 or 10%; raises StudyError."""
+    if text is None:
+        return None
+    match = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
+    rate = float(match[1]) / (100 if match[2] else 1) if match else math.inf
+    if rate > MAX_RATE:
+        raise StudyError(f"--interruptions {text}: times an hour are needed, e.g. 0.1 or 10%, at most {MAX_RATE:g}")
+    return rate
+
+
+def grams_of(text: str | None) -> float | None:
+    """Return g of CO2 a kilowatt-hour, from a number or the name of a region; raises StudyError."""
+    from whichdevice.base.errors import did_you_mean
+    from whichdevice.base.sheets.grids import grids
+
+    if text is None:
+        return None
+    if re.fullmatch(NUMBER, text.strip()) and float(text) <= MAX_GRAMS:
+        return float(text)
+    if (grid := grids().get(text.strip().casefold())) is None:
+        raise StudyError(f"--grid {text}: g of CO2 a kWh are needed, or a region{did_you_mean(text, list(grids()))}")
+    return grid.g_per_kwh
+
+
+def given_options(given: list[str]) -> dict[str, Any]:
+    """Return KEY=VALUE of the command line as the config's `options`; raises StudyError."""
+    from whichdevice.study.config.load import parse_yaml
+
+    options = {}
+    for pair in given:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise StudyError(f"--option {pair}: needs KEY=VALUE, e.g. layers=2")
+        options[key] = parse_yaml(text, f"--option {pair}")
+    return options

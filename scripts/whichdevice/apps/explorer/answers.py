@@ -1,0 +1,152 @@
+"""Answers for well-known models, from their kept steps by the way that `whichdevice ask` takes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from whichdevice.apps.explorer.steps import (
+    ADAPTERS,
+    HALF,
+    MEMORY_PARTS,
+    MIXED,
+    QLORA,
+    SINGLE,
+    TPU,
+    KnownModel,
+    items_of,
+)
+from whichdevice.base.sheets.hardware import HardwareRow
+from whichdevice.decide import Answer, Wants
+from whichdevice.decide.decide import amount_of, decide
+from whichdevice.decide.rows import works
+from whichdevice.forecast import tpu
+from whichdevice.forecast.products import CompiledRecord, CompileFacts, ProgramRequest
+from whichdevice.forecast.targets import Target, all_targets, program_device
+from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
+from whichdevice.forecast.work import Software, Work
+from whichdevice.forecast.xla.compile import MARGIN, on_memory_of
+from whichdevice.study.programs import usual_precision
+from whichdevice.study.tables.base import table
+from whichdevice.study.tables.costs import COSTS_COLUMNS
+from whichdevice.study.tables.forecasts import table_of_records
+from whichdevice.study.tables.summary import SUMMARY_COLUMNS
+
+UNTRACED = "this page has not computed such a step there; whichdevice ask forecasts it, from a file of the model"
+NO_HALF = "they have no fast products in 16 bits, which such a training is in"
+NO_BFLOAT16 = "they have no bfloat16, and with a second copy of the weights in float32 the training is too large"
+NO_PROGRAM = "this page was made without XLA's compiler for them"
+
+
+@dataclass(frozen=True)
+class KeptTrace:
+    """A trace as it was kept: what a forecast and a need of memory read of one."""
+
+    work: Work
+    fused: Work
+    memory: dict[str, float]
+    forward: Work | None = None
+
+
+def targets() -> list[Target]:
+    """Return every device of the sheet, GPU or TPU, that can be had alone: steps are kept for one device."""
+    by_device = {target.device: target for software in ("eager", "xla") for target in all_targets(1, software)}
+    return [target for target in by_device.values() if target.devices == 1]
+
+
+def answer_for(
+    model: KnownModel, training: str, batch: int, devices: Iterable[Target], sheet: Mapping[str, HardwareRow],
+    wants: Wants | None = None,
+) -> Answer:  # fmt: skip
+    """Return the answer that `ask NAME --no-measuring` has on a typical host, for all devices that can take it."""
+    records = [record_for(model, training, batch, target) for target in devices]
+    forecasts = table_of_records([record for record in records if record is not None], sheet)
+    nothing_measured = (table([], SUMMARY_COLUMNS), table([], COSTS_COLUMNS))
+    [work] = works(*nothing_measured, forecasts, {}, sheet)
+    work = replace(work, tokens=model.tokens, unit=model.unit)
+    wants = wants or Wants(examples=amount_of(work, Wants()).units)
+    return decide(work, wants, amount_of(work, wants))
+
+
+def record_for(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
+    """Return the record of a step on a device; None where it has no such number format or software."""
+    make = _of_program if model.software == "xla" else _of_trace
+    return make(model, training, batch, target)
+
+
+def without(model: KnownModel, training: str, target: Target) -> str | None:
+    """Return why a training has no row of a device; None where it has one."""
+    if target.kind == "tpu":
+        kept = [TPU in step if model.software == "xla" else len(step) > 2 for step in model.steps[training].values()]
+        return tpu.NO_4_BITS if training == QLORA else None if all(kept) else UNTRACED
+    if model.software == "xla":
+        return NO_PROGRAM if record_for(model, training, model.batches[0], target) is None else None
+    precision, traced_as = _format(training, target)
+    if training in (*ADAPTERS, HALF) and precision == "float32":
+        return NO_HALF
+    return None if traced_as in model.steps else NO_BFLOAT16
+
+
+def _format(training: str, target: Target) -> tuple[str, str]:
+    """Return the number format that a device has for a training of PyTorch, and the training whose trace has it."""
+    precision = usual_precision(target, "single" if training == SINGLE else "mixed")
+    traced_as = SINGLE if training == MIXED and precision == "float32" else training
+    if training == HALF and precision != "mixed_bfloat16":
+        traced_as = MIXED
+    elif training in (*ADAPTERS, HALF) and precision == "mixed_bfloat16":  # as `ask` takes a large decoder
+        precision = "bfloat16"
+    return precision, traced_as
+
+
+def tpu_work(sums: list[list[Any]], software: Software) -> Work:
+    """Return the work of a TPU's step, which is kept apart: fewer bytes leave a TPU."""
+    return Work("tpu", items_of(sums), software=software)
+
+
+def _of_program(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
+    """Return the record of its architecture's program; one that misses the memory by little may or may not fit."""
+    precision = usual_precision(target, "single" if training == SINGLE else "mixed")
+    shared = TPU if target.kind == "tpu" else program_device(target)
+    kept = model.steps[training][str(batch)].get(shared)
+    if kept is None or target.refusal(precision):
+        return None
+    sums, memory_needed, is_lower_bound = kept
+    module = model.name.removesuffix(" in Keras")  # timm has another resnet50
+    asked = ProgramRequest(
+        device=target.device, workload=model.name, module=module, precision=precision, batch_size=batch
+    )
+    facts = CompileFacts(
+        memory=target.memory, memory_available=target.memory, memory_needed=memory_needed,
+        memory_is_lower_bound=is_lower_bound, unit=model.unit, units_per_step=float(batch),
+    )  # fmt: skip
+    work = (tpu_work(sums, "xla of a GPU") if target.kind == "tpu" else Work("gpu", items_of(sums))).digest()
+    program = CompiledRecord(asked=asked, status="ok", reason=None, facts=facts, work=work, code_hash="")
+    record = on_memory_of(program, target)
+    assert record.facts is not None
+    near = (record.facts.memory_missing or 0.0) <= MARGIN * (record.facts.memory_available or 0.0)
+    tight = record.status == "does_not_fit" and near and target.device != shared
+    if tpu.is_tight(memory_needed, target) if target.kind == "tpu" else tight:
+        record.facts = record.facts.model_copy(update={"memory_tight": True})
+    return record
+
+
+def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
+    """Return the record of its trace, in the number format that the device has for such a training."""
+    precision, traced_as = _format(training, target)
+    if without(model, training, target) or target.refusal(precision, "eager"):
+        return None
+    steps, on_tpu = model.steps[traced_as], target.kind == "tpu"
+
+    def traced(size: int, changes: tuple[str, ...]) -> Any:
+        sums, memory, *of_tpu = steps[f"{size}{'c' * bool(changes)}"]
+        work = tpu_work(of_tpu[0], "PyTorch") if on_tpu else Work("gpu", items_of(sums), software="eager")
+        return KeptTrace(work, work, dict(zip(MEMORY_PARTS, memory, strict=True)))
+
+    trace = way_on(target, traced, batch, mixed=False, tunable=model.has_passes).trace
+    work = trace.work if on_tpu else work_of(target, trace, precision)
+    facts = facts_on(target, trace, work, unit=model.unit, units_per_step=float(batch))
+    asked = ProgramRequest(
+        device=target.device, workload=model.name.rpartition("/")[2], module=model.name, precision=precision,
+        batch_size=batch,
+    )  # fmt: skip
+    status, reason = outcome(facts)
+    return CompiledRecord(asked=asked, status=status, reason=reason, facts=facts, work=work.digest(), code_hash="")

@@ -1,0 +1,1 @@
+"""Questions of `ask` and `serve`: what is read, forecast and measured for one answer."""

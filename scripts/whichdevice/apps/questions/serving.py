@@ -1,0 +1,305 @@
+"""A question about serving a language model: which devices, counts and formats are tried, and the answer.
+
+    ask_serving(ServingQuestion(served_model("meta-llama/Llama-3.1-8B-Instruct"), Load(5, 1000, 300, 1.0, 0.05)))
+
+Nothing but this machine's memory rate is measured.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import partial
+from typing import TYPE_CHECKING
+
+from whichdevice.apps.questions.request_log import RequestLog
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.base.sheets.prices import USD_PER_KWH
+from whichdevice.base.sheets.tpus import CHIPS, devices_of
+from whichdevice.decide.serving import CHEAPER, MAX_SERVERS, Files, Load, Log, Price, Server, Serving, decide
+from whichdevice.decide.serving_words import say
+from whichdevice.forecast.targets import GROUPS, find_target
+from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
+
+if TYPE_CHECKING:
+    from whichdevice.forecast.serving.forecast import ServingForecast
+    from whichdevice.forecast.serving.server import Server as Tried
+
+GPU_COUNTS = (1, 2, 4, 8)
+# What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
+DEVICES = (
+    "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "RTX A6000", "L40S", "A100 SXM 80GB", "H100 SXM",
+    "H200 SXM", "B200 SXM", "MI300X", "RTX 6000 Pro", "TPU v5e", "TPU v6e",
+)  # fmt: skip
+COMPUTERS = ("Apple M4 Max", "Apple M3 Ultra", "Ryzen AI Max+ 395", "DGX Spark")
+LLAMA_CPP, ENGINE = "llama.cpp", "vllm"
+SMALL = "q4_k_m"  # what llama.cpp mostly runs
+OTHER_FORMATS = ("fp8", "awq")  # that are tried where the user names none
+# What llama.cpp runs in place of a format that it has not.
+GGUF_LIKE = {
+    "awq": SMALL, "gptq": SMALL, "nvfp4": SMALL, "int4_experts": SMALL, "fp8": "q8_0", "int8": "q8_0",
+}  # fmt: skip
+# The least compute capability on which vLLM has kernels for a format (docs.vllm.ai, features/quantization, and its page
+# on FP8); AMD's and TPUs have those below.
+MIN_CAPABILITY = {
+    "bf16": 7.0, "gptq": 7.0, "awq": 7.5, "int8": 7.5, "fp8": 7.5, "nvfp4": 8.0, "mxfp4": 8.0, "int4_experts": 8.0,
+}  # fmt: skip
+AMD_FORMATS, TPU_FORMATS = ("bf16", "fp8", "mxfp4"), ("bf16", "int8", "fp8")
+OLD_TPUS = ("TPU v2", "TPU v3")  # which no engine of these serves on
+# What somebody runs together: so many cards of a kind, or computers; of GPUs with links of their own MAX_SERVERS.
+MAX_DESKTOP, MAX_PCIE_CARDS, MAX_COMPUTERS = 16, 64, 4
+PCIE_GBS = 64
+YEARS_HOURS = 3 * 8766.0  # over which a computer is paid
+HERE, HERE_WATTS = "this machine", 100.0
+
+
+@dataclass(frozen=True)
+class ServingQuestion:
+    """A model, its load, and what may serve it."""
+
+    model: ServedModel
+    load: Load
+    devices: tuple[str, ...] | None = None
+    counts: tuple[int, ...] = GPU_COUNTS
+    weights: WeightFormat | None = None  # None: as published, and on computers and here 4 bits
+    cache_bits: int = 16
+    engine: str | None = None
+    log: RequestLog | None = None
+    api: tuple[float, float] | None = None  # USD a million tokens in and out
+    prices: Mapping[str, float] = field(default_factory=dict)  # an hour of a device: the user's own
+    providers: tuple[str, ...] = ()
+    here: bool = True  # whether this machine is measured
+    here_usd: float | None = None  # an hour of it; None: its electricity
+
+
+@dataclass(frozen=True)
+class Machines:
+    """The devices that a question is about, each with the format of weights that it would run."""
+
+    runs: tuple[tuple[HardwareRow, WeightFormat], ...]
+    without: tuple[str, ...]  # those on which the engine lacks the format
+
+
+def machines(question: ServingQuestion) -> Machines:
+    """Return the devices of a question; measures this one's memory rate. Raises StudyError where it is at fault."""
+    _check(question)
+    here = [_this_machine()] if question.here else []
+    native = question.weights or WEIGHT_FORMATS[question.model.native]
+    wanted = [(row, _format(question, row, native)) for row in [*rows_named(question.devices), *here]]
+    runs = tuple((row, kept) for row, kept in wanted if _runs(question, row, kept))
+    return Machines(runs, tuple(row.device for row, kept in wanted if not _runs(question, row, kept)))
+
+
+def over_lengths(
+    question: ServingQuestion, known: Machines, lengths: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], list["ServingForecast"]]:
+    """Return the forecasts of all servers for requests of other lengths: tokens of prompt and answer."""
+    from whichdevice.forecast.serving.forecast import serve_all
+
+    load, tried = question.load, _tried(question, known.runs)
+    return {pair: serve_all(tried, replace(load, prompt=pair[0], answer=pair[1])) for pair in lengths}
+
+
+def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Serving:
+    """Return the answer; raises StudyError where the question is at fault."""
+    known = known or machines(question)
+    native = question.weights or WEIGHT_FORMATS[question.model.native]
+    stored = question.model.stored
+    files = Files(question.model.parameters, stored, question.model.native) if stored else None
+    log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
+    answer = partial(
+        decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest,
+        question.api, log=log, without=known.without,
+    )  # fmt: skip
+    answered = replace(answer(), files=files)
+    smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
+    pick = answered.pick
+    most = math.inf if pick is None or pick.usd_per_hour is None else CHEAPER * pick.usd_per_hour
+    rented = [row for row in rows_named(question.devices) if row.kind != "unified"]
+    others = [
+        _forecast(question, [(row, kept) for row in rented if _runs(question, row, kept)], most)
+        for kept in smaller
+        if kept.bits < native.bits
+    ]
+    return replace(answer(others=others), files=files) if others else answered
+
+
+def _check(question: ServingQuestion) -> None:
+    load, model = question.load, question.model
+    tokens = load.prompt + load.answer
+    if question.log is not None:
+        tokens = max(sum(pair) for pair in zip(question.log.prompts, question.log.answers, strict=True))
+    if tokens > model.longest:
+        raise StudyError(say("too_long", model=model.name, longest=f"{model.longest:,}", tokens=f"{tokens:,.0f}"))
+    for rows in map(rows_named, ([name] for name in question.devices or ())):
+        if rows and not any(_counts(question, row) for row in rows):
+            asked, rented = (", ".join(map(str, counts)) for counts in (question.counts, _rented(rows[0].device)))
+            raise StudyError(f"--gpus {asked}: machines of {rows[0].device} have {rented} devices")
+
+
+def _format(question: ServingQuestion, row: HardwareRow, native: WeightFormat) -> WeightFormat:
+    """The user's format, else what people run on such a device; llama.cpp's own that is like it."""
+    if row.kind not in ("unified", "cpu"):
+        return native
+    if question.weights is None and native.bits > WEIGHT_FORMATS[SMALL].bits:
+        return WEIGHT_FORMATS[SMALL]
+    return WEIGHT_FORMATS[GGUF_LIKE.get(native.name, native.name)]
+
+
+def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bool:
+    """Whether the engine has kernels for this format on this device."""
+    if _engine(question, row, kept) == LLAMA_CPP:
+        return True
+    capability = row.compute_capability or ""
+    if capability.startswith("gfx"):
+        return kept.name in AMD_FORMATS
+    if row.kind == "tpu":
+        return kept.name in TPU_FORMATS and row.device not in OLD_TPUS
+    return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
+
+
+def rows_named(names: Sequence[str] | None) -> list[HardwareRow]:
+    """Return rows of the sheet for names and groups; those that serve alone are known here, too."""
+    sheet = hardware_rows()
+    if names is None:
+        return [sheet[name] for name in (*DEVICES, *COMPUTERS) if name in sheet]
+    rows: dict[str, HardwareRow] = {}
+    for name in names:
+        rows |= {row.device: row for row in _named(name, sheet)}
+    return list(rows.values())
+
+
+def device_named(name: str) -> str:
+    """Return the row of the sheet that a name means; raises StudyError."""
+    return next(iter(_named(name, hardware_rows()))).device
+
+
+def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]:
+    plain = name.strip().casefold()
+    shared = {known.casefold(): row for row in sheet.values() if row.kind == "unified" for known in row.names}
+    if plain in shared:
+        return [shared[plain]]
+    if plain == "mac":
+        return [row for row in sheet.values() if row.device.startswith("Apple")]
+    if plain in GROUPS:
+        group = GROUPS[plain]
+        return [row for row in sheet.values() if (row.software or row.kind == "unified") and group(row)]
+    try:
+        return [find_target(name).row]
+    except StudyError as error:
+        near = get_close_matches(plain, shared, 1, 0.7)
+        raise StudyError(f"{error}; or {shared[near[0]].device}?" if near else str(error)) from None
+
+
+def _forecast(
+    question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]], most: float = math.inf
+) -> list[Server]:
+    """Forecast each device in each number, all together; a computer alone. None costs more than `most` USD an hour."""
+    from whichdevice.forecast.serving.forecast import serve_all
+
+    known = serve_all(_tried(question, rows, most), question.load, question.log)
+    return [_server(question, one) for one in known]
+
+
+def _tried(
+    question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]], most: float = math.inf
+) -> list["Tried"]:
+    from whichdevice.forecast.serving.server import Server as Tried
+
+    return [
+        Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
+        for row, kept in rows
+        for count in _counts(question, row)
+        if _costs(question, row, count) <= most
+    ]
+
+
+def _counts(question: ServingQuestion, row: HardwareRow) -> tuple[int, ...]:
+    """The numbers of a device that are tried: the user's; of TPUs those of a machine that is rented."""
+    if row.kind == "tpu":
+        return tuple(count for count in _rented(row.device) if count in question.counts)
+    return question.counts if row.kind == "gpu" else (1,)
+
+
+def _rented(tpu: str) -> tuple[int, ...]:
+    """The devices of the machines that are rented."""
+    return tuple(chips * devices_of(tpu) for chips in CHIPS[tpu].machines)
+
+
+def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> str:
+    """The user's engine, else what people run there."""
+    on_computer = row.kind in ("unified", "cpu") or kept.gguf
+    return LLAMA_CPP if on_computer else question.engine or ENGINE
+
+
+def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
+    from whichdevice.forecast.serving.forecast import TESTED
+    from whichdevice.forecast.serving.server import memory_of
+
+    tried = known.server
+    row = tried.row
+    return Server(
+        row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.source == TESTED, known.fits,
+        known.memory, memory_of(row), known.available, known.max_requests,
+        min(known.max_context, question.model.longest),
+        known.capacity, known.one_user, known.first_token, known.ttft, known.tpot, _price(question, row, tried.count),
+        row.device == HERE, most_servers(row, tried.count),
+    )  # fmt: skip
+
+
+def most_servers(row: HardwareRow | None, count: int) -> int:
+    """Return how many servers of so many devices somebody would run together; of this one, without a row, one."""
+    if row is None or row.device == HERE:
+        return 1
+    if row.kind == "unified":
+        return MAX_COMPUTERS
+    cards = MAX_DESKTOP if GROUPS["desktop"](row) else MAX_PCIE_CARDS
+    by_pcie = row.kind == "gpu" and (row.link_gbs or 0.0) <= PCIE_GBS
+    return max(1, cards // count) if by_pcie else MAX_SERVERS
+
+
+def _price(question: ServingQuestion, row: HardwareRow, count: int) -> Price | None:
+    return price_of(row, count, question.prices, question.providers, question.here_usd)
+
+
+def price_of(
+    row: HardwareRow, count: int, prices: Mapping[str, float], providers: Sequence[str], here_usd: float | None = None
+) -> Price | None:
+    """Return the user's own price, else the market's; of a computer a share of its price and its electricity."""
+    chips = math.ceil(count / devices_of(row.device))  # a price is of a TPU's chip
+    if row.device in prices:
+        usd = prices[row.device] * chips
+        return Price(usd, usd, usd, "your price")
+    if row.device == HERE:
+        usd = HERE_WATTS / 1000 * USD_PER_KWH if here_usd is None else here_usd
+        return Price(usd, usd, usd, "electricity" if here_usd is None else "your price")
+    if row.kind == "unified":
+        if row.card is None:
+            return None
+        usd = row.card.usd / YEARS_HOURS + (row.power_w or HERE_WATTS) / 1000 * USD_PER_KWH
+        return Price(usd, usd, usd, row.card.source, row.card.usd)
+    market = row.market(providers=providers)
+    if market is None:
+        return None
+    return Price(
+        market.usd_per_hour * chips, market.low * chips, market.high * chips, market.words,
+        provider=market.lowest.provider, lowest=market.lowest.usd_per_hour, providers=market.providers,
+    )  # fmt: skip
+
+
+def _costs(question: ServingQuestion, row: HardwareRow, count: int) -> float:
+    """USD an hour of one server; infinite without a price."""
+    price = _price(question, row, count)
+    return math.inf if price is None else price.usd
+
+
+def _this_machine() -> HardwareRow:
+    """This machine as a row of the sheet: its memory, and the rates that are measured now."""
+    from whichdevice.base.memory import total_memory
+    from whichdevice.measure.machine.calibration import host_flops, read_rate
+
+    return HardwareRow(
+        device=HERE, kind="cpu", fp32_tflops=host_flops() / 1e12, mem_gb=(total_memory() or 0) / 2**30,
+        mem_bytes=total_memory() or None, mem_bw_gbs=read_rate() / 1e9, spec_source="measured here",
+    )  # fmt: skip

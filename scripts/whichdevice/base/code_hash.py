@@ -1,0 +1,160 @@
+"""Hash the code that a step really runs: edits to it measure again, edits to words about it do not.
+
+The hash covers the named modules and all that they import within this package, found in the syntax tree. Comments,
+formatting, docstrings, imports for type checkers and `__version__` do not count. Modules that are imported by
+a computed name (a workload, a backend) are named by the caller.
+
+Reading a hundred syntax trees takes a second, so what each gave is kept beside this module's bytecode, by a checksum of
+the file's content: an edited file is read anew whatever its date.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from importlib.util import cache_from_source
+from pathlib import Path
+from threading import Lock
+
+from whichdevice.base.errors import StudyError
+from whichdevice.base.files import write_atomically
+
+_lock = Lock()
+PACKAGE = Path(__file__).parents[1]
+HASH_LENGTH = 16
+RULES = Path(__file__).read_bytes()  # with other rules a file has another digest
+DIGESTS = Path(cache_from_source(__file__)).with_suffix(".json")
+MAX_KEPT = 2000  # states of files; a checkout has about 300 files
+
+
+def parsed(source: str | bytes) -> ast.Module:
+    """The syntax tree of a file's content.
+
+    Python 3.11 counts the depth of trees for all threads together and fails with SystemError where two threads read at
+    once (CPython issue 106905). Raises SyntaxError, ValueError and RecursionError as ast.parse does.
+    """
+    with _lock:
+        return ast.parse(source)
+
+
+def string_constants(source: str | bytes) -> set[str]:
+    """Return every string in a file's content."""
+    nodes = ast.walk(parsed(source))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def code_hash(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE) -> str:
+    """16 hexadecimal digits over `modules` (`whichdevice.measure.backends.jax`), `files` and their imports.
+
+    A `.py` file counts like a module, without modules of its folder that it may import; any other file counts by its
+    bytes, and each by its name without its folder. Each file is read once per process. Raises ModuleNotFoundError for a
+    module that is not in the package, StudyError for a file that cannot be read.
+    """
+    parts = sorted(code_parts(*modules, files=files, package=package).items())
+    whole = "\n".join(f"{name} {digest}" for name, digest in parts)
+    return hashlib.sha256(whole.encode()).hexdigest()[:HASH_LENGTH]
+
+
+def code_parts(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE) -> dict[str, str]:
+    """Return a digest for each module and file that `code_hash` covers: its keys say why something measures again."""
+    parts: dict[str, str] = {}
+    known, waiting = len(_kept()), set(modules)
+    for path in files:
+        try:
+            digest, imports = _source(path, "", package)
+        except OSError as error:
+            raise StudyError(f"cannot read {path}: {error.strerror or error}") from error
+        parts[f"file {path.name} {digest}"] = digest  # two files may share a name
+        waiting |= imports
+    for module in modules:
+        if _find(module, package) is None:
+            raise ModuleNotFoundError(f"no module {module} in {package.name}")
+    while waiting:
+        module = waiting.pop()
+        source = _find(module, package)
+        if module not in parts and source is not None:
+            parts[module], imports = _source(source, module, package)
+            waiting |= imports | {module.rpartition(".")[0]}  # importing a module runs its packages first
+    _keep(known)
+    return parts
+
+
+@cache
+def _find(module: str, package: Path) -> Path | None:
+    """The file of a module of the package, or None."""
+    first, *rest = module.split(".")
+    if first != package.name:
+        return None
+    base = package.joinpath(*rest)
+    candidates = (base / "__init__.py", base.with_suffix(".py")) if rest else (base / "__init__.py",)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+@cache
+def _source(path: Path, module: str, package: Path) -> tuple[str, frozenset[str]]:
+    """Return what one file adds: a digest of its code, and the modules of the package that it may import."""
+    content = path.read_bytes()
+    inside = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    key = f"{hashlib.sha256(RULES + content).hexdigest()} {path.suffix} {inside}"
+    if key not in _kept():
+        _kept()[key] = _digest_and_imports(content, path.suffix == ".py", inside)
+    digest, imports = _kept()[key]
+    return digest, frozenset(name for name in imports if _find(name, package) is not None)
+
+
+def _digest_and_imports(content: bytes, is_python: bool, inside: str) -> tuple[str, list[str]]:
+    try:
+        tree = parsed(content) if is_python else None
+    except (SyntaxError, ValueError):
+        tree = None  # its importer reports it better
+    if tree is None:
+        return hashlib.sha256(content).hexdigest(), []
+    for node in ast.walk(tree):
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                setattr(node, name, list(_counted(value)))
+    imports = {name for name in _imports(tree, inside) if name.partition(".")[0] == PACKAGE.name}
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), sorted(imports)
+
+
+@cache
+def _kept() -> dict[str, tuple[str, list[str]]]:
+    """Digests and imports by a file's content and place, as earlier processes left them."""
+    try:
+        kept = json.loads(DIGESTS.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return kept if len(kept) <= MAX_KEPT else {}
+
+
+def _keep(known: int) -> None:
+    """Leave digests for the next process, if there are more of them than `known`."""
+    if len(_kept()) > known:
+        with suppress(OSError):  # a folder that cannot be written costs the next process its time
+            write_atomically(json.dumps(dict(_kept())), DIGESTS)
+
+
+def _counted(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """All but strings that stand alone (docstrings), type checkers' imports and the version number."""
+    for node in statements:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from _counted(node.orelse)
+        elif not (isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__version__"]):
+            yield node
+
+
+def _imports(tree: ast.Module, inside: str) -> Iterator[str]:
+    """Absolute names of everything that is imported anywhere; a name may turn out to be no module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = inside.split(".")
+            start = parents[: len(parents) - node.level + 1] if node.level else []
+            base = ".".join([*start, *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)

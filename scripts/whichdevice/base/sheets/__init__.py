@@ -1,0 +1,1 @@
+"""The sheets of config/ as typed rows: devices, machines, prices."""

@@ -1,0 +1,100 @@
+"""The answer from the tables of a study: rows of devices, their costs, a decision and its words. Pure functions.
+
+`answers` is what terminal, report, page, JSON and notebook show. Nothing else compares devices, prices a training or
+words a decision.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from whichdevice.base.sheets.hardware import HardwareRow
+from whichdevice.decide.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
+from whichdevice.decide.rows import Row, Work, works
+from whichdevice.forecast.lived import decodes_images, read_habits
+from whichdevice.models.data import MIN_BATCHES
+from whichdevice.models.loading import Model
+from whichdevice.models.pipeline import best_and_written
+from whichdevice.models.script.found import Keeps
+from whichdevice.models.shapes import named
+
+__all__ = ["Amount", "Answer", "Option", "Reason", "Row", "RuledOut", "Wants", "Work", "answers"]
+
+
+def answers(
+    summary: pd.DataFrame,
+    costs: pd.DataFrame,
+    forecasts: pd.DataFrame,
+    wants: Wants | None = None,
+    hardware: Mapping[str, str | None] = {},
+    sheet: Mapping[str, HardwareRow] = {},
+    every_batch: bool = False,
+    unmeasured: Row | None = None,
+    options: Mapping[str, Mapping[str, Any]] = {},
+    keeps: Keeps = "batch",
+) -> list[Answer]:
+    """Return an answer for each piece of work of these tables, those that train first and single operations last.
+
+    `unmeasured` is the row of this machine where the tables have none; `options` are those of each workload's file;
+    `keeps` is what does not change with the number of devices.
+    Raises StudyError where the size that is asked for does not suit the work.
+    """
+    wants = wants or Wants()
+    decided = []
+    for work in works(summary, costs, forecasts, hardware, sheet, every_batch, wants.providers, keeps):
+        model = Model.find(work.module)
+        epochs, units = training_size(work, model)
+        if unmeasured is not None:
+            work = replace(work, rows=(unmeasured, *work.rows))
+        work = replace(
+            work, tokens=_tokens(model), options=options.get(work.workload, {}), **_of_script(work, model, wants),
+            tunable=model is not None and model.tunable,
+        )  # fmt: skip
+        decided.append(decide(work, wants, amount_of(work, wants, epochs, units)))
+    return sorted(decided, key=lambda answer: answer.work.mode == "operation")
+
+
+def training_size(work: Work, model: Model | None) -> tuple[int | None, float | None]:
+    """Return epochs of a training and the examples of one, as far as somebody chose them rather than this program."""
+    if model is None:
+        return None, work.epoch_units
+    if (script := model.found) is not None:  # a script's training is what it is
+        return script.epochs, script.examples
+    recipe = model.recipe
+    if recipe.steps_per_epoch:
+        return recipe.epochs or 1, float(recipe.steps_per_epoch * recipe.batch_size)
+    declared = model.declared
+    stated = None if declared is None else declared.dataset_examples or declared.examples
+    chosen = model.has_own_data or stated is not None
+    units = stated or work.epoch_units
+    if not chosen or not units or units < MIN_BATCHES * work.batch:
+        return recipe.epochs or None, None
+    return recipe.epochs or 1, float(units)
+
+
+def _tokens(model: Model | None) -> int | None:
+    """Tokens of an example, where the file's input is a sequence of whole numbers with a fixed length."""
+    declared = None if model is None else model.declared
+    inputs = [] if declared is None else named(declared.input, "input").values()
+    whole = [one for one in inputs if len(one.shape) == 1 and one.below and one.dtype.startswith(("int", "uint"))]
+    return max((one.shape[0] or 0 for one in whole), default=0) or None
+
+
+def _of_script(work: Work, model: Any, wants: Wants) -> dict[str, Any]:
+    """The rates at which a script's pipeline gives examples here, its habits, its line, and remarks on the script."""
+    script = None if model is None else model.found
+    if script is None or work.mode != "train":
+        return {}
+    known = best_and_written(script.pipeline) if script.pipeline else {}
+    asked = any((wants.examples, wants.epochs, wants.steps, wants.tokens))
+    source = "" if asked or script.line is None else f"{model.label}, line {script.line}"
+    decodes = decodes_images(model.address.files())
+    known |= {"between": script.between, "source": source, "lived": read_habits(), "decodes": decodes}
+    examples = script.examples
+    if examples and work.keeps == script.keeps == "steps":  # an epoch has so many steps on any number of GPUs
+        examples *= work.most_devices
+    known |= {"evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": examples}
+    known |= {"for_several": script.asks is None}
+    return known | {"remarks": (*work.remarks, *script.notes)}

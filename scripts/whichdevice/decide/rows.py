@@ -1,0 +1,714 @@
+"""Facts of one piece of work: a row for each device, measured or forecast, from the tables of a study.
+
+A piece of work is a workload in one mode, sequence length and batch size. Times are in seconds, memory in bytes. Every
+interval of an answer holds 80 % of true values: a forecast's as it is, a measured one's from its 95 % t-interval.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+import pandas as pd
+from scipy.special import stdtrit
+
+from whichdevice.base.sheets.grids import Grid, any_grid, grid_of
+from whichdevice.base.sheets.hardware import HardwareRow
+from whichdevice.base.sheets.machines import ASSUMED, SPEED_LOG_SD, Cores
+from whichdevice.base.sheets.prices import (
+    NOTEBOOK_MINUTES,
+    START_UP_MINUTES,
+    START_UP_SD,
+    USD_PER_KWH,
+    Z80,
+    Market,
+    Offer,
+    age_days,
+)
+from whichdevice.base.sheets.tpus import devices_of
+from whichdevice.decide.energy import Power, forecast_power, metered
+from whichdevice.forecast import tpu
+from whichdevice.forecast.answer import Forecast
+from whichdevice.forecast.lived import Habits
+from whichdevice.models.script.found import Evaluation, Keeps
+from whichdevice.study.tables.base import CELL
+from whichdevice.study.tables.forecasts import read_forecasts
+from whichdevice.study.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
+
+MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no time"
+ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a step takes too long to be measured
+WIDE = 3.0  # upper end / lower end from which on a number is rough
+ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
+FEW = 3  # undisturbed processes below which a measured number is rough
+PARTS = ("weights", "gradients", "optimizer", "activations", "update", "rollout", "context")  # of a traced step's GPU
+FORWARD = 1 / 3  # of a training step, where no trace shows it: the backward pass makes two products for each
+STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
+
+
+PriceKind = Literal["on_demand", "spot", "free", "electricity", "study", "user", "unknown"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """Who asks what an hour of a device costs, and where that was read."""
+
+    kind: PriceKind
+    provider: str = ""
+    source: str = ""  # where it was read, and when; or why there is none
+    watts: float | None = None  # electricity: of the whole machine
+    metered: bool = False
+    lowest: float | None = None  # USD an hour at `provider`, where the price is the median of several
+    providers: int = 1
+    age: int | None = None  # days since the newest offer was read
+
+
+@dataclass(frozen=True)
+class Row:
+    """A device: what is known of a step there, and what an hour costs. None: not known."""
+
+    card: str  # the device, however it is offered; its name in tables
+    kind: str  # cpu, gpu or tpu
+    evidence: str
+    software: str = ""  # that runs the step
+    port: bool = False  # whether the code has to be ported to it first: PyTorch on a TPU
+    precision: str = ""
+    step_time: float | None = None
+    device_time: float | None = None  # without the host, as far as it is known apart
+    log_sd_shared: float = 0.0  # of the logarithm of the step time: what all forecasts of a question have in common
+    log_sd_own: float = 0.0  # what is the chip's own, or the measurement's
+    chip: str = ""  # rows of one chip have the same own error
+    host_time: float = 0.0  # below which no step gets, however fast the device
+    host_log_sd: float = 0.0
+    kernels: float = 0.0  # of a step on one device, of a forecast
+    forward_share: float = FORWARD  # of the device's time in a training step, and ...
+    forward_kernels: float = FORWARD  # ... of its kernels: before the backward pass
+    prefill_time: float | None = None  # mode generate: the prompts of a batch
+    processes: int | None = None
+    disturbed: bool = False
+    rough: bool = False
+    known: bool = True  # whether published times of such a device and model tested the forecast
+    fits: bool | None = None
+    memory_needed: float | None = None
+    memory_available: float | None = None
+    memory_whole: float | None = None  # of one device, with what no program can have: CUDA's context
+    memory_tight: bool = False  # it may fit or not
+    memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
+    way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
+    feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting (and width), time over today's
+    changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
+    devices: int = 1
+    faster: tuple[Mapping[str, Any], ...] = ()  # name, time (of a step, over today's) and its log_sd
+    passes: tuple[Mapping[str, Any], ...] = ()  # batch, checkpointing, memory_needed and time (of an example)
+    pass_batch: int | None = None  # examples of one pass, of a traced step
+    checkpointing: bool = False
+    largest_batch: int | None = None
+    longest_sequence: int | None = None  # that fits, where that was asked for; 0: none does
+    usd_per_hour: float | None = None
+    usd_log_sd_shared: float = 0.0  # of the logarithm of the price: a provider is dear for all of its devices
+    usd_log_sd_own: float = 0.0
+    price: Price = Price("unknown")
+    rented: bool = False
+    cores: Cores | None = None  # of the machine that a rented device comes with
+    target: str = ""  # the name by which it is rented
+    session_hours: float | None = None  # after which a free machine ends
+    week_hours: float | None = None  # that a free machine gives in a week
+    start_time: float = 0.0  # until the work begins: renting, starting, installing
+    start_log_sd: float = 0.0
+    power: Power | None = None  # of the whole machine at work
+    grid: Grid = field(default_factory=any_grid)
+    card_usd: float | None = None  # of one to buy
+    card_watts: float = 0.0
+    forecast_time: float | None = None  # of a measured device
+    contradicts: bool = False  # the measured time is outside its forecast's interval
+    name: str = ""  # of the device, as its driver gives it
+    reason: str = ""  # why there is no time, as a compiler or a process gives it
+    notes: tuple[str, ...] = ()  # in what the step is another than the one that the device would run
+    moved: float = 1.0  # factor by which steps that were timed on this machine moved the forecast
+
+    @property
+    def is_here(self) -> bool:
+        """Return whether it is this machine, or one whose records were merged, rather than one to rent."""
+        return not self.rented
+
+    @property
+    def device(self) -> str:
+        """The name of this row: the card, and how it is offered where that is not on demand."""
+        return f"{self.card}, {self.price.kind}" if self.price.kind in ("spot", "free") else self.card
+
+    @property
+    def priced(self) -> tuple[int, str]:
+        """The number of devices, and the name of one under which the user says its price: it holds for any number."""
+        count, _, name = self.device.rpartition(" × ")
+        return int(count or 1), name
+
+    @property
+    def provider(self) -> str:
+        """Who offers it."""
+        return self.price.provider
+
+    @property
+    def market(self) -> str:
+        """The device that is rented, whatever the number: all rows of it have one price a device."""
+        return (self.chip if self.kind == "tpu" else self.target) or self.card
+
+    @property
+    def usd_spread(self) -> float:
+        """Standard deviation of the logarithm of the price."""
+        return math.hypot(self.usd_log_sd_shared, self.usd_log_sd_own)
+
+    @property
+    def usd_per_hour_low(self) -> float | None:
+        """The lower end of the price's 80 % interval."""
+        return None if self.usd_per_hour is None else self.usd_per_hour * math.exp(-Z80 * self.usd_spread)
+
+    @property
+    def usd_per_hour_high(self) -> float | None:
+        """The upper end of the price's 80 % interval."""
+        return None if self.usd_per_hour is None else self.usd_per_hour * math.exp(Z80 * self.usd_spread)
+
+    @property
+    def spot(self) -> bool:
+        """Return whether the cloud may take it away at any moment."""
+        return self.price.kind == "spot"
+
+    @property
+    def state_bytes(self) -> float:
+        """Bytes of a checkpoint that one device saves: weights and the optimiser's state."""
+        if self.memory_parts:
+            return self.memory_parts.get("weights", 0.0) + self.memory_parts.get("optimizer", 0.0)
+        return STATE_SHARE * (self.memory_needed or 0.0)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the logarithm of the step time."""
+        return math.hypot(self.log_sd_shared, self.log_sd_own)
+
+    @property
+    def memory(self) -> float | None:
+        """Bytes of one device, as its driver reports them."""
+        return self.memory_whole or self.memory_available
+
+    @property
+    def memory_kept(self) -> float:
+        """Bytes of it that no program can have."""
+        return max((self.memory or 0.0) - (self.memory_available or 0.0), 0.0)
+
+    @property
+    def memory_taken(self) -> float | None:
+        """Bytes of it that the step takes, with those that no program can have."""
+        return None if self.memory_needed is None else self.memory_needed + self.memory_kept
+
+    @property
+    def is_several(self) -> bool:
+        """Return whether several GPUs share the batch."""
+        return self.devices > 1 and self.kind == "gpu"
+
+    @property
+    def script_processes(self) -> int:
+        """The processes that run the script: one for each of several GPUs in PyTorch, one for all in XLA."""
+        return self.devices if self.is_several and self.software in ("eager", "torch.compile") else 1
+
+
+@dataclass(frozen=True)
+class Work:
+    """A piece of work and its rows, measured devices first."""
+
+    workload: str
+    module: str
+    mode: str  # train, predict, generate, or operation
+    batch: int  # examples per step over all devices, or on each of them (see `keeps`); for matmul N
+    sequence_length: int | None
+    unit: str
+    units_per_step: float
+    prompt: int | None  # mode generate: tokens of each prompt; as many are generated
+    epoch_units: float | None  # training examples in the whole data, as far as the study shows
+    rows: tuple[Row, ...]
+    keeps: Keeps = "batch"  # what does not change with the number of devices
+    cold_time: float | None = None  # until the first step is over, of the first measured device
+    pipeline_rate: float | None = None  # examples a second that the file's or script's input pipeline gives here ...
+    pipeline_workers: int = 0  # ... with the best number of workers; 0: the training's own process
+    pipeline_core_rate: float = 0.0  # that each core gives with a worker; 0: more workers give no more
+    written_rate: float | None = None  # with so many workers as the file has ...
+    written_workers: int | None = 0  # ... which are these; None: as many as there are cores
+    remarks: tuple[str, ...] = ()  # of the script: look-ups on the host, varying lengths
+    lived: Habits | None = None  # how much longer its steps take than clean ones, where it is a script's
+    between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
+    evaluations: tuple[Evaluation, ...] = ()  # what a script does besides its steps
+    for_several: bool = False  # whether a script is for several GPUs, of which its text shows no number
+    script_batch: int = 1  # examples of a script's step as it is written, in one process
+    script_examples: int | None = None  # of an epoch as it is written
+    source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
+    decodes: bool = False  # whether the script's loader decodes images of files
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
+    tunable: bool = False  # whether its memory is changed by an option, as LoRA
+    tokens: int | None = None  # of an example, where its file says so and nobody asked for a length
+
+    @property
+    def name(self) -> str:
+        """The name that a reader knows: a model of Hugging Face has its own, a workload's has other letters."""
+        library, _, name = self.module.partition(":")
+        return PurePosixPath(name).name if library == "hf" else self.workload
+
+    @property
+    def decodes_untimed(self) -> bool:
+        """Return whether a loader whose rate is not known decodes images: a known rate has that time."""
+        return self.decodes and not self.pipeline_rate
+
+    def times(self, row: Row) -> int:
+        """How many batches a step on a row takes: one on each device where they do not share one."""
+        return 1 if self.keeps == "batch" else row.devices
+
+    def batch_on(self, row: Row) -> int:
+        """Examples of a step on all devices of a row."""
+        return self.batch * self.times(row)
+
+    def units_on(self, row: Row) -> float:
+        """Units of a step on all devices of a row."""
+        return self.units_per_step * self.times(row)
+
+    def batch_time(self, row: Row) -> float:
+        """Seconds for each batch of a step on a row; 0: not known."""
+        return (row.step_time or 0.0) / self.times(row)
+
+    @property
+    def most_devices(self) -> int:
+        """The devices of the largest row; where the number of steps is kept, all rows that are rented have so many."""
+        return max((row.devices for row in self.rows), default=1)
+
+    def floor(self, row: Row) -> float:
+        """Seconds a step that the input pipeline takes on the machine of a row, however fast the device."""
+        rate = self.rate_on(row)
+        return self.batch_on(row) / rate if rate else 0.0
+
+    def floor_log_sd(self, row: Row) -> float:
+        """Standard deviation of its logarithm: how fast cores elsewhere are, and how many there are."""
+        if row.cores is None or not self.pipeline_rate:
+            return 0.0
+        return math.hypot(SPEED_LOG_SD, row.cores.log_sd if self.pipeline_core_rate else 0.0)
+
+    def rate_on(self, row: Row, written: bool = False) -> float | None:
+        """Examples a second that the pipeline gives on the machine of a row, with the best number of workers.
+
+        `written`: with so many as the file has, for each of several GPUs. A core elsewhere gives as many as one here,
+        and so does each process without workers, as far as there are cores.
+        """
+        here = (written and self.written_rate) or self.pipeline_rate
+        if row.cores is None or not here:
+            return here
+        workers = self.pipeline_workers if not written or self.written_workers is None else self.written_workers
+        processes = 1.0 if workers else min(row.script_processes, row.cores.number)
+        if not self.pipeline_core_rate:
+            return here * processes
+        if not written or self.written_workers is None:
+            own_processes = 0.0 if workers else (self.pipeline_rate or 0.0) * processes
+            return max(self.pipeline_core_rate * row.cores.number, own_processes)
+        workers *= row.devices if row.is_several else 1
+        return self.pipeline_core_rate * min(workers, row.cores.number) if workers else here * processes
+
+    def workers_on(self, row: Row) -> int:
+        """Workers that feed the device of a row, or as many as its machine has cores: those of each of several GPUs."""
+        if row.cores is None or not row.step_time or self.rate_on(row) != self.pipeline_core_rate * row.cores.number:
+            return self.pipeline_workers
+        workers = min(int(row.cores.number), self.cores_to_feed(row))
+        return math.ceil(workers / (row.devices if row.is_several else 1))
+
+    def cores_to_feed(self, row: Row) -> int:
+        """Cores that make batches as fast as the device of a row takes them; 0 where more cores give no more."""
+        core_rate = self.pipeline_core_rate
+        return math.ceil(self.batch_on(row) / row.step_time / core_rate) if core_rate and row.step_time else 0
+
+    @property
+    def here(self) -> Row | None:
+        """The fastest measured device that has a time, else any measured one."""
+        timed = [row for row in self.rows if row.is_here and row.step_time]
+        fastest = min(timed, key=lambda row: row.step_time or 0.0, default=None)
+        return fastest or next((row for row in self.rows if row.is_here), None)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A forecast, of mode generate with the time of its prompts."""
+
+    forecast: Forecast
+    prefill_time: float | None = None
+
+    @property
+    def label(self) -> str:
+        """`T4`, `8 × T4`, or chips of a TPU: `4 × TPU v5e`."""
+        chips = (self.forecast.devices or 1) // devices_of(self.forecast.device)
+        return self.forecast.device if chips <= 1 else f"{chips} × {self.forecast.device}"
+
+
+def works(
+    summary: pd.DataFrame,
+    costs: pd.DataFrame,
+    forecasts: pd.DataFrame,
+    hardware: Mapping[str, str | None] = {},
+    sheet: Mapping[str, HardwareRow] = {},
+    every_batch: bool = False,
+    providers: Sequence[str] = (),
+    keeps: Keeps = "batch",
+) -> list[Work]:
+    """Return every piece of work of the tables, in their order.
+
+    The batch size is the one that most devices have, or `every_batch`. Where each device has a batch of its own, all
+    sizes are one piece; where each makes as many steps, those of each number of devices are a piece. `hardware` is the
+    sheet's row of each measured device; `sheet` has the offers of each forecast device, of which those of `providers`
+    count where some are named.
+    """
+    prices = costs[[*CELL, "usd_per_hour", "price", "watts", *JOULES]]
+    tried = summary[summary["n_recorded"].fillna(0) > 0]
+    measured = without_rehearsals(tried).merge(prices, on=CELL, how="left")
+    expected = list(_with_prompts(read_forecasts(forecasts)))
+    pieces = []
+    for (workload, length), devices in _devices_by_size(measured, expected).items():
+        if keeps != "batch":
+            here = list(_chosen_cells(_same(measured, {"workload": workload, "sequence_length": length})))
+            same = [one for one in expected if _piece(one.forecast)[:2] == (workload, length)]
+            for alike in _by_devices(same) if keeps == "steps" else [same]:
+                pieces.append(_work(here, list(_one_a_device(alike)), hardware, sheet, providers, keeps))
+            continue
+        most = max(map(len, devices.values()))
+        sizes = sorted(devices) if every_batch else [max(size for size in devices if len(devices[size]) == most)]
+        for size in sizes:
+            cells = _same(measured, {"workload": workload, "sequence_length": length, "batch_size": size})
+            same = [one for one in expected if _piece(one.forecast) == (workload, length, size)]
+            pieces.append(_work(list(_chosen_cells(cells)), list(_one_a_device(same)), hardware, sheet, providers))
+    return pieces
+
+
+def _by_devices(expected: Sequence[Expected]) -> list[list[Expected]]:
+    """Forecasts of each number of devices; a number that only ports have, as TPUs of PyTorch, is no one's choice."""
+    numbers = {one.forecast.devices or 1 for one in expected if one.forecast.software != tpu.PORTED}
+    return [[one for one in expected if (one.forecast.devices or 1) == number] for number in sorted(numbers)] or [[]]
+
+
+Key = tuple[str, int | None]
+
+
+def _devices_by_size(measured: pd.DataFrame, expected: Sequence[Expected]) -> dict[Key, dict[int, set[str]]]:
+    """Devices by workload and sequence length, then by batch size."""
+    columns = measured[["workload", "sequence_length", "batch_size", "device"]]
+    pieces = [
+        (str(workload), None if pd.isna(length) else int(length), int(size), str(device))
+        for workload, length, size, device in columns.itertuples(index=False)
+    ]
+    pieces += [(*_piece(one.forecast), one.forecast.device) for one in expected]
+    groups: dict[Key, dict[int, set[str]]] = {}
+    for workload, length, size, device in pieces:
+        groups.setdefault((workload, length), {}).setdefault(size, set()).add(device)
+    return groups
+
+
+def _piece(forecast: Forecast) -> tuple[str, int | None, int]:
+    return forecast.workload or "", forecast.sequence_length, forecast.batch_size or 0
+
+
+def _same(table: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
+    for name, value in values.items():
+        table = table[table[name].isna() if value is None else (table[name] == value).fillna(False)]
+    return table
+
+
+def _with_prompts(forecasts: Sequence[Forecast]) -> Iterator[Expected]:
+    """Forecasts of a workload; a decoding step has the time of its prompts, and both have to fit."""
+
+    def key(forecast: Forecast) -> tuple[Any, ...]:
+        return forecast.device, forecast.devices, forecast.precision, *_piece(forecast)
+
+    prompts = {key(forecast): forecast for forecast in reversed(forecasts) if forecast.mode == "prefill"}
+    for forecast in forecasts:
+        if forecast.workload is None or forecast.mode == "prefill":
+            continue
+        if forecast.mode != "decode":
+            yield Expected(forecast)
+            continue
+        forecast = replace(forecast, mode="generate")
+        prompt = prompts.get(key(forecast))
+        if prompt is None:
+            yield Expected(forecast)
+            continue
+        needed = [nbytes for nbytes in (forecast.memory_needed, prompt.memory_needed) if nbytes is not None]
+        fits = False if prompt.fits is False else forecast.fits
+        yield Expected(replace(forecast, memory_needed=max(needed, default=None), fits=fits), prompt.step_time)
+
+
+def _work(
+    cells: Sequence[pd.Series],
+    expected: Sequence[Expected],
+    hardware: Mapping[str, str | None],
+    sheet: Mapping[str, HardwareRow],
+    providers: Sequence[str],
+    keeps: Keeps = "batch",
+) -> Work:
+    """Rows and facts of one piece of work; measured cells come first."""
+    rows, left = [], list(expected)
+    for cell in cells:
+        row = _measured(cell)
+        match = next((one for one in left if _is_same_device(one.forecast, cell, hardware)), None)
+        if match is not None:
+            left = [one for one in left if one is not match]
+            row = _beside(row, _forecast(match))
+        rows.append(row)
+    for one in left:
+        known = sheet.get(one.forecast.device)
+        row = replace(_with_card(_forecast(one), known), power=forecast_power(one.forecast, known))
+        host = known.host_cores(row.devices, names=providers) if known else ASSUMED.of(row.devices)
+        row = replace(row, memory_whole=known.memory if known else None, cores=host)
+        if known is not None and row.step_time and (providers or known.market()):
+            row = _at_market(row, known.market("on_demand", providers))
+        rows += [row, *_offered(row, known, providers)]
+    facts = [*map(_facts_of_cell, cells), *(vars(one.forecast) for one in left)]
+    first = facts[0]
+    timed = [one for one in facts if one["step_time"] and one["throughput"]]
+    unit = next((str(one["unit"]) for one in facts if one["unit"]), "example")
+    modes = [str(one["mode"]) for one in facts if one["mode"]]
+    operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
+    length, batch = first["sequence_length"], int(first["batch_size"])
+    if keeps != "batch":
+        batch //= int(first["devices"] or 1)
+    prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
+    whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
+    cold = [float(cells[0][name]) for name in COLD if pd.notna(cells[0][name])] if cells else []
+    return Work(
+        workload=str(first["workload"]),
+        module=str(next((one["module"] for one in facts if one["module"]), first["workload"])),
+        mode="operation" if operation else modes[0],
+        batch=batch,
+        sequence_length=length,
+        unit=unit,
+        units_per_step=_units(timed[0]) * (batch / timed[0]["batch_size"]) if timed else float(batch),
+        keeps=keeps,
+        prompt=next(iter(prompts), length // 2 if length and "generate" in modes else None),
+        epoch_units=next(map(float, whole), None),
+        rows=tuple(rows),
+        cold_time=sum(cold) if cold else None,
+        **_pipeline(cells),
+    )
+
+
+def _facts_of_cell(cell: pd.Series) -> dict[str, Any]:
+    """A measured cell under a forecast's names, None where it lacks something."""
+    names = ("workload", "module", "mode", "batch_size", "sequence_length", "unit", "step_time", "throughput")
+    known = {name: None if pd.isna(cell[name]) else cell[name] for name in names}
+    known["devices"] = None if pd.isna(cell["replicas"]) else int(cell["replicas"])
+    return known | {"sequence_length": None if known["sequence_length"] is None else int(known["sequence_length"])}
+
+
+def _units(facts: Mapping[str, Any]) -> float:
+    return float(facts["throughput"] * facts["step_time"])
+
+
+def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
+    """The first pipeline of a file's own that was timed, of these measured cells."""
+    timed = next((cell for cell in cells if cell["pipeline"] == "own"), None)
+    if timed is None:
+        return {}
+    known = {name: _number(timed[name]) for name in ("pipeline_rate", "pipeline_core_rate", "written_rate")}
+    workers = {name: timed[name] for name in ("pipeline_workers", "written_workers")}
+    return known | {name: None if pd.isna(number) else int(number) for name, number in workers.items()}
+
+
+JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
+COLD = ("start", "initialise", "load", "build", "first_step")
+
+
+def _chosen_cells(cells: pd.DataFrame) -> Iterator[pd.Series]:
+    """The fastest cell of each device, of those with enough good repeats and the largest share of the data."""
+    for _, of_device in cells.groupby("device", sort=False):
+        timed = of_device[(of_device["n_timed"].fillna(0) > 0) & of_device["step_time"].notna()]
+        if timed.empty:
+            yield of_device.iloc[0]
+            continue
+        timed = timed[timed["fraction"] == timed["fraction"].max()]
+        timed = timed[enough_repeats(timed["n_timed"])]
+        yield timed.sort_values("step_time", kind="stable").iloc[0]
+
+
+def _one_a_device(expected: Iterable[Expected]) -> Iterator[Expected]:
+    """The fastest forecast of each device, of those that fit; else one that says why there is none."""
+
+    def time(one: Expected) -> float:
+        return one.forecast.step_time or math.inf if one.forecast.fits is not False else math.inf
+
+    shown = set()
+    for one in sorted(expected, key=time):
+        if one.label not in shown:
+            shown.add(one.label)
+            yield one
+
+
+def _measured(cell: pd.Series) -> Row:
+    kind = "cpu" if pd.isna(cell["kind"]) else str(cell["kind"])
+    memory = cell["peak_host"] if kind == "cpu" else cell["peak_device"]
+    known: dict[str, Any] = {}
+    if pd.isna(cell["step_time"]):
+        unfit = bool(cell["n_too_large"])
+        evidence = DOES_NOT_FIT if unfit else UNKNOWN
+        known |= {"evidence": evidence, "fits": False if unfit else None, "reason": str(cell["status"])}
+    else:
+        disturbed = int(0 if pd.isna(cell["n_disturbed"]) else cell["n_disturbed"])
+        sd, rough = measured_spread(cell["step_time_low"], cell["step_time_high"], int(cell["n_timed"]), disturbed)
+        known |= {"step_time": float(cell["step_time"]), "log_sd_own": sd, "rough": rough, "fits": True}
+        known |= {
+            "processes": int(cell["n_timed"]),
+            "disturbed": disturbed > 0,
+            "prefill_time": _number(cell["prefill_time"]),
+        }
+    usd = _number(cell["usd_per_hour"])
+    watts = _number(cell["watts"])
+    whole, *beside = (_number(cell[name]) or 0.0 for name in JOULES)
+    power = metered(watts, kind, sum(beside) / whole * watts if watts and whole else 0.0)
+    known["power"] = power
+    if usd is None:
+        known |= _electricity(power)
+    else:
+        known |= {"usd_per_hour": usd, "price": Price("study", source=str(cell["price"]))}
+    return Row(**({
+        "card": str(cell["device"]).replace("_", " "),
+        "kind": kind,
+        "evidence": MEASURED,
+        "software": f"{cell['backend']}{', fit' if cell['loop'] == 'fit' else ''}",
+        "precision": str(cell["precision"]),
+        "chip": f"measured {cell['device']}",
+        "memory_needed": _number(memory),
+        "memory_available": _number(cell["host_memory"]) if kind == "cpu" else None,
+        "name": "" if pd.isna(cell["device_name"]) else str(cell["device_name"]),
+    } | known))  # fmt: skip
+
+
+def _electricity(power: Power) -> dict[str, Any]:
+    """The price of a machine that is here."""
+    price = Price("electricity", watts=power.total, metered=power.evidence == "measured")
+    return {"usd_per_hour": power.total / 1000 * USD_PER_KWH, "price": price, "power": power}
+
+
+def estimated(device: str, step_time: float, needed: float, available: float) -> Row:
+    """Return this machine, a CPU, by a rough estimate in seconds, with the memory in bytes that a step takes."""
+    return Row(
+        device, "cpu", ESTIMATED if needed <= available else DOES_NOT_FIT, precision="float32", log_sd_own=ROUGH_MAX,
+        step_time=step_time if needed <= available else None, chip=device, rough=True, fits=needed <= available,
+        memory_needed=needed, memory_available=available, memory_tight=0.8 * available < needed <= available,
+        **_electricity(metered(None, "cpu")),
+    )  # fmt: skip
+
+
+def without_time(device: str, reason: str) -> Row:
+    """Return this machine, where the step cannot run for this reason."""
+    return Row(device, "cpu", UNKNOWN, precision="float32", chip=device, reason=reason)
+
+
+def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[float, bool]:
+    """Standard deviation of the logarithm of a mean of n processes, and whether the number is rough.
+
+    `low` and `high` are the ends of its 95 % t-interval, missing for one process.
+    """
+    if n < 2 or low is None or pd.isna(low):
+        return ROUGH_MIN, True
+    half = math.log(high / low) / 2 / float(stdtrit(n - 1, 0.975)) * float(stdtrit(n - 1, 0.9))  # Student's t
+    rough = bool(n - disturbed < FEW or high > WIDE * low)
+    return (min(max(half / Z80, ROUGH_MIN), ROUGH_MAX) if rough else half / Z80), rough
+
+
+AS_FORECAST = (  # what a row has from its forecast under the same name
+    "precision", "software", "fits", "memory_needed", "memory_available", "memory_tight", "way", "changes", "feed",
+    "faster", "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
+    "longest_sequence", "usd_per_hour", "moved",
+)  # fmt: skip
+AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels",
+            "forward_share", "forward_kernels")  # fmt: skip
+
+
+def _forecast(expected: Expected) -> Row:
+    forecast, known = expected.forecast, bool(expected.forecast.step_time)
+
+    def same(names: Sequence[str]) -> dict[str, Any]:
+        return {name: getattr(forecast, name) for name in names if getattr(forecast, name) is not None}
+
+    kind: PriceKind = "unknown" if forecast.usd_per_hour is None else "on_demand"
+    row = Row(
+        card=expected.label,
+        target=forecast.slice or forecast.device,
+        kind=str(forecast.kind),
+        evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if known else UNKNOWN,
+        port=forecast.software == tpu.PORTED,
+        chip=forecast.chip or forecast.device,
+        memory_parts=same(PARTS),
+        price=Price(kind, forecast.provider or "", forecast.price or ""),
+        rented=True,
+        start_time=60 * START_UP_MINUTES,
+        start_log_sd=START_UP_SD,
+        known=bool(forecast.known_device and forecast.known_family) or not known,
+        notes=forecast.step_notes,
+        **same(AS_FORECAST),
+    )
+    if not known or forecast.fits is False:
+        return replace(row, reason=forecast.reason or "")
+    rough = (forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0)
+    return replace(row, rough=rough, prefill_time=expected.prefill_time, **same(AS_TIMED))
+
+
+def _with_card(row: Row, known: HardwareRow | None) -> Row:
+    """The row with the price of a card that people buy."""
+    if known is None or known.card is None or row.card != known.device:
+        return row
+    return replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
+
+
+def _at_market(row: Row, market: Market | None, kind: PriceKind = "on_demand") -> Row:
+    """The row at the price of a market; without one it has none."""
+    if market is None:
+        return replace(row, usd_per_hour=None, price=Price("unknown"))
+    lowest = market.lowest
+    chips = math.ceil(row.devices / devices_of(lowest.device))
+    return replace(
+        row, usd_per_hour=market.usd_per_hour * chips, usd_log_sd_shared=market.log_sd_shared,
+        usd_log_sd_own=market.log_sd_own, grid=grid_of(lowest.region),
+        price=Price(
+            kind, lowest.provider, market.words, lowest=lowest.usd_per_hour * chips, providers=market.providers,
+            age=age_days(market.newest),
+        ),
+    )  # fmt: skip
+
+
+def _offered(row: Row, known: HardwareRow | None, providers: Sequence[str]) -> Iterator[Row]:
+    """The same device where somebody gives it for nothing, by the longest week, and where it may be taken away."""
+    if known is None or not row.step_time:
+        return
+    free = [offer for offer in known.offers if offer.offer == "free" and _holds(offer, row)]
+    spot = known.market("spot", providers)
+    if spot is not None and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
+        yield _at_market(row, spot, "spot")
+    if free:
+        best = max(free, key=lambda offer: offer.week_hours or 0.0)
+        names = " or ".join(dict.fromkeys(offer.provider for offer in free))
+        yield replace(
+            row, usd_per_hour=0.0, usd_log_sd_shared=0.0, usd_log_sd_own=0.0,
+            price=Price("free", names, best.words), session_hours=best.session_hours,
+            week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES, cores=known.host_cores(row.devices, "free"),
+        )  # fmt: skip
+
+
+def _holds(offer: Offer, row: Row) -> bool:
+    """Whether a free machine is what the row is of: one GPU of it, or the whole slice of a TPU."""
+    return offer.count == row.devices or (row.kind == "gpu" and row.devices == 1)
+
+
+def _is_same_device(forecast: Forecast, cell: pd.Series, hardware: Mapping[str, str | None]) -> bool:
+    mine = hardware.get(str(cell["device"]))
+    same = mine is not None and forecast.device == mine and forecast.devices == cell["replicas"]
+    return bool(same and forecast.precision == cell["precision"] and forecast.step_time)
+
+
+def _beside(measured: Row, forecast: Row) -> Row:
+    """A measured device with its forecast; outside: their 80 % intervals do not meet."""
+    if not measured.step_time or not forecast.step_time:
+        return measured
+    apart = abs(math.log(measured.step_time / forecast.step_time))
+    outside = apart > Z80 * (measured.spread + forecast.spread)
+    return replace(measured, forecast_time=forecast.step_time, contradicts=outside)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or pd.isna(value) else float(value)

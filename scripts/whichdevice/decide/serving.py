@@ -1,0 +1,353 @@
+"""Which machine serves a language model: its rows, the decision, and what turns it. Pure functions.
+
+A server is one model on `count` devices of one machine; a load may need several servers. Everything is decided from
+draws of the largest load that a server answers in time: one draw has the same errors in all rows.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from whichdevice.decide.decide import finite
+
+SURE = 0.8  # chance of holding the targets from which on servers are a choice
+LIKELY = 0.5  # from which on they are one where nothing is surer
+MAX_SERVERS = 64  # of GPUs in data centres with links of their own
+SAME = 1.05  # times the price of the pick, up to which another costs about the same
+CHEAPER = 0.9  # times a price, below which another choice is named
+STEPS, MAX_TIMES = 600, 100.0  # loads at which a take-over is looked for, up to so many times the load
+CURVES = 3  # devices of the picture
+MILLION, HOUR = 1e6, 3600.0
+
+
+@dataclass(frozen=True)
+class Load:
+    """The question about servers: requests a second (None: one user), tokens of each, and times that must hold."""
+
+    rps: float | None
+    prompt: float
+    answer: float
+    ttft: float  # seconds to the first token; of predictions to the answer
+    tpot: float  # seconds from token to token
+    unit: Literal["token", "request", "image", "video"] = "token"  # that is paid for: of predictions the request
+
+    @property
+    def made(self) -> bool:
+        """Whether images or videos are made, which are dear: a thousand have a price, not a million."""
+        return self.unit in ("image", "video")
+
+
+@dataclass(frozen=True)
+class Price:
+    """USD for an hour of a whole server with the ends of its 80 % interval, and who asks it."""
+
+    usd: float
+    low: float
+    high: float
+    words: str
+    bought_usd: float | None = None  # of a computer to buy, whose hour is a share of that and its electricity
+    provider: str = ""  # that asks the lowest price ...
+    lowest: float = 0.0  # ... of one device
+    providers: int = 0
+
+
+@dataclass(frozen=True)
+class Server:
+    """One model on one machine. Memory is of one device, in bytes; rates are of the whole server."""
+
+    device: str
+    count: int
+    kind: str
+    weights: str  # their format
+    engine: str
+    tested: bool  # whether published servers on such a device tested the forecast
+    fits: bool
+    memory: Mapping[str, float] = field(default_factory=dict)  # weights, workspace, and what is left for the cache
+    device_memory: float = 0.0
+    available: float = 0.0  # that the engine takes
+    max_requests: int = 0
+    max_context: int = 0
+    capacity: tuple[float, ...] = ()  # the largest requests a second in time, in each draw; 0: never in time
+    one_user: tuple[float, float, float] = (0.0, 0.0, 0.0)  # tokens a second of one user: low, middle, high
+    first_token: float = 0.0  # seconds to it, of one user
+    ttft: float | None = None  # seconds at the load of one server, of nine in ten requests
+    tpot: float | None = None
+    price: Price | None = None
+    here: bool = False
+    most_servers: int = MAX_SERVERS  # that somebody would run together
+
+    @property
+    def name(self) -> str:
+        """The number of devices."""
+        return self.device if self.count == 1 else f"{self.count} × {self.device}"
+
+    @cached_property
+    def safe(self) -> float:
+        """Requests a second that it surely answers in time."""
+        return self.quantile(1 - SURE)
+
+    def quantile(self, share: float) -> float:
+        """Return the load below which it stays in this share of draws."""
+        return float(np.quantile(self.capacity, share)) if self.capacity else 0.0
+
+    def sure(self, rps: float | None, servers: int = 1) -> float:
+        """Return the share of draws in which so many answer the load in time; without a load, one user."""
+        if not self.capacity:
+            return 0.0
+        capacity = servers * np.asarray(self.capacity)
+        return float(np.mean(capacity > 0 if rps is None else capacity >= rps))
+
+    def servers_for(self, rps: float | None) -> int | None:
+        """Return how many of them surely answer the load; None where no number does."""
+        if rps is None:
+            return 1 if self.safe > 0 else None
+        needed = rps / self.safe - 1e-9 if self.safe > 0 else math.inf
+        return math.ceil(needed) if needed <= self.most_servers else None
+
+    def usd_for(self, rps: float | None) -> float:
+        """Return USD an hour of the servers that surely answer the load, infinite where there is none or no price."""
+        servers = self.servers_for(rps)
+        return math.inf if servers is None or self.price is None else servers * self.price.usd
+
+
+@dataclass(frozen=True)
+class Option:
+    """So many servers of one kind for the load."""
+
+    server: Server
+    servers: int
+    sure: float | None  # chance that they answer the load in time; None where that is not known
+    usd_per_hour: float | None
+    usd_million: float | None  # tokens of answers at this load, or at what they hold of it ...
+    usd_million_full: float | None  # ... and at the largest that they surely answer in time
+    holds: float | None = None  # requests a second of as many as somebody would run, where these are too few
+
+    @property
+    def name(self) -> str:
+        """All its devices."""
+        devices = self.servers * self.server.count
+        return self.server.device if devices == 1 else f"{devices} × {self.server.device}"
+
+
+@dataclass(frozen=True)
+class Api:
+    """The cost of somebody else's interface, and from which load on an own server is cheaper."""
+
+    usd_in: float  # USD a million tokens of prompts
+    usd_out: float  # and of answers
+    usd_per_hour: float | None  # at the load
+    cheaper_from: float | None  # requests a second; None: the API is cheaper at every load
+
+
+@dataclass(frozen=True)
+class Log:
+    """The user's own requests."""
+
+    requests: int
+    hours: float
+
+
+@dataclass(frozen=True)
+class Files:
+    """Weights as the headers of a model's files state them, where the sizes are not in the table."""
+
+    weights: float
+    nbytes: float
+    format: str
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A decision for one model and load, and the rows that it is made from."""
+
+    model: str
+    load: Load
+    longest: int  # tokens that the model takes
+    options: tuple[Option, ...]  # choices by price, then the others
+    pick: Option | None = None
+    nearest: Option | None = None  # without a pick: what comes nearest
+    rival: Option | None = None  # another device for about the same money
+    take_over: tuple[float, Option] | None = None  # from which load on another device is cheaper
+    api: Api | None = None
+    other_formats: tuple[Option, ...] = ()  # the best choices with other weights, where they cost less than the pick
+    log: Log | None = None
+    without: tuple[str, ...] = ()  # devices on which the engine lacks this format of weights
+    files: Files | None = None
+
+    @property
+    def here(self) -> Option | None:
+        """This machine."""
+        return next((option for option in self.options if option.server.here), None)
+
+
+def option_of(server: Server, load: Load) -> Option:
+    """Return the fewest servers that surely answer the load; else the most that somebody would run, or one."""
+    enough = server.servers_for(load.rps)
+    too_few = enough is None and server.safe > 0
+    servers = enough or (server.most_servers if too_few else 1)
+    hour = None if server.price is None else server.price.usd * servers
+    most = 1 / server.first_token if load.made and server.first_token else server.safe  # one after the other
+    full = _million(hour, servers * most * load.answer)
+    now = full if load.rps is None or enough is None else _million(hour, load.rps * load.answer)
+    sure = server.sure(load.rps, servers) if server.capacity else None
+    return Option(server, servers, sure, hour, now, full, servers * server.safe if too_few else None)
+
+
+def _million(usd_per_hour: float | None, tokens_per_second: float) -> float | None:
+    if usd_per_hour is None or tokens_per_second <= 0:
+        return None
+    return usd_per_hour / HOUR / tokens_per_second * MILLION
+
+
+def decide(
+    model: str,
+    load: Load,
+    servers: Sequence[Server],
+    longest: int,
+    api: tuple[float, float] | None = None,
+    others: Iterable[Sequence[Server]] = (),
+    log: Log | None = None,
+    without: tuple[str, ...] = (),
+) -> Serving:
+    """Return the decision between servers of one format of weights; `others` are those of other formats."""
+    options = [option_of(server, load) for server in servers]
+    choices = _choices(options)
+    answer = Serving(model, load, longest, _ordered(options, choices), log=log, without=without)
+    best = [one for rows in others for one in _choices([option_of(server, load) for server in rows])[:1]]
+    if not choices:
+        return replace(answer, nearest=_nearest(options), other_formats=tuple(best))
+    pick = choices[0]
+    cheaper = [one for one in best if _usd(one) <= CHEAPER * _usd(pick)]
+    rival = next((one for one in choices if one.server.device != pick.server.device), None)
+    near = rival is not None and pick.usd_per_hour is not None and _usd(rival) <= SAME * pick.usd_per_hour
+    return replace(
+        answer, pick=pick, rival=rival if near else None,
+        take_over=_take_over(pick, [option.server for option in choices], load),
+        api=None if api is None else _api(api, [option.server for option in options if _is_choice(option)], load),
+        other_formats=tuple(cheaper),
+    )  # fmt: skip
+
+
+def _is_choice(option: Option) -> bool:
+    """Whether it can be the pick: rented or here, with a price. A computer to buy is a row to compare with."""
+    price = option.server.price
+    return price is not None and price.bought_usd is None
+
+
+def _choices(options: Sequence[Option]) -> list[Option]:
+    """Those that hold the targets, the cheapest first; those that are likely to where nothing is surer."""
+    known = [option for option in options if option.sure is not None]
+    able = [option for option in known if _is_choice(option)]
+    able = able or [option for option in known if option.server.price is not None] or known
+    for least in (SURE, LIKELY):
+        if sure_enough := [option for option in able if (option.sure or 0.0) >= least]:
+            return sorted(sure_enough, key=lambda option: (_usd(option), -(option.sure or 0.0)))
+    return []
+
+
+def _usd(option: Option) -> float:
+    return math.inf if option.usd_per_hour is None else option.usd_per_hour
+
+
+def _ordered(options: Sequence[Option], choices: Sequence[Option]) -> tuple[Option, ...]:
+    """Choices by price, then what is less sure, then what answers fewer requests, then what does not fit."""
+    rest = [option for option in options if option not in choices]
+    rest.sort(key=lambda one: (not one.server.fits, -(one.sure or 0.0), -(one.holds or 0.0), _usd(one)))
+    return (*choices, *rest)
+
+
+def _nearest(options: Sequence[Option]) -> Option | None:
+    """The one that is surest; between those that never hold the load, what holds most, then the fastest."""
+    fitting = [option for option in options if option.server.fits]
+    known = [(one.sure or 0.0, one.holds or 0.0, one.server.one_user[1], -one.server.first_token) for one in fitting]
+    return max(zip(known, fitting, strict=True), key=lambda pair: pair[0], default=(None, None))[1]
+
+
+def best_of_each(options: Sequence[Option], pick: Option | None) -> list[Option]:
+    """Return one option of each device: the pick, else the first, as they are ordered."""
+    best: dict[str, Option] = {}
+    for option in [*([pick] if pick else []), *options]:
+        best.setdefault(option.server.device, option)
+    return [option for option in options if any(option is one for one in best.values())]
+
+
+def fastest_for_the_money(options: Sequence[Option]) -> list[Option]:
+    """Return those that no other one beats in both a user's tokens a second and the price of a million, by price."""
+    front: list[Option] = []
+    for option in sorted(options, key=lambda one: (one.usd_million or math.inf, -one.server.one_user[1])):
+        if not front or option.server.one_user[1] > front[-1].server.one_user[1]:
+            front.append(option)
+    return front
+
+
+def usd_over_load(answer: Serving, loads: Sequence[float]) -> dict[str, list[float]]:
+    """Return USD a million tokens at each load, of the pick's device and the next ones; infinite where none holds."""
+    devices = [option.server.device for option in best_of_each(answer.options, answer.pick) if _is_choice(option)]
+    curves = {}
+    for device in devices[:CURVES]:
+        servers = [option.server for option in answer.options if option.server.device == device]
+        hours = [min(server.usd_for(load) for server in servers) for load in loads]
+        tokens = [load * answer.load.answer * HOUR for load in loads]
+        curves[device] = [usd / number * MILLION for usd, number in zip(hours, tokens, strict=True)]
+    return curves
+
+
+def _take_over(pick: Option, servers: Sequence[Server], load: Load) -> tuple[float, Option] | None:
+    """The first load above at which another device is noticeably cheaper than more of the pick's."""
+    start = load.rps if load.rps is not None else pick.server.safe
+    mine = [server for server in servers if server.device == pick.server.device]
+    others = [server for server in servers if server.device != pick.server.device]
+    if not others or start <= 0 or pick.usd_per_hour is None:
+        return None
+    for rps in start * np.geomspace(1, MAX_TIMES, STEPS):
+        best = min(others, key=lambda server: server.usd_for(float(rps)))
+        usd = best.usd_for(float(rps))
+        if math.isfinite(usd) and usd <= CHEAPER * min(server.usd_for(float(rps)) for server in mine):
+            return float(rps), option_of(best, replace(load, rps=float(rps)))
+    return None
+
+
+def _api(usd: tuple[float, float], servers: Sequence[Server], load: Load) -> Api:
+    """Compare an API's price with the cheapest servers over loads."""
+    request = (load.prompt * usd[0] + load.answer * usd[1]) / MILLION
+    most = max((server.safe * server.most_servers for server in servers), default=0.0)
+    loads = np.geomspace(1e-4, max(most, 1e-3), STEPS)
+    cheaper = (rps for rps in loads if min(one.usd_for(float(rps)) for one in servers) <= request * rps * HOUR)
+    first = next(cheaper, None) if servers and request > 0 else None
+    now = None if load.rps is None else request * load.rps * HOUR
+    return Api(*usd, now, None if first is None else float(first))
+
+
+def as_dict(answer: Serving) -> dict[str, Any]:
+    """Return the decision and its rows as plain data for JSON, without draws."""
+
+    def plain(option: Option | None) -> dict[str, Any] | None:
+        if option is None:
+            return None
+        server = {name: value for name, value in asdict(option.server).items() if name != "capacity"}
+        low, middle, high = (option.server.quantile(share) for share in (0.1, 0.5, 0.9))
+        rates = {"max_rps_low": low, "max_rps": middle, "max_rps_high": high, "safe_rps": option.server.safe}
+        counts = {"devices": option.servers * option.server.count, "servers": option.servers, "sure": option.sure}
+        money = {name: getattr(option, name) for name in ("usd_per_hour", "usd_million", "usd_million_full", "holds")}
+        return server | rates | counts | money
+
+    later = answer.take_over
+    return finite({
+        "model": answer.model,
+        "load": asdict(answer.load),
+        "longest": answer.longest,
+        "pick": plain(answer.pick),
+        "nearest": plain(answer.nearest),
+        "rival": plain(answer.rival),
+        "take_over": later and {"rps": later[0], "choice": plain(later[1])},
+        "api": answer.api and asdict(answer.api),
+        "other_formats": [plain(option) for option in answer.other_formats],
+        "log": answer.log and asdict(answer.log),
+        "without": answer.without,
+        "files": answer.files and asdict(answer.files),
+        "options": [plain(option) for option in answer.options],
+    })  # fmt: skip

@@ -1,0 +1,194 @@
+"""Define the records of compiled programs and of exported models.
+
+A compiled record has what the target's compiler states of one program, and its work: times in seconds, memory in bytes
+on one device; operations, bytes and kernels are of one device, too. Fields of a step that did not compile are None or
+empty. Nothing in it was measured: tables make a forecast of `work`.
+
+An export record names the run of the model, its files and its signature, and says how the files compare with that run.
+It holds no times, host names or absolute paths. Its `status` is `different` where a reloaded model does not predict
+what the run predicted, within `tolerance`.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from whichdevice.base.files import write_atomically
+from whichdevice.measure.record import Evidence, Integer, Part, Redacted, no_newer_than
+from whichdevice.study.records.store import read_as
+
+COMPILED_SCHEMA_VERSION = 3
+CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
+Mode = Literal["train", "predict", "prefill", "decode"]  # the last two are of mode generate
+GENERATING: tuple[Mode, ...] = ("prefill", "decode")
+EXPORT_SCHEMA_VERSION = 2
+EXPORT_RECORD = "export.json"
+FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
+WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
+
+
+class ProgramRequest(Part):
+    """The request to a compiler."""
+
+    device: str  # row of config/hardware.csv
+    devices: Integer = 1  # that share the batch: GPUs, TPU chips, or cores on v2 and v3
+    workload: str
+    module: str
+    precision: str
+    batch_size: Integer  # over all devices; for matmul N
+    mode: Mode = "train"
+    sequence_length: Integer | None = None
+    options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
+    largest_batch: bool = False
+    longest_sequence: bool = False
+    exact: bool = False  # by a TPU's own compiler, in place of an estimate from a GPU's program
+    timeout: float = 900.0
+
+    @property
+    def path(self) -> str:
+        """`<device>[-x<n>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-<mode>][-exact]`, spaces as `_`."""
+        several = f"-x{self.devices}" if self.devices > 1 else ""
+        length = f"-sequence_length={self.sequence_length}" if self.sequence_length is not None else ""
+        mode = ("" if self.mode == "train" else f"-{self.mode}") + "-exact" * self.exact
+        device = re.sub(r"[^\w.+-]+", "_", self.device).strip("_")
+        return f"{device}{several}/{self.workload}-{self.precision}-b{self.batch_size}{length}{mode}"
+
+
+class Collective(Part):
+    """All collectives of one kind in a step; bytes of the larger side, on one device."""
+
+    count: Integer
+    nbytes: float
+
+
+class Change(Part):
+    """A change of a step so that it takes less memory or time."""
+
+    name: str
+    memory_needed: float
+    time: float  # of a step, over that of the unchanged one
+    log_sd: float | None = None  # of the logarithm of that; None: not asked for
+
+
+class Pass(Part):
+    """A pass of so many examples through a device: what it needs, and the time of an example."""
+
+    batch: Integer
+    checkpointing: bool
+    memory_needed: float
+    time: float  # of an example, over that of the step that was asked for
+
+
+class CompileFacts(Part):
+    """The facts that the compiler states, or a trace shows, and what the program consists of."""
+
+    evidence: Evidence = "compiled"
+    compile_seconds: float | None = None  # of a GPU's program: until it is scheduled, without its kernels
+    memory: float  # of one device, by the sheet
+    memory_available: float  # that is left to a program
+    memory_needed: float | None = None
+    memory_is_lower_bound: bool = False  # cuDNN's workspace is not known
+    memory_missing: float | None = None  # by how much it does not fit; None where it fits
+    memory_tight: bool = False  # so near to what is available that it may or may not fit
+    memory_parts: dict[str, float] = Field(
+        default_factory=dict
+    )  # of a trace: weights, gradients, optimizer, activations
+    changes: list[Change] = Field(default_factory=list)  # of a traced step that does not fit
+    faster: list[Change] = Field(default_factory=list)  # where the largest batch is asked for
+    passes: list[Pass] = Field(default_factory=list)  # where it is asked for: of all sizes that fit
+    pass_batch: Integer | None = None  # examples of one pass, on one device
+    checkpointing: bool = False
+    arguments: float | None = None
+    outputs: float | None = None
+    aliased: float | None = None  # outputs in an argument's place, counted once in memory_needed
+    temporary: float | None = None
+    code: float | None = None
+    operations: float | None = None  # of matrix products and convolutions
+    nbytes: float | None = None  # to and from off-chip memory
+    kernels: float | None = None
+    forward_share: float | None = None  # of the device's time: before the backward pass of a traced training step
+    forward_kernels: float | None = None  # of the kernels
+    arrays: Integer | None = None  # that a call of a compiled step hands over
+    fit: bool = False  # whether Keras' `fit` makes the call
+    host_time: float | None = None  # in which the asking machine sends the step off, by its own rates; None: not known
+    collectives: dict[str, Collective] = Field(default_factory=dict)
+    rollout_time: float | None = None  # seconds of a step in which a server writes what is trained on, on the same GPUs
+    rollout_log_sd: float = 0.0  # their log spread
+    unit: str = "example"  # what throughput counts
+    units_per_step: float | None = None
+    way: str | None = None  # of a traced step: how GPUs share it, checkpointing, passes
+    notes: list[str] = Field(default_factory=list)  # in what the step is another than the one that the device would run
+    largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
+    largest_batch_compiles: Integer | None = None
+    largest_batch_reason: str | None = None  # why none was found, or a much larger one may fit
+    longest_sequence: Integer | None = None  # tokens that fit with one example in a pass; 0: none does
+
+
+class CompiledRecord(Part):
+    """One step of a workload on one target."""
+
+    schema_version: Annotated[Integer, no_newer_than(COMPILED_SCHEMA_VERSION)] = COMPILED_SCHEMA_VERSION
+    asked: ProgramRequest
+    status: CompileStatus
+    reason: Redacted | None = None  # one line, for every status but ok
+    versions: dict[str, str] = Field(default_factory=dict)  # jax, jaxlib, keras and the compiler's packages
+    code_hash: str
+    program_device: str | None = None  # the GPU whose program this is, where it is not `asked.device`
+    facts: CompileFacts | None = None
+    work: dict[str, Any] | None = None  # forecast.work.Work.digest()
+    work_for_tpu: dict[str, Any] | None = None  # of a GPU's program, as a TPU's estimate reads it (forecast/tpu.py)
+
+
+def write_compiled(record: CompiledRecord, path: Path) -> None:
+    """Replace the record at `path` atomically; the old one stays whole until then."""
+    write_atomically(record.model_dump_json(indent=1), path)
+
+
+def read_compiled(path: Path) -> CompiledRecord:
+    """Read one record; raises StudyError that names the file when it is cut, garbled or of another schema."""
+    return read_as(CompiledRecord, path, f"a compiled record, schema {COMPILED_SCHEMA_VERSION}")
+
+
+class ExportedFile(Part):
+    """A file of the export."""
+
+    sha256: str
+    size: Integer  # bytes
+
+
+class ExportCheck(Part):
+    """The SavedModel, read back, against the run: the largest absolute difference of predictions."""
+
+    examples: Integer  # validation examples whose predictions the run recorded
+    largest: float  # absolute value among what the run recorded
+    tolerance: float
+    saved_model: float | None = None  # None where it is not finite
+
+
+class ExportRecord(Part):
+    """One exported model."""
+
+    schema_version: Annotated[Integer, no_newer_than(EXPORT_SCHEMA_VERSION)] = EXPORT_SCHEMA_VERSION
+    study: str
+    workload: str
+    module: str
+    status: Literal["ok", "different", "failed"]
+    reason: Redacted | None = None
+    run: str | None = None  # <device>/<workload>/<cell>/r<repeat>, whose weights these are
+    backend: str | None = None  # that trained
+    precision: str | None = None
+    epochs: float | None = None  # learned, with the part of a last one that train.seconds ended
+    source: str | None = None  # of the training data
+    validation_metric: float | None = None
+    metric: str | None = None
+    files: dict[str, ExportedFile] = Field(default_factory=dict)  # by path below the export's folder
+    check: ExportCheck | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    code_hash: str | None = None
+
+
+def read_export(path: Path) -> ExportRecord:
+    """Read export.json; raises StudyError that names the file when it is cut, garbled or of another schema."""
+    return read_as(ExportRecord, path, f"export schema {EXPORT_SCHEMA_VERSION}")

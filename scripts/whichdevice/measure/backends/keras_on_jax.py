@@ -1,0 +1,380 @@
+"""Train by JAX: state, data and batch numbers on the device, the state given away at each step and used again.
+
+One training step is a pure function of its state: the JAX backend runs it and forecasts compile it. On accelerators
+many steps run in one compiled loop. The number formats of a step's products are read from its program's text (HLO).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whichdevice.base.memory import available_memory
+from whichdevice.measure.backends.base import (
+    Forward,
+    Means,
+    TrainingLoop,
+    as_one_array,
+    build_late_parts,
+    loss_and_metric,
+    means_of,
+    total_loss,
+)
+from whichdevice.measure.backends.number_formats import emulated, product_format
+from whichdevice.measure.record import Types
+from whichdevice.models.model_file import require_jax_step
+from whichdevice.models.shapes import in_mode
+from whichdevice.models.workloads.base import Arrays, Split, TrainingWorkload
+
+HLO_FORMATS = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f64": "float64"}
+PRODUCT = re.compile(r" (?:dot|convolution|custom-call)\(([^)]*)\)(.*)")
+LIBRARY_CALL = re.compile(r'custom_call_target="[^"]*(?:cublas|cudnn|onednn|matmul)', re.IGNORECASE)
+DEFINED = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(\w+)\[([\d,]*)\]")
+
+
+class State(NamedTuple):
+    """Everything that a step changes, as lists of JAX arrays in Keras' order."""
+
+    trainable: list[Any]
+    non_trainable: list[Any]  # batch statistics and the states of random generators
+    optimizer: list[Any]
+    metrics: list[Any] = []  # noqa: RUF012 - never changed; of a model's own step
+
+
+Step = Callable[[State, Arrays, Any], tuple[State, Any]]
+
+
+def state_of(model: Any, optimizer: Any, own: bool = False) -> State:
+    """The values that a built model and a built optimiser hold now; `own`: and the metrics of the own step."""
+    return State(
+        [variable.value for variable in model.trainable_variables],
+        [variable.value for variable in model.non_trainable_variables],
+        [variable.value for variable in optimizer.variables],
+        [variable.value for variable in model.metrics_variables] if own else [],
+    )
+
+
+def write_back(state: State, model: Any, optimizer: Any) -> None:
+    """Put a state into the Keras variables."""
+    for variables, values in (
+        (model.trainable_variables, state.trainable),
+        (model.non_trainable_variables, state.non_trainable),
+        (optimizer.variables, state.optimizer),
+    ):
+        for variable, value in zip(variables, values, strict=False):  # an own step may build more, later
+            variable.assign(value)
+
+
+def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Step:
+    """A pure function (state, arrays, index int32 [batch]) → (state, [loss, metric] float32 [2])."""
+    import jax
+    import keras
+    from jax import numpy as jnp
+
+    if workload.own_step(model):
+        return own_training_step(workload, model)
+
+    def scaled_loss(trainable: list[Any], state: State, inputs: Any, target: Any) -> tuple[Any, Any]:
+        prediction, non_trainable, added = model.stateless_call(
+            trainable, state.non_trainable, inputs, return_losses=True, **in_mode(model, True)
+        )
+        loss = total_loss(workload.loss(target, prediction), added)
+        known = list(zip(optimizer.variables, state.optimizer, strict=True))
+        with keras.StatelessScope(state_mapping=known):  # loss scaling of float16 reads the optimiser's scale
+            scaled = optimizer.scale_loss(loss)
+        return scaled, (loss, prediction, non_trainable)
+
+    def step(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
+        inputs, target = workload.batch(arrays, index)
+        differentiate = jax.value_and_grad(scaled_loss, has_aux=True)
+        (_, (loss, prediction, non_trainable)), gradients = differentiate(state.trainable, state, inputs, target)
+        trainable, held = optimizer.stateless_apply(state.optimizer, gradients, state.trainable)
+        metric = 0.0 if workload.metric is None else workload.quality(target, prediction)
+        means = jnp.stack([jnp.asarray(loss, "float32"), jnp.asarray(metric, "float32")])
+        return State(trainable, non_trainable, held), means
+
+    return step
+
+
+def own_training_step(workload: TrainingWorkload, model: Any) -> Step:
+    """The same of the model's own `train_step`; loss and metric are those that Keras reports so far."""
+    from jax import numpy as jnp
+
+    require_jax_step(model)
+
+    def step(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
+        logs, after = model.train_step(tuple(state), workload.batch(arrays, index))
+        means = jnp.stack([jnp.asarray(mean, "float32") for mean in loss_and_metric(logs, workload.metric)])
+        return State(*after), means
+
+    return step
+
+
+def build_traced(workload: TrainingWorkload, model: Any, arrays: Arrays, batch_size: int, values: bool) -> None:
+    """Build what the model's own step makes late, by a trace; without `values` its variables get none."""
+    import jax
+    import keras
+
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), arrays)
+    index = jax.ShapeDtypeStruct((batch_size,), "int32")
+
+    def build(arrays: Arrays, index: Any) -> None:
+        build_late_parts(workload, model, workload.batch(arrays, index))
+
+    with keras.StatelessScope(initialize_variables=values):
+        jax.eval_shape(build, shapes, index)
+
+
+LOOP_STEPS = 32  # a call costs the host about as much as a small step costs a GPU
+RepeatedStep = Callable[[Any, Any], Any]
+
+
+class StepPrograms:
+    """Repeats `step(carry, constants) → carry`; where it works `in_place`, the carry's memory is used again.
+
+    A product cannot be written over its own factor: in place, XLA would copy it there after each step. Two such steps a
+    turn of the loop leave none to copy.
+
+    Both programs are of fixed length, as a GPU waits for its host at each turn of a loop of unknown length. Both are
+    compiled at the first call, so that nothing compiles within a timed window or a learning epoch.
+    """
+
+    def __init__(self, jax: Any, step: RepeatedStep, loops: bool, in_place: bool = True) -> None:
+        def loop(carry: Any, constants: Any) -> Any:
+            turn = 1 if in_place else 2
+            return jax.lax.fori_loop(0, LOOP_STEPS, lambda _, held: step(held, constants), carry, unroll=turn)
+
+        self._jax, self._loops, self._donated = jax, loops, (0,) if in_place else ()
+        self._functions = {1: step, LOOP_STEPS: loop}
+        self._compiled: dict[int, Any] = {}
+        self.written = ""  # HLO of one step before the compiler
+        self.executed = ""  # and after it
+
+    def run(self, carry: Any, constants: Any, steps: int) -> Any:
+        """So many steps, at most LOOP_STEPS; returns before the device is done."""
+        self._compile(1, carry, constants)
+        if self._loops:
+            self._compile(LOOP_STEPS, carry, constants)
+        if self._loops and steps == LOOP_STEPS:
+            return self._compiled[LOOP_STEPS](carry, constants)
+        for _ in range(steps):
+            carry = self._compiled[1](carry, constants)
+        return carry
+
+    def _compile(self, length: int, carry: Any, constants: Any) -> None:
+        if length in self._compiled:
+            return
+        kept = self._jax.tree.map(lambda leaf: leaf.sharding, carry)
+        function = self._jax.jit(self._functions[length], donate_argnums=self._donated, out_shardings=kept)
+        lowered = function.lower(carry, constants)
+        self._compiled[length] = lowered.compile()
+        _check_host_memory(self._compiled[length], self._jax.tree.leaves(carry)[0].devices())
+        if length == 1:
+            self.written, self.executed = lowered.as_text("hlo"), self._compiled[length].as_text()
+
+
+def _check_host_memory(compiled: Any, devices: set[Any]) -> None:
+    """Raise MemoryError where a CPU's program cannot fit: the system would kill the process without a word."""
+    analysis = compiled.memory_analysis()
+    if analysis is None or next(iter(devices)).platform != "cpu":
+        return
+    need, free = analysis.temp_size_in_bytes * len(devices), available_memory()
+    if need > free:
+        raise MemoryError(f"the compiled step needs {need / 1e9:.1f} GB beside its data, {free / 1e9:.1f} GB are free")
+
+
+class JaxTraining(TrainingLoop):
+    """Every replica holds all weights and all data and takes its share of each batch; XLA adds the reductions.
+
+    `model.optimizer` is built. `loops`: many steps in one compiled loop, where the device runs them well.
+    """
+
+    def __init__(
+        self, jax: Any, mesh: Any, workload: TrainingWorkload, model: Any, train: Split, validation: Split, loops: bool
+    ) -> None:
+        self._jax, self._workload, self._model, self._validation = jax, workload, model, validation
+        spec = jax.sharding.PartitionSpec
+        self._replicas = mesh.size
+        self._whole = jax.sharding.NamedSharding(mesh, spec())
+        self._rows = jax.sharding.NamedSharding(mesh, spec(None, "replica"))
+        self._copy = jax.jit(lambda tree: jax.tree.map(jax.numpy.copy, tree), out_shardings=self._whole)
+        self._arrays, self._held_out = self._place(train), self._place(validation)
+        self._own = workload.own_step(model)
+        if self._own and self._held_out:
+            build_traced(workload, model, self._held_out, workload.options.batch_size, values=True)
+            model.reset_metrics()
+        self._state: State = self._held()
+        self._initial = jax.tree.map(np.array, self._state)
+        self.programs = StepPrograms(jax, self._step(), loops)
+        self._judge = jax.jit(self._judged)
+        self._test = jax.jit(self._tested)
+        self._foretell = jax.jit(self._predicted)
+        jax.block_until_ready((self._arrays, self._held_out))  # the way to the device is no part of the first step
+
+    def _place(self, split: Split) -> Any:
+        arrays = {name: np.ascontiguousarray(array) for name, array in split.arrays.items()}
+        return self._jax.device_put(arrays, self._whole)
+
+    def _step(self) -> Any:
+        step = self._single()
+
+        def counted(carry: Any, constants: Any) -> Any:
+            state, sums, done = carry
+            arrays, block = constants
+            state, means = step(state, arrays, block[done % LOOP_STEPS])
+            return state, means if self._own else sums + means, done + 1  # its own are means so far
+
+        return counted
+
+    def _single(self) -> Any:
+        """One step, (state, arrays, index) → (state, means)."""
+        return training_step(self._workload, self._model, self._model.optimizer)
+
+    def run(self, batches: np.ndarray) -> Means:
+        """Train and wait for the sums, which need every step."""
+        if self._own:
+            self._state = self._state._replace(metrics=self._copy(self._initial.metrics))
+        carry = (self._state, *self._copy((np.zeros(2, np.float32), np.int32(0))))
+        for start in range(0, len(batches), LOOP_STEPS):
+            part = batches[start : start + LOOP_STEPS]
+            block = np.zeros((LOOP_STEPS, batches.shape[1]), np.int32)  # one shape, whatever the number of steps
+            block[: len(part)] = part
+            constants = (self._arrays, self._jax.device_put(block, self._rows))
+            carry = self.programs.run(carry, constants, len(part))
+        self._state, sums, _ = carry
+        return means_of(np.asarray(sums) / (1 if self._own else len(batches)), self._workload)
+
+    def _judged(self, state: State, arrays: Any, index: Any) -> Any:
+        """Loss and metric."""
+        inputs, target = self._workload.batch(arrays, index)
+        prediction, added = self._inferred(state, inputs)
+        loss = total_loss(self._workload.loss(target, prediction), added)
+        metric = 0.0 if self._workload.metric is None else self._workload.quality(target, prediction)
+        jnp = self._jax.numpy
+        return jnp.stack([jnp.asarray(mean, "float32") for mean in (loss, metric)])
+
+    def _tested(self, state: State, arrays: Any, index: Any) -> tuple[Any, list[Any]]:
+        """Loss and metric so far by the model's own `test_step`, and its metrics."""
+        held = (state.trainable, state.non_trainable, state.metrics)
+        logs, after = self._model.test_step(held, self._workload.batch(arrays, index))
+        jnp = self._jax.numpy
+        means = [jnp.asarray(mean, "float32") for mean in loss_and_metric(logs, self._workload.metric)]
+        return jnp.stack(means), after[2]
+
+    def _predicted(self, state: State, arrays: Any, index: Any) -> Any:
+        return as_one_array(self._inferred(state, self._workload.batch(arrays, index)[0])[0])
+
+    def _inferred(self, state: State, inputs: Any) -> tuple[Any, list[Any]]:
+        """Predictions, and the model's own losses."""
+        prediction, _, added = self._model.stateless_call(
+            state.trainable, state.non_trainable, inputs, return_losses=True, **in_mode(self._model, False)
+        )
+        return prediction, added
+
+    def _shared(self, index: np.ndarray) -> Any:
+        """Example numbers [batch], a share on each replica where it divides, else all on each."""
+        spec = self._jax.sharding.PartitionSpec("replica" if len(index) % self._replicas == 0 else None)
+        return self._jax.device_put(index, self._jax.sharding.NamedSharding(self._whole.mesh, spec))
+
+    def evaluate(self) -> Means:
+        """Weighted by batch, so that the tail counts for what it is; compiled for whole batches and for the tail."""
+        size = self._validation.batch_size or self._workload.options.batch_size
+        examples = np.arange(self._validation.examples, dtype=np.int32)
+        parts = [examples[start : start + size] for start in range(0, len(examples), size)]
+        if self._own:
+            state, last = self._state._replace(metrics=self._copy(self._initial.metrics)), np.zeros(2)
+            for part in parts:
+                last, metrics = self._test(state, self._held_out, self._shared(part))
+                state = state._replace(metrics=metrics)
+            return means_of(np.asarray(last), self._workload)
+        judged = [self._judge(self._state, self._held_out, self._shared(part)) for part in parts]
+        weights = [len(part) for part in parts]
+        return means_of(np.average(np.asarray(judged), axis=0, weights=weights), self._workload)
+
+    def predict(self, index: np.ndarray) -> np.ndarray:
+        """Predictions of the model as it stands."""
+        return np.asarray(self._foretell(self._state, self._held_out, self._shared(index)))
+
+    def reset(self) -> None:
+        """Restore what every weight, optimiser variable and random generator held at first."""
+        self._state = self._copy(self._initial)
+
+    def publish(self) -> None:
+        """A copy into the Keras model, as the next step gives the state's own memory away."""
+        first = self._jax.tree.map(lambda leaf: leaf.addressable_data(0), self._state)
+        copied = self._jax.tree.map(lambda leaf: self._jax.numpy.array(leaf, copy=True), first)
+        write_back(copied, self._model, self._model.optimizer)
+
+    def adopt(self) -> None:
+        """A copy of what the Keras model and its optimiser hold, on every replica."""
+        self._state = self._held()
+
+    def _held(self) -> State:
+        held = state_of(self._model, self._model.optimizer, self._own)
+        return self._copy(self._jax.device_put(held, self._whole))
+
+
+def keras_forward(jax: Any, mesh: Any, model: Any) -> Forward:
+    """The Keras model's forward pass as one program."""
+    variables = [variable.value for variable in model.trainable_variables]
+    others = [variable.value for variable in model.non_trainable_variables]
+
+    def predicted(state: Any, inputs: Any) -> Any:
+        prediction, _ = model.stateless_call(*state, inputs, **in_mode(model, False))
+        return jax.tree.map(lambda leaf: jax.numpy.asarray(leaf, "float32"), prediction)
+
+    return compiled_forward(jax, mesh, (variables, others), predicted)
+
+
+def compiled_forward(jax: Any, mesh: Any, state: Any, predicted: Callable[[Any, Any], Any]) -> Forward:
+    """`predicted(state, inputs)` as one program with the state on every replica; replicas share each batch."""
+    spec = jax.sharding.PartitionSpec
+    whole, rows = (jax.sharding.NamedSharding(mesh, spec(*axes)) for axes in ((), ("replica",)))
+    state, program = jax.device_put(state, whole), jax.jit(predicted)
+
+    def forward(inputs: Any) -> Any:
+        placed = inputs if mesh.size == 1 else jax.device_put(inputs, rows)
+        return jax.tree.map(np.asarray, program(state, placed))
+
+    return forward
+
+
+def factor_formats(text: str) -> Counter[str]:
+    """Formats of the factors that products take, by about how many multiplications each accounts for."""
+    shapes = {}
+    for line in text.splitlines():
+        if (defined := DEFINED.match(line)) is not None:
+            shapes[defined[1]] = (defined[2], prod(int(size) for size in defined[3].split(",") if size))
+    formats: Counter[str] = Counter()
+    for line in text.splitlines():
+        result, product = DEFINED.match(line), PRODUCT.search(line)
+        if result is None or product is None or ("custom-call(" in line and not LIBRARY_CALL.search(line)):
+            continue
+        names = [name for name in re.findall(r"[\w.\-]+", product[1]) if name in shapes][:2]
+        sizes = [shapes[name][1] for name in (result[1], *names)]
+        formats[shapes[names[0]][0]] += round(prod(sizes) ** 0.5)  # exact for matrices, near enough for convolutions
+    return formats
+
+
+def types_of(precision: str, kind: str, storage: str, written: str, executed: str) -> Types:
+    """Return what a compiled step really does; before there is one (empty texts), what was asked for.
+
+    Products are named by what their factors are rounded to in the program as written. XLA may then widen them to a
+    format that the device has: that is an emulation. It sums in float32 and rounds when stored.
+    """
+    product = product_format(precision)
+    asked, done = (_most(factor_formats(text)) for text in (written, executed))
+    if asked is not None and not (product == "tf32" and asked == "float32"):
+        product = asked
+    how = emulated(kind, product)
+    if how is None and asked is not None and done is not None and done != asked:
+        how = f"XLA computes them as {done} products"
+    return Types(storage=storage, product=product, sum="float32", emulated=how)
+
+
+def _most(formats: Counter[str]) -> str | None:
+    known = Counter({HLO_FORMATS[name]: work for name, work in formats.items() if name in HLO_FORMATS})
+    return known.most_common(1)[0][0] if known else None

@@ -1,0 +1,84 @@
+"""One run of mode generate: load, build, cold start, then the prompt and single tokens in steady state, each apart.
+
+A step of steady state is one decoding step: a token for each sequence of the batch, which the next one needs. The first
+half of each sequence is the prompt. Weights are the initial ones: how long a token takes does not depend on them.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from whichdevice.base.errors import StudyError
+from whichdevice.base.events import Emitter
+from whichdevice.measure.backends.base import Generator
+from whichdevice.measure.estimated_memory import ALLOCATOR_SLACK, weight_bytes
+from whichdevice.measure.inference_run import inference_facts, input_batches
+from whichdevice.measure.job import Job, timed_call
+from whichdevice.measure.record import GENERATED_UNIT, Generated, Request, WorkloadFacts
+from whichdevice.measure.timing import Budget, find_steady_state, steady_of, time_steps, timed
+from whichdevice.models.workloads.base import prompt_length, tokens_of
+
+
+def run_generation(job: Job) -> None:
+    """Measure and send everything but the end."""
+    backend, workload, request, emit = job.backend, job.workload, job.request, job.emit
+    train, validation, model, load, build = job.load_and_build()
+    tokens, made = timed_call(lambda: np.asarray(tokens_of(input_batches(workload, train, request)[0]), np.int32))
+    prompt = prompt_length(tokens.shape[1])
+    if prompt < 1:
+        raise StudyError(f"{request.workload}: sequences of {tokens.shape[1]} token; at least 2 are needed to generate")
+    workload.check_options()
+    with backend.scope():
+        generator, place = timed_call(lambda: backend.generator(workload, model, tokens))
+    forward = inference_facts(workload, request, model, train, validation, job.counts)
+    facts = generation_facts(forward, generator, request)
+    job.announce(facts)
+    emit.part("cold", {"load": load + made, "build": build + place})
+    emit.part("generated", timed_prefill(generator, request, tokens.shape, emit))
+    time_steps(
+        lambda steps: partial(generator.decode, steps), request, request.batch_size, facts.flops_per_step, 0, emit
+    )
+
+
+def generation_facts(forward: WorkloadFacts, generator: Generator, request: Request) -> WorkloadFacts:
+    """Return the facts of one decoding step, from those of the forward pass over whole sequences."""
+    flops, length = forward.flops_per_step, forward.input_shape[1]
+    on_host = generator.cache_bytes if request.kind == "cpu" else 0
+    return forward.model_copy(
+        update={
+            "unit": GENERATED_UNIT,
+            "flops_per_step": None if flops is None else flops / length,
+            "bytes_per_step": float(
+                forward.parameters * weight_bytes(request.precision) * request.replicas + generator.cache_bytes
+            ),
+            "estimated_memory": forward.estimated_memory + ALLOCATOR_SLACK * 2 * on_host,
+        }
+    )
+
+
+def timed_prefill(generator: Generator, request: Request, shape: tuple[int, ...], emit: Emitter) -> Generated:
+    """The prompt's part of the record; `shape` is [batch, length] of the sequences."""
+    batch, length = shape
+    prompt = prompt_length(length)
+
+    def prepare(steps: int) -> Callable[[], Any]:
+        def run() -> None:
+            for _ in range(steps):
+                generator.prefill()
+
+        return run
+
+    emit.progress("compiling the prompt's program")
+    first = timed(prepare, 1)
+    emit.progress("timing the prompt")
+    state = find_steady_state(prepare, Budget(request.seconds, request.min_steps))
+    return Generated(
+        prompt=prompt,
+        length=length,
+        cache_bytes=generator.cache_bytes,
+        first_prefill=first,
+        warm_up=state.warm_up,
+        prefill=steady_of(state, batch * prompt, None, 0),
+    )

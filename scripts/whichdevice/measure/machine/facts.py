@@ -1,0 +1,141 @@
+"""Describe the machine, the code and the libraries of a run for its record: no host name, user name or path."""
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import whichdevice
+from whichdevice.base.cpu import (
+    cpu_model,
+    instruction_sets,
+    last_level_cache,
+    physical_cores,
+    usable_cores,
+)
+from whichdevice.base.memory import total_memory
+from whichdevice.measure.record import Machine, Software
+from whichdevice.study.planning import devices
+
+FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+IDENTITY_DIGITS = 12
+SCRIPTS = Path(whichdevice.__file__).parents[1]
+GIT_PATIENCE = 2.0  # seconds; a network file system may make git slow
+COMMON = ("numpy", "keras", "snakemake")
+# TensorFlow comes under several names; NVIDIA's libraries are named by CUDA generation.
+OF_BACKEND = {
+    "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tensorflow-macos", "tf-nightly"),
+    "jax": ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin"),
+    "torch": ("torch", "torch-xla", "triton"),
+}
+CUDA = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-nccl-cu12", "nvidia-cudnn-cu13", "nvidia-cublas")
+
+
+def machine_identity(files: tuple[Path, ...] = FILES) -> str | None:
+    """Hexadecimal digits from the system's machine id, which cannot be had back; None where it has none.
+
+    systemd asks that the id itself be kept secret and hashed by those who pass it on (machine-id(5)).
+    """
+    for path in files:
+        try:
+            identity = path.read_text(encoding="ascii", errors="replace").strip()
+        except OSError:
+            continue
+        if identity and identity != "uninitialized":
+            return hashlib.sha256(f"whichdevice {identity}".encode()).hexdigest()[:IDENTITY_DIGITS]
+    return None
+
+
+def describe_machine(kind: str, threads: int | None = None) -> Machine:
+    """The host and its devices of one kind; `threads` is what the framework was given."""
+    facts = devices.kind(kind).describe()
+    return Machine(
+        device_name=facts.name,
+        device_count=facts.count,
+        cpu=cpu_model(),
+        cores=usable_cores(),
+        physical_cores=physical_cores(),
+        threads=threads,
+        memory=total_memory(),
+        last_level_cache=last_level_cache(),
+        instruction_sets=instruction_sets(),
+        architecture=platform.machine(),
+        operating_system=operating_system(),
+        driver=facts.driver,
+        device_memory=facts.memory if kind != "cpu" else None,  # a CPU's is the host's
+        device_memory_free=facts.free_memory,
+        power_limit=facts.power_limit,
+        clock_max=facts.clock_max,
+        identity=machine_identity(),
+    )
+
+
+def this_machine() -> Machine:
+    """Return what tells this machine from others, and nothing of its devices."""
+    return Machine(
+        cpu=cpu_model(),
+        memory=total_memory(),
+        operating_system=operating_system(),
+        identity=machine_identity(),
+    )
+
+
+def operating_system() -> str:
+    """Distribution and kernel, e.g. `Debian GNU/Linux 12 (bookworm), Linux 6.1.0`, or `macOS 15.1`."""
+    if platform.system() == "Darwin":
+        return f"macOS {platform.mac_ver()[0]}"
+    kernel = f"{platform.system()} {platform.release()}"
+    try:
+        return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {kernel}"
+    except (OSError, KeyError):
+        return kernel
+
+
+def describe_software(backend: str) -> Software:
+    """Versions of the installed libraries that a run with this backend uses, Python's and the project's own.
+
+    `code_hash` and `flags` are left to the caller.
+    """
+    packages = {"whichdevice": whichdevice.__version__}
+    versions = packages | installed_versions((*COMMON, *OF_BACKEND.get(backend, ()), *CUDA))
+    return Software(python=platform.python_version(), versions=versions, git_commit=git_commit())
+
+
+def installed_versions(names: Iterable[str]) -> dict[str, str]:
+    """Return the versions of these distributions, as far as they are installed here."""
+    versions = {}
+    for name in names:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
+
+
+def git_commit(folder: Path = SCRIPTS) -> str | None:
+    """The project's commit, with `+modified` if the files in `folder` differ from it; None without git.
+
+    A copy of the project that merely lies inside some other repository is not tracked there: None too.
+    """
+    if _git(folder, "ls-files", "--error-unmatch", "--", "whichdevice/__init__.py") is None:
+        return None
+    commit = _git(folder, "rev-parse", "HEAD")
+    changes = _git(folder, "status", "--porcelain", "--", ".")
+    return f"{commit}+modified" if commit and changes else commit
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # status then writes nothing
+    try:
+        return subprocess.run(
+            ("git", "-C", str(folder), *arguments),
+            capture_output=True,
+            text=True,
+            timeout=GIT_PATIENCE,
+            check=True,
+            env=environment,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

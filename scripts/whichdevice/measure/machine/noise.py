@@ -1,0 +1,344 @@
+"""Detect whether something else slowed a run.
+
+A fixed kernel runs before and after it; meanwhile the processors' time is counted, and a thread samples clocks and
+throttling once a second. What a GPU does one second after the start, before the measured process has taken it, is
+other people's work.
+"""
+
+import contextlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from whichdevice.base.cpu import throttled_seconds, usable_cores
+from whichdevice.measure.machine.calibration import KERNEL, Calibration, calibrate
+from whichdevice.measure.machine.gpu import NvmlError, handle, open_nvml, visible_gpus
+from whichdevice.measure.record import Clocks, Noise
+
+INTERVAL = 1.0  # seconds
+PROCESSORS = Path("/sys/devices/system/cpu")
+# What slows a GPU down beyond its ordinary power limit, as NVML names its bits.
+GPU_THROTTLING = {
+    "nvmlClocksEventReasonHwSlowdown": "hardware slowdown",
+    "nvmlClocksEventReasonSwThermalSlowdown": "heat (driver)",
+    "nvmlClocksEventReasonHwThermalSlowdown": "heat (hardware)",
+    "nvmlClocksEventReasonHwPowerBrakeSlowdown": "power brake",
+}
+STAT = Path("/proc/stat")  # where psutil reads the times
+SLOWDOWN_BOUND = 0.10  # calibration after the run against before it, either way
+STEAL_BOUND = 0.02  # of all processor time, taken by the hypervisor over the run, or withheld by a quota
+STEAL_BOUND_TIMED = 0.05  # the same over the timed windows, which may be a second of a few ticks
+OTHERS_BOUND = 0.10  # of this process's usable cores, kept busy by other processes
+OTHERS_BOUND_CORES = 0.25  # of one core: of many that work in step, one that is held up holds up all
+Calibrate = Callable[[Callable[[Calibration], bool] | None], Calibration]
+
+
+class GpuReading(NamedTuple):
+    """A driver's answers; None where it gives none."""
+
+    clock: float | None  # Hz, of the first GPU's multiprocessors
+    throttling: int | None  # bits of any GPU of the run
+    busy: float | None  # share of the driver's last sample in which a kernel ran, on the busiest of them
+
+
+ReadGpu = Callable[[], GpuReading]
+
+
+class ClockWatch:
+    """Lowest and highest clocks between `start()` and `stop()`, and what throttled. It never fails."""
+
+    def __init__(
+        self, kind: str, replicas: int = 1, interval: float = INTERVAL, open_gpu: Callable[[], ReadGpu] | None = None
+    ) -> None:
+        self._kind, self._interval = kind, interval
+        self._open_gpu = open_gpu or partial(gpu_reader, replicas)
+        self._ended = threading.Event()
+        self._processor: list[float] = []
+        self._gpu: list[GpuReading] = []
+        self._busy: float | None = None
+        self._throttles = 0
+        self._samples = 0
+
+    def start(self) -> None:
+        """Begin; a driver that hangs holds up its own thread alone."""
+        self._throttles = processor_throttles()
+        threading.Thread(target=self._watch, name="clocks", daemon=True).start()
+
+    def stop(self) -> Clocks:
+        """Return what was seen."""
+        self._ended.set()
+        clocks = [reading.clock for reading in self._gpu if reading.clock is not None]
+        bits = [reading.throttling for reading in self._gpu if reading.throttling is not None]
+        return Clocks(
+            samples=self._samples,
+            cpu_low=min(self._processor, default=None),
+            cpu_high=max(self._processor, default=None),
+            cpu_throttles=processor_throttles() - self._throttles,
+            gpu_low=min(clocks, default=None),
+            gpu_high=max(clocks, default=None),
+            gpu_throttling=[n for bit, n in throttling_bits() if any(bit & seen for seen in bits)] if bits else None,
+            gpu_busy_before=self._busy,
+        )
+
+    def _watch(self) -> None:
+        read_gpu: ReadGpu | None = None
+        if self._kind == "gpu":
+            with contextlib.suppress(Exception):  # without a library or a device, the GPU is not watched
+                read_gpu = self._open_gpu()
+        while not self._ended.wait(self._interval):
+            self._samples += 1
+            with contextlib.suppress(Exception):  # psutil fails in its own ways where nothing states a clock
+                self._processor.append(psutil.cpu_freq().current * 1e6)
+            if read_gpu is not None:
+                with contextlib.suppress(Exception):
+                    self._gpu.append(read_gpu())
+                    if self._samples == 1:  # a later one is of the run itself
+                        self._busy = self._gpu[0].busy
+
+
+def processor_throttles(folder: Path = PROCESSORS) -> int:
+    """How often the processors throttled for heat since boot; 0 where nothing counts it (virtual machines)."""
+    count = 0
+    for file in folder.glob("cpu[0-9]*/thermal_throttle/core_throttle_count"):
+        with contextlib.suppress(OSError, ValueError):
+            count += int(file.read_text(encoding="ascii"))
+    return count
+
+
+def throttling_bits() -> list[tuple[int, str]]:
+    """NVML's bits of `GPU_THROTTLING`; none without the library."""
+    try:
+        import pynvml
+    except ImportError:
+        return []
+    return [(int(getattr(pynvml, name, 0)), text) for name, text in GPU_THROTTLING.items()]
+
+
+def gpu_reader(replicas: int = 1) -> ReadGpu:
+    """Reads the first GPUs that are visible, as many as the run uses. Raises NvmlError."""
+    nvml: Any = open_nvml()
+    gpus = [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]]
+    if not gpus:
+        raise NvmlError("no GPU is visible")
+
+    def read() -> GpuReading:
+        clock = bits = busy = None
+        with contextlib.suppress(Exception):  # each may be unknown: to older drivers, of parts of a GPU (MIG)
+            clock = nvml.nvmlDeviceGetClockInfo(gpus[0], nvml.NVML_CLOCK_SM) * 1e6
+        with contextlib.suppress(Exception):
+            bits = reduce(or_, (int(nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu)) for gpu in gpus))
+        with contextlib.suppress(Exception):
+            busy = max(nvml.nvmlDeviceGetUtilizationRates(gpu).gpu for gpu in gpus) / 100
+        return GpuReading(clock, bits, busy)
+
+    return read
+
+
+@dataclass(frozen=True)
+class ProcessorTime:
+    """Seconds of processor time since boot of the processors that this process may use; `own`: it and its children."""
+
+    wall: float
+    total: float
+    busy: float
+    own: float
+    steal: float | None  # None where the system does not say (macOS)
+    throttled: float | None = None  # by a quota: a container's limit of processor time; None where none is counted
+
+
+def processor_time() -> ProcessorTime:
+    """A snapshot; children that still run are looked up, which takes milliseconds."""
+    processors = _own_processors()
+    busy = sum(getattr(core, name, 0.0) for core in processors for name in ("user", "nice", "system", "irq", "softirq"))
+    steal = sum(core.steal for core in processors) if hasattr(processors[0], "steal") else None
+    total = busy + sum(core.idle + getattr(core, "iowait", 0.0) for core in processors) + (steal or 0.0)
+    own_seconds = sum(os.times()[:4]) + _running_children()
+    return ProcessorTime(time.monotonic(), total, busy, own_seconds, steal, throttled_seconds())
+
+
+def _own_processors() -> list[Any]:
+    """Times of the processors that this process may run on; of all where the system does not say which."""
+    times = psutil.cpu_times(percpu=True)
+    if not hasattr(os, "sched_getaffinity"):
+        return times
+    usable, numbers = os.sched_getaffinity(0), _listed_processors()
+    if len(numbers) != len(times) or not usable.issubset(numbers):
+        return times
+    return [core for number, core in zip(numbers, times, strict=True) if number in usable]
+
+
+def _listed_processors() -> list[int]:
+    """Numbers of the processors whose times the system lists, in its order; offline ones are left out."""
+    with contextlib.suppress(OSError):
+        return [int(line[1]) for line in re.finditer(r"^cpu(\d+) ", STAT.read_text(encoding="ascii"), re.MULTILINE)]
+    return []
+
+
+def _running_children() -> float:
+    seconds = 0.0
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # ended meanwhile
+            seconds += sum(child.cpu_times()[:4])
+    return seconds
+
+
+def steal_share(before: ProcessorTime, after: ProcessorTime) -> float | None:
+    """Share of processor time between two snapshots that the hypervisor gave to others."""
+    if before.steal is None or after.steal is None or after.total <= before.total:
+        return None
+    return (after.steal - before.steal) / (after.total - before.total)
+
+
+def throttled_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> float | None:
+    """Share of the time of our `cores` between two snapshots in which a quota held this process's groups up."""
+    if before.throttled is None or after.throttled is None or after.wall <= before.wall:
+        return None
+    return (after.throttled - before.throttled) / ((after.wall - before.wall) * cores)
+
+
+def others_share(before: ProcessorTime, after: ProcessorTime, cores: int) -> float:
+    """Processor time that other processes must have taken from our `cores`, as a share of them.
+
+    Where we use fewer than we may (a limit of processor time), others may fill the rest without touching us.
+    """
+    wall = after.wall - before.wall
+    if wall <= 0:
+        return 0.0
+    others = ((after.busy - before.busy) - (after.own - before.own)) / wall
+    elsewhere = (after.total - before.total) / wall - cores
+    return max(0.0, others - max(0.0, elsewhere)) / cores
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was watched, and its bound."""
+
+    value: float
+    bound: float
+    text: str  # with {value} and {bound}
+
+    @property
+    def reason(self) -> str | None:
+        """Return the words for a sign beyond its bound; None within it."""
+        return self.text.format(value=self.value, bound=self.bound) if self.value > self.bound else None
+
+
+class NoiseWatch:
+    """Watches over one run: `start()` before it, `mark()` around its timed windows, `stop()` after its process ended.
+
+    The load average is recorded and not judged: over a minute, the study's own previous run fills it.
+    """
+
+    def __init__(
+        self,
+        cores: int | None = None,
+        kind: str = "cpu",
+        calibrate: Calibrate = lambda answered: calibrate(answered) if answered else calibrate(),
+        snapshot: Callable[[], ProcessorTime] = processor_time,
+        clocks: ClockWatch | None = None,
+        replicas: int = 1,
+    ) -> None:
+        self._calibrate, self._snapshot = calibrate, snapshot
+        self._cores = cores or usable_cores()
+        self._kind = kind
+        self._clocks = clocks or ClockWatch(kind, replicas)
+        self._load: float | None = None
+        self._calibration: Calibration | None = None
+        self._before: ProcessorTime | None = None
+        self._timed: list[ProcessorTime] = []  # when the timed windows began and ended
+
+    def start(self) -> None:
+        """Note the load, calibrate, take the first snapshot."""
+        self._load = os.getloadavg()[0]
+        self._calibration = self._calibrate(None)
+        self._before = self._snapshot()
+        self._clocks.start()
+
+    def mark(self) -> None:
+        """The timed windows begin; called again, they are over."""
+        self._timed.append(self._snapshot())
+
+    def stop(self) -> Noise:
+        """Take the last snapshot, calibrate again and judge; RuntimeError without `start()`."""
+        if self._before is None or self._calibration is None:
+            raise RuntimeError("NoiseWatch.stop() before start()")
+        before, calibration = self._before, self._calibration
+        after, clocks = self._snapshot(), self._clocks.stop()
+        again = self._calibrate(lambda calibrated: calibrated.change(calibration) <= 1 + SLOWDOWN_BOUND)
+        timed = (self._timed[0], self._timed[1]) if len(self._timed) == 2 else None
+        findings = [
+            *_speed_findings(again.change(calibration), again.change_on_one_core(calibration)),
+            *self._findings(before, after, STEAL_BOUND, "of the run"),
+            *(self._findings(*timed, STEAL_BOUND_TIMED, "of the timed windows") if timed else []),
+            *_device_findings(clocks),
+        ]
+        reasons = [reason for reason in (finding.reason for finding in findings) if reason]
+        return Noise(
+            calibration_before=min(calibration.all_cores),
+            calibration_after=min(again.all_cores),
+            calibration_kernel=KERNEL,
+            calibration_change=again.change(calibration),
+            bursts_before=[calibration.all_cores, calibration.one_core],
+            bursts_after=[again.all_cores, again.one_core],
+            load_before=self._load,
+            load_after=os.getloadavg()[0],
+            others=others_share(before, after, self._cores),
+            others_timed=others_share(*timed, self._cores) if timed else None,
+            steal=steal_share(before, after),
+            steal_timed=steal_share(*timed) if timed else None,
+            throttled=throttled_share(before, after, self._cores),
+            throttled_timed=throttled_share(*timed, self._cores) if timed else None,
+            clocks=clocks,
+            severity=max(finding.value / finding.bound for finding in findings),
+            disturbed=bool(reasons),
+            reasons=reasons,
+        )
+
+    def _findings(self, start: ProcessorTime, end: ProcessorTime, steal_bound: float, span: str) -> list[Finding]:
+        steal, others = steal_share(start, end), others_share(start, end, self._cores)
+        throttled = throttled_share(start, end, self._cores)
+        bound = OTHERS_BOUND
+        if self._kind == "cpu":
+            bound = min(bound, OTHERS_BOUND_CORES / self._cores)
+        company = f"other processes took {{value:.0%}} of the processors {span} (bound {{bound:.1%}})"
+        stolen = f"the hypervisor took {{value:.1%}} of processor time {span} (bound {{bound:.0%}})"
+        held_up = f"a limit of processor time held its processes up for {{value:.1%}} {span} (bound {{bound:.0%}})"
+        return [
+            Finding(others, bound, company),
+            *([] if steal is None else [Finding(steal, steal_bound, stolen)]),
+            *([] if throttled is None else [Finding(throttled, steal_bound, held_up)]),
+        ]
+
+
+def _speed_findings(change: float, on_one_core: float) -> list[Finding]:
+    both = {"after": (change - 1, on_one_core - 1), "before": (1 / change - 1, 1 / on_one_core - 1)}
+    return [
+        Finding(
+            slower,
+            SLOWDOWN_BOUND,
+            f"calibration ran {{value:.0%}} slower {when} the run (bound {{bound:.0%}}; on one core {one_core:+.0%})",
+        )
+        for when, (slower, one_core) in both.items()
+    ]
+
+
+def _device_findings(clocks: Clocks) -> list[Finding]:
+    reasons = clocks.gpu_throttling or []
+    return [
+        Finding(clocks.cpu_throttles, 0.5, "the processor throttled for heat ({value} times)"),
+        Finding(
+            clocks.gpu_busy_before or 0.0,
+            OTHERS_BOUND,
+            "the GPU was {value:.0%} busy before the run (bound {bound:.0%})",
+        ),
+        Finding(len(reasons), 0.5, f"the GPU throttled: {', '.join(reasons)}"),
+    ]

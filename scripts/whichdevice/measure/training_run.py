@@ -1,0 +1,359 @@
+"""Run a training workload: load, build, cold and steady steps, learning to the end, artefacts.
+
+Learning runs epochs from the initial weights, with validation and the recipe's callbacks. Predictions of the trained
+model are kept with its record, so that an export can be compared with it.
+"""
+
+import io
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whichdevice.base.errors import StudyError
+from whichdevice.base.events import Emitter
+from whichdevice.measure.backends.base import Backend, Means, TrainingLoop
+from whichdevice.measure.backends.number_formats import product_format
+from whichdevice.measure.breakdown import explain_step
+from whichdevice.measure.estimated_memory import activation_bytes, estimated_memory, weight_bytes
+from whichdevice.measure.input_pipeline import send_pipeline
+from whichdevice.measure.job import Job, timed_call
+from whichdevice.measure.record import Epoch, Learning, Request, WorkloadFacts
+from whichdevice.measure.timing import time_steps
+from whichdevice.models.batch_order import BatchOrder
+from whichdevice.models.costs import Costs
+from whichdevice.models.counting import model_costs, output_shape
+from whichdevice.models.shapes import leaves
+from whichdevice.models.without_keras import NativeModel
+from whichdevice.models.workloads.base import Split, TrainingWorkload
+
+
+class FirstStepWatched:
+    """Prepares so many steps; raises StudyError where the first one gives no finite loss: it would not learn."""
+
+    def __init__(self, loop: TrainingLoop, order: BatchOrder) -> None:
+        self._loop, self._order = loop, order
+        self._seen = False
+        self._steps = 0
+        self.lost: int | None = None  # steps after which the loss was no number
+
+    def __call__(self, steps: int) -> Callable[[], object]:
+        """Return what runs the next `steps` steps."""
+        run = partial(self._loop.run, self._order.take(steps))
+        return partial(self._watched, run, steps) if self._seen else partial(self._first, run)
+
+    def _watched(self, run: Callable[[], Means], steps: int) -> Means:
+        means = run()
+        self._steps += steps
+        if self.lost is None and not isfinite(means.loss):
+            self.lost = self._steps
+        return means
+
+    def _first(self, run: Callable[[], Means]) -> Means:
+        self._seen = True
+        self._steps = 1
+        return with_finite_loss(run())
+
+
+def with_finite_loss(means: Means) -> Means:
+    """The means of a first step; raises StudyError where its loss is no number."""
+    if not isfinite(means.loss):
+        raise StudyError(
+            f"the loss is {means.loss} at the first step: look at the loss, the data and the initial weights"
+        )
+    return means
+
+
+FLOAT_FORMATS = ("float32", "bfloat16", "float16", "float64")
+
+
+def own_formats(model: Any, precision: str) -> str | None:
+    """Return, in words, which layers compute in another number format than `precision` asks for; None: none does.
+
+    A layer in float32 among shorter ones counts only where it has weights and is no output: those are usual. Models of
+    PyTorch and JAX do not say.
+    """
+    if isinstance(model, NativeModel):
+        return None
+    asked = product_format("float32" if precision == "tf32" else precision)
+    layers: dict[str, list[str]] = {}
+    outputs = {name for name in getattr(model, "output_names", ())}
+    for layer in _leaf_layers(model):
+        layer_format = str(layer.compute_dtype)
+        usual = layer_format == "float32" and asked != "float32" and (not layer.weights or layer.name in outputs)
+        if layer_format != asked and layer_format in FLOAT_FORMATS and not usual:
+            layers.setdefault(layer_format, []).append(layer.name)
+    parts = [
+        f"{len(names)} layers in {layer_format} ({', '.join(names[:2])}{', …' * (len(names) > 2)})"
+        for layer_format, names in layers.items()
+    ]
+    return f"{'; '.join(parts)}, not in {asked}" if parts else None
+
+
+def _leaf_layers(model: Any) -> list[Any]:
+    import keras
+
+    leaves_found, waiting = [], list(model.layers)
+    while waiting:
+        layer = waiting.pop(0)
+        if isinstance(layer, keras.Model):
+            waiting += layer.layers
+        elif not isinstance(layer, keras.layers.InputLayer):
+            leaves_found.append(layer)
+    return leaves_found
+
+
+def workload_facts(
+    backend: Backend,
+    workload: TrainingWorkload,
+    request: Request,
+    model: Any,
+    train: Split,
+    validation: Split,
+    counts: Path | None = None,
+) -> tuple[WorkloadFacts, Costs]:
+    """Return the facts at the request's batch size, and what one example costs, kept in the folder `counts`."""
+    facts, costs = model_facts(workload, request, model, counts)
+    summary = io.StringIO()
+    model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
+    width, weight = activation_bytes(request.precision), weight_bytes(request.precision)
+    facts.training_examples, facts.validation_examples = train.examples, validation.examples
+    facts.steps_per_epoch = workload.steps_per_epoch(train.examples, request.steps_per_epoch)
+    facts.flops_per_step = costs.step_flops(request.batch_size)
+    facts.bytes_per_step = costs.trainable_parameters * 3 * weight * request.replicas  # each replica has its own
+    facts.bytes_per_step += costs.activations * request.batch_size * 2 * width
+    data_bytes = train.nbytes + validation.nbytes
+    facts.estimated_memory = estimated_memory(costs, request, data_bytes, backend.activation_copies)
+    facts.metric, facts.higher_is_better = workload.metric, workload.higher_is_better
+    facts.model_summary = summary.getvalue()
+    return facts, costs
+
+
+def model_facts(
+    workload: TrainingWorkload, request: Request, model: Any, counts: Path | None = None
+) -> tuple[WorkloadFacts, Costs]:
+    """Return the facts of a model, trained or not, and what one example costs, kept in the folder `counts`."""
+    example = workload.example(model)
+    costs = model_costs(model, example=example, workload=workload, kept=counts)
+    remark = own_formats(model, request.precision)
+    facts = WorkloadFacts(
+        unit=workload.unit,
+        input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
+        target_shape=[request.batch_size, *output_shape(model, example, workload.outputs(model))],
+        parameters=costs.parameters,
+        trainable_parameters=costs.trainable_parameters,
+        flops_counted=costs.counted,
+        remarks=[] if remark is None else [remark],
+    )
+    return facts, costs
+
+
+FILE = "examples.npz"
+KEPT_EXAMPLES = 32  # whose predictions are kept
+PROGRESS_SECONDS = 1.0  # between two reports of progress, where an epoch is several calls
+
+
+@dataclass
+class Learner:
+    """A loop that learns as its request asks; `step_time` is of the timed steps, in seconds."""
+
+    loop: TrainingLoop
+    workload: TrainingWorkload
+    model: Any
+    request: Request
+    order: BatchOrder
+    steps_per_epoch: int
+    step_time: float
+    folder: Path
+    emit: Emitter
+
+    def learn(self) -> list[Epoch]:
+        """Train `request.epochs` epochs, or until a callback stops or time is up; each is sent when it is over."""
+        loop, workload, model, emit = self.loop, self.workload, self.model, self.emit
+        loop.reset()
+        loop.publish()
+        chosen = workload.callbacks(self.folder) if self.request.validation else []
+        callbacks = _callbacks(chosen, model)
+        model.stop_training = False
+        callbacks.on_train_begin()
+        epochs: list[Epoch] = []
+        self._left = self.request.epochs * self.steps_per_epoch
+        self._deadline = time.perf_counter() + (self.request.learn_seconds or float("inf"))
+        ended = "epochs"
+        for number in range(1, self.request.epochs + 1):
+            callbacks.on_epoch_begin(number - 1)
+            emit.energy_part(f"epoch {number}")
+            epochs.append(self._epoch(number))
+            emit.energy_part(None)
+            loop.publish()
+            epochs[-1].learning_rate = _rate(model)  # before a callback changes it
+            callbacks.on_epoch_end(number - 1, _logs(epochs[-1]))
+            loop.adopt()  # a callback may have changed the learning rate
+            emit.append("epochs", epochs[-1])
+            if model.stop_training:
+                ended = "callback"
+                break
+            if self._left and self._seconds_left <= 0:
+                ended = "seconds"
+                break
+        emit.part("learning", Learning(ended_by=ended))
+        callbacks.on_train_end()
+        best = workload.best_weights()
+        if best is not None:
+            model.load_weights(best)
+            loop.adopt()
+        return epochs
+
+    @property
+    def _seconds_left(self) -> float:
+        return self._deadline - time.perf_counter()
+
+    def _epoch(self, number: int) -> Epoch:
+        done, seconds, sums = 0, 0.0, np.zeros(2)
+        second = max(1, round(PROGRESS_SECONDS / self.step_time))  # steps of a call
+        window = self.steps_per_epoch if self.loop.whole_epochs else second
+        self._report(number)
+        while True:
+            part = self.order.take(self._fitting(min(window, self.steps_per_epoch - done)))
+            began = time.perf_counter()
+            means = self.loop.run(part)
+            took = time.perf_counter() - began
+            self.step_time = took / len(part)
+            seconds, done = seconds + took, done + len(part)
+            self._left -= len(part)
+            sums += np.array([means.loss, means.metric or 0.0]) * len(part)
+            self._report(number, loss=means.loss, metric=means.metric)
+            if done == self.steps_per_epoch or self._seconds_left <= 0:
+                break
+        epoch = Epoch(epoch=number, seconds=seconds, loss=sums[0] / done)
+        epoch.steps = done if done < self.steps_per_epoch else None
+        epoch.metric = None if means.metric is None else float(sums[1] / done)
+        if self.request.validation:
+            means, seconds = timed_call(self.loop.evaluate)
+            if means is not None:
+                epoch.validation_loss, epoch.validation_metric = means
+                epoch.validation_seconds = seconds
+        return epoch
+
+    def _fitting(self, steps: int) -> int:
+        """So many steps, or as many as the time left has room for; at least one."""
+        return max(1, int(min(steps, self._seconds_left / max(self.step_time, 1e-9))))
+
+    def _report(self, number: int, **values: float | None) -> None:
+        counts = {"epoch": number, "epochs": self.request.epochs}
+        seconds = min(self._left * self.step_time, max(self._seconds_left, 0.0))
+        self.emit.progress("learning", **counts, step_time=self.step_time, seconds_left=seconds, **values)
+
+
+class _NoCallbacks:
+    """Stands for Keras' list of callbacks where a model is not Keras'."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+def _callbacks(chosen: list[Any], model: Any) -> Any:
+    if isinstance(model, NativeModel):
+        return _NoCallbacks()
+    import keras
+
+    return keras.callbacks.CallbackList(chosen, model=model, add_history=False)
+
+
+def _rate(model: Any) -> float | None:
+    if isinstance(model, NativeModel):
+        return model.learning_rate()
+    import keras
+
+    return float(keras.ops.convert_to_numpy(model.optimizer.learning_rate))
+
+
+def _logs(epoch: Epoch) -> dict[str, float]:
+    named = {
+        "loss": epoch.loss,
+        "accuracy": epoch.metric,
+        "val_loss": epoch.validation_loss,
+        "val_accuracy": epoch.validation_metric,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def run_training(job: Job) -> Callable[[], None]:
+    """Measure and send everything but the end; artefacts go to the job's folder.
+
+    Returns what sends the input pipeline and the breakdown: they build their own programs and processes.
+    """
+    backend, workload, request, emit, folder = job.backend, job.workload, job.request, job.emit, job.folder
+    train, validation, model, load, build = job.load_and_build()
+    facts, costs = workload_facts(backend, workload, request, model, train, validation, job.counts)
+    job.announce(facts)
+    loop, place = timed_call(lambda: backend.training_loop(workload, model, train, validation))
+    workload.check_options()
+    emit.part("cold", {"load": load + place, "build": build})
+
+    order = workload.order(train.examples, request.seed)
+    watched = FirstStepWatched(loop, order)
+    steady = time_steps(
+        watched,
+        request,
+        request.batch_size,
+        costs.step_flops(request.batch_size),
+        facts.steps_per_epoch,
+        emit,
+        loop.window_seconds,
+    )
+    if watched.lost is not None:
+        lost = f"the loss is no number after {watched.lost} steps: these are times of a model that learns nothing"
+        emit.part("workload", {"remarks": [*facts.remarks, lost]})
+    step_time = steady.seconds / steady.steps
+    if request.learn:
+        fresh = workload.order(train.examples, request.seed)
+        learner = Learner(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
+        epochs = learner.learn()
+        emit.part("results", _final_results(epochs, workload, request))
+        _keep_artefacts(learner, validation)
+    explain = partial(explain_step, backend, workload, model, loop, train, order, request, step_time, emit)
+
+    def last() -> None:
+        if request.repeat == 1:
+            send_pipeline(workload, loop, order, request, emit)
+        if request.breakdown:
+            explain()
+
+    return last
+
+
+def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
+    """The first one with the lowest validation loss."""
+    losses = [np.inf if epoch.validation_loss is None else epoch.validation_loss for epoch in epochs]
+    return epochs[int(np.argmin(np.nan_to_num(losses, nan=np.inf, posinf=np.inf)))]
+
+
+def _final_results(epochs: list[Epoch], workload: TrainingWorkload, request: Request) -> dict[str, Any]:
+    """Return what the kept model reaches: the last epoch's, or the best one's where callbacks keep the best."""
+    kept = epochs[-1]
+    if workload.best_weights() is not None and request.validation:
+        kept = best_epoch(epochs)
+    named: dict[str, Any] = {"epoch": kept.epoch, "loss": kept.loss, "validation_loss": kept.validation_loss}
+    if workload.metric is not None:
+        named |= {f"training_{workload.metric}": kept.metric, f"validation_{workload.metric}": kept.validation_metric}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _keep_artefacts(learner: Learner, validation: Split) -> None:
+    """Keep the trained weights, and some predictions by which an export is checked."""
+    workload, folder, emit = learner.workload, learner.folder, learner.emit
+    emit.progress("predicting")
+    files = {"weights": workload.weights_file, "examples": FILE}
+    index = np.arange(min(validation.examples, KEPT_EXAMPLES), dtype=np.int32)
+    predictions = learner.loop.predict(index).astype(np.float32)
+    np.savez_compressed(folder / FILE, index=index, predictions=predictions)
+    learner.model.save_weights(folder / files["weights"])
+    if (best := workload.best_weights()) is not None:
+        best.unlink()  # the same weights, loaded after learning
+    emit.part("artefacts", files)

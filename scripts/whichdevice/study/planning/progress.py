@@ -1,0 +1,239 @@
+"""Progress of a study: one live line, one line for each finished run, and the answer at the end.
+
+A handler of Snakemake's logger listens to its events; Snakemake's own lines stay in its log. It raises nothing: a
+handler that does would stop Snakemake.
+"""
+
+import logging
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import shorten
+from typing import IO, Any
+
+from whichdevice.base.cpu import is_full
+from whichdevice.base.errors import StudyError
+from whichdevice.base.numbers import duration
+from whichdevice.base.supervisor import run_line
+from whichdevice.base.terminal import LiveLine
+from whichdevice.study.cells import Run, parse_run
+from whichdevice.study.planning.study_plan import StudyPlan, run_status
+from whichdevice.study.records.store import read_record
+from whichdevice.study.study_cells import repeat_failed
+
+MAX_CHARACTERS = 300  # characters of what a scheduler says
+# How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.
+END = "For further error details see the cluster/cloud log"
+DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
+NOTHING_TO_DO = "Nothing to be done"
+# Beginnings of what Snakemake adds to the line of the job itself and to the closing ones: commands and its own state.
+REPEATED = ("RuleException", "WorkflowError:\nAt least one job", "Exiting because a job", "Cannot restore")
+PROGRAM_SECONDS = 1.0  # of one program that is compiled for a forecast: the default study's 80 take about a minute
+DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
+
+
+def shows_progress(arguments: Sequence[str]) -> bool:
+    """Whether this call of Snakemake runs jobs that a person waits for: no dry run, and no job of a scheduler."""
+    return not any(DRY_RUN.fullmatch(argument.partition("=")[0]) for argument in arguments)
+
+
+class OnlyProblems(logging.Filter):
+    """Keeps Snakemake's ordinary lines off the terminal; warnings, errors and `Nothing to be done` pass."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is printed."""
+        text = str(record.msg)
+        return text.startswith(NOTHING_TO_DO) or (record.levelno >= logging.WARNING and not text.startswith(REPEATED))
+
+
+class StudyProgress(logging.Handler):
+    """A handler of Snakemake's logger for one call of the workflow."""
+
+    def __init__(self, plan: StudyPlan, stream: IO[str] | None = None) -> None:
+        super().__init__()
+        self._plan = plan
+        self._line = LiveLine(self.text, stream)
+        self._jobs: dict[int, dict[str, Any]] = {}  # that run now, by Snakemake's number
+        self._began = time.monotonic()
+        self._took: dict[tuple[str, str], list[float]] = {}  # seconds of finished runs by device and workload
+        self._runs: list[Run] = []  # that are still to be measured
+        self._drawn: set[str] = set()  # rules that are finished
+        self._listens = False
+        self.total, self.done, self.programs = 0, 0, 0
+
+    def listen(self, logger: logging.Logger | None) -> "StudyProgress":
+        """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them. None: show nothing.
+
+        A log that a full disk cuts short prints no traceback: the lines of the jobs count.
+        """
+        if logger is None:
+            return self
+        logging.raiseExceptions = False
+        self._listens = True
+        logger.addHandler(self)
+        for handler in logger.handlers:
+            if handler.name == "DefaultStreamHandler":
+                handler.addFilter(OnlyProblems())
+        return self
+
+    def begin(self, programs: int) -> None:
+        """Show the live line; `programs` are still to be compiled."""
+        if self._listens:
+            self._runs, self.programs = self._plan.to_measure(), programs
+            self._began = time.monotonic()
+            self._line.start()
+
+    def end(self) -> None:
+        """Remove it."""
+        if self._listens:
+            self._line.stop()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a record of Snakemake's logger."""
+        with suppress(OSError, ValueError, KeyError, AttributeError, StudyError):
+            self._take(getattr(getattr(record, "event", None), "name", ""), vars(record))
+
+    def _take(self, event: str, facts: dict[str, Any]) -> None:
+        if event == "RUN_INFO":
+            self.total = int(facts["stats"].get("measure", 0))
+        elif event == "JOB_INFO":
+            now = time.monotonic()
+            self._jobs[facts["jobid"]] = {"rule": facts["rule_name"], "began": now, "output": list(facts["output"])}
+        elif event == "JOB_FINISHED":
+            job = self._jobs.pop(facts["job_id"], None)
+            if job is not None and job["rule"] == "measure":
+                self._finished(job)
+            elif job is not None and job["rule"] == "compile":
+                self.programs = 0
+            elif job is not None:
+                self._drawn.add(job["rule"])
+        elif event == "JOB_ERROR":
+            self._jobs.pop(facts.get("jobid", facts.get("job_id", -1)), None)
+        if line := job_error_line(event, facts):
+            self._line.line(line)
+
+    def _finished(self, job: dict[str, Any]) -> None:
+        path = Path(str(job["output"][0]).removesuffix(" (update)"))
+        run = parse_run(path.as_posix())
+        self.done += 1
+        self._took.setdefault(_place(run), []).append(time.monotonic() - job["began"])
+        if run in self._runs:
+            self._runs.remove(run)
+        left = f" · {self.left_text()}" if not self._line.live else ""
+        title = f"[{self.done}/{self.total}] {run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}"
+        self._line.line(run_line(title, read_record(path)) + left)
+
+    def left(self) -> float | None:
+        """Seconds until everything is finished, by the runs finished so far; None before the first one is."""
+        passed = {name: 0.0 for name in ("measure", "compile", *DRAWING)}
+        for job in list(self._jobs.values()):
+            passed[job["rule"]] = passed.get(job["rule"], 0.0) + time.monotonic() - job["began"]
+        drawing = sum(DRAWING[name] for name in DRAWING if name not in self._drawn)
+        rest = max(self.programs * PROGRAM_SECONDS - passed["compile"], 0.0)
+        rest += max(drawing - sum(passed[name] for name in DRAWING), 1.0)
+        if self.done >= self.total:
+            return rest
+        every = [seconds for took in self._took.values() for seconds in took]
+        if not every:
+            return None
+        mean = sum(every) / len(every)
+        times = (self._took.get(_place(run)) for run in self._runs)
+        guesses = [sum(took) / len(took) if took else mean for took in times]
+        runs = (self.total - self.done) * (sum(guesses) / len(guesses) if guesses else mean)
+        return max(runs - passed["measure"], mean / 2) + rest
+
+    def left_text(self) -> str:
+        """The time left in words."""
+        left = self.left()
+        return "time left: known after the first run" if left is None else f"about {duration(left)} left"
+
+    def text(self) -> str:
+        """The live line."""
+        now = [_job_text(job) for job in list(self._jobs.values())]
+        running = "" if not now else f" · now {now[0]}" + (f" and {len(now) - 1} more" if len(now) > 1 else "")
+        return f"{self.done} of {self.total} runs · {self.left_text()}{running}"
+
+
+def _place(run: Run) -> tuple[str, str]:
+    return run.cell.device, run.cell.workload
+
+
+def _job_text(job: dict[str, Any]) -> str:
+    took = duration(time.monotonic() - job["began"])
+    if job["rule"] != "measure":
+        return f"{job['rule']}, {took}"
+    run = parse_run(str(job["output"][0]).removesuffix(" (update)"))
+    return f"{run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}, {took}"
+
+
+def answer_lines(root: str, width: int | None = None) -> list[str]:
+    """The report's first screen for a terminal of this width; empty without tables."""
+    from whichdevice.decide.table import study_text
+    from whichdevice.study.results import StudyResults
+
+    folder = Path(root)
+    if not (folder / "tables" / "forecasts.csv").is_file():
+        return []
+    study = StudyResults(folder / "config.yaml", folder / "tables")
+    return study_text(study.answers, width or get_terminal_size((120, 24)).columns)
+
+
+def closing_lines(plan: StudyPlan) -> list[str]:
+    """Return what a person reads at the end of a study."""
+    left_out = [
+        f"{count} runs left out: {reason}."
+        for platform, reason in plan.missing.items()
+        if (count := sum(plan.platform(run) == platform and run.cell.device not in plan.absent for run in plan.runs))
+    ]
+    lines = [line for line in [" ".join([*_how_they_ended(plan), *left_out])] if line]
+    page = f"{plan.study.root}/report.html"
+    return lines + [f"Report: {page}"] * Path(page).is_file()
+
+
+def stopped_lines(plan: StudyPlan) -> list[str]:
+    """Return the lines about jobs that ended without their output: cancelled, killed, or lost with their node."""
+    wanted = plan.wanted()
+    lost = [run.path for run in wanted if not Path(plan.record(run)).is_file()]
+    lines = [
+        f"No record of {len(lost)} of {len(wanted)} runs (first: {lost[0]}): not started, cancelled, "
+        "or lost with their node. The same call again goes on with them."
+    ] if lost else []  # fmt: skip
+    root = plan.study.root
+    if is_full(None, Path(root)):
+        lines = [f"No room left on the disk of {root}: make some. The same call again goes on with what is missing."]
+    return [*lines, f"The study stopped; finished runs are kept. Logs: {root}/logs"]
+
+
+def _how_they_ended(plan: StudyPlan) -> list[str]:
+    states = (run_status(record) for record in plan.records(plan.in_reach()))
+    statuses = Counter(status for status in states if status is not None)
+    total, refused = sum(statuses.values()), statuses.pop("refused", 0)
+    failed = sum(statuses.values()) - statuses.pop("ok", 0)
+    if not total:
+        return []
+    if not failed and not refused:
+        return [f"All {total} runs are ok."]
+    named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+    lines = [f"{failed} of {total} runs failed ({named})." if failed else "No run failed."]
+    lines += [f"{refused} of {total} runs refused: they did not fit this host."] if refused else []
+    again = [*(["failed runs"] if failed else []), *(["refused runs that now fit"] if refused else [])]
+    return [*lines, f"The report says why. To repeat {' and '.join(again)}: {repeat_failed(plan.study)}"]
+
+
+def job_error_line(event: str, facts: dict[str, Any]) -> str:
+    """The line for what Snakemake reports of a failed job or group of jobs; empty for anything else."""
+    text, end, _ = str(facts.get("rule_msg") or "").partition(END)
+    if event == "JOB_ERROR" and end:
+        what, logs = next(iter(facts["output"]), facts["rule_name"]), facts["log"]
+    elif event == "GROUP_ERROR":
+        what, text, logs = f"jobs of group {facts['groupid']}", "failed", facts["aux_logs"]
+    else:
+        return ""
+    text = shorten(text.partition("sbatch call:")[0] or "failed", MAX_CHARACTERS, placeholder=" ...")
+    log = f" (log: {os.path.relpath(logs[-1])})" if logs and logs[-1] and Path(logs[-1]).is_file() else ""
+    return f"{what.removesuffix(' (update)')}: {text}{log}"

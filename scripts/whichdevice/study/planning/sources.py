@@ -1,0 +1,212 @@
+"""Sources of a call: of each dataset, merged records, and the records that it compares with."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path, PurePosixPath
+
+from whichdevice.base.errors import StudyError, one_line
+from whichdevice.base.files import package_first
+from whichdevice.measure.backends import backend_class
+from whichdevice.models.datasets.base import get_dataset
+from whichdevice.models.datasets.download import first_missing
+from whichdevice.study.cells import Run
+from whichdevice.study.config.load import read_study
+from whichdevice.study.config.model import Call, Device, Source, Study
+from whichdevice.study.prepare import check_folder, decide_sources, has_archives
+from whichdevice.study.records.store import MergedDevice, MergedSource, merged_records, merged_sources, record_paths
+from whichdevice.study.study_cells import with_model_settings
+
+
+def environment_of(kind: str, backend: str) -> str:
+    """The name in envs/ that a run needs: PyTorch has its own, and so has JAX on a TPU."""
+    return "torch" if backend == "torch" else "jax-tpu" if (kind, backend) == ("tpu", "jax") else kind
+
+
+def missing_packages(study: Study) -> dict[tuple[str, str], str]:
+    """Return, for each kind and backend that this environment cannot run, why, and what to do.
+
+    A framework is installed or not; whether it was built for the kind is known where envs/install.sh installed it.
+    """
+    made = {path.name.removeprefix(".installed-") for path in Path(sys.prefix).glob(".installed-*")}
+    kinds = {device.kind for device in study.devices.values()}
+    backends = {backend for workload in study.workloads.values() for backend in workload.backend}
+    missing: dict[tuple[str, str], str] = {}
+    for kind, backend in product(sorted(kinds), sorted(backends)):
+        needed = environment_of(kind, backend)
+        how = f"make study ENV={needed} (docs/start/install.md)"
+        if find_spec(backend_class(backend).package) is None:
+            missing[kind, backend] = f"{backend} is not installed in this environment: {how}"
+        elif kind != "cpu" and made and needed not in made | ({"jax-tpu"} if "test" in made else set()):
+            missing[kind, backend] = f"{backend} in this environment has no support for {kind}: {how}"
+    return missing
+
+
+def prefer_this_environment() -> None:
+    """Put this interpreter's folder first on PATH and this package first on PYTHONPATH, for the jobs of the rules.
+
+    An environment that `--sdm conda` activates comes in front of it later.
+    """
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    os.environ.update(package_first())
+
+
+def require_writable(folder: Path) -> None:
+    """Raise StudyError where nothing can be written to `folder`: Snakemake itself keeps notes there."""
+    if not os.access(folder, os.W_OK):
+        raise StudyError(
+            f"cannot write to {folder}, where results/ and Snakemake's notes go: "
+            "run it in a folder of yours (snakemake --directory DIR); `python -m whichdevice plan` needs none"
+        )
+
+
+FETCHED = "its records were fetched; nothing is measured here"
+ELSEWHERE = "measured elsewhere; its records were merged"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The merged records of a call."""
+
+    records: dict[Run, Path] = field(default_factory=dict)  # a record of this machine counts before
+    absent: dict[str, str] = field(default_factory=dict)  # device: why it is never measured here
+    notes: list[str] = field(default_factory=list)  # one line each for the person who calls
+    fetched: bool = False  # a published study that is only shown here
+
+
+def with_merged(call: Call) -> tuple[Call, Merged]:
+    """The call with the devices of merged records among its own, and the merged records that count.
+
+    A pure function of the config and of results/<study>: no network, nothing written.
+    """
+    call = with_model_settings(call)
+    root = Path(call.root)
+    sources = merged_sources(root)
+    if not sources:
+        return call, Merged()
+    devices = dict(call.devices)
+    absent: dict[str, str] = {}
+    for source in sources.values():
+        for name, device in source.devices.items():
+            devices.setdefault(name, _device(device))
+            if device.elsewhere:
+                absent[name] = ELSEWHERE
+    call = call.model_copy(update={"devices": devices})
+    records: dict[Run, Path] = {}
+    left_out: Counter[str] = Counter()
+    for run, path in merged_records(root).items():
+        source = next(source for folder, source in sources.items() if path.is_relative_to(folder))
+        if (why := _unlike(call, run, source)) is None:
+            records[run] = path
+        else:
+            left_out[why] += 1
+    fetched = any(source.fetched for source in sources.values())
+    if fetched:
+        absent = dict.fromkeys(devices, FETCHED)
+    notes = [f"merged: {count} records left out: {why}" for why, count in left_out.items()]
+    return call, Merged(records, absent, notes, fetched)
+
+
+def _device(merged: MergedDevice) -> Device:
+    return Device(
+        kind=merged.kind, replicas=merged.replicas, hardware=merged.hardware, usd_per_hour=merged.usd_per_hour
+    )
+
+
+def _unlike(study: Study, run: Run, source: MergedSource) -> str | None:
+    """Why a merged record is not of a workload and a device of this study."""
+    name = run.cell.workload
+    workload, device, there = study.workloads.get(name), study.devices[run.cell.device], source.workloads.get(name)
+    if workload is None:
+        return f"this study has no workload {name}"
+    file = workload.module or name
+    if there is not None and PurePosixPath(file).name != PurePosixPath(there).name:
+        return f"workload {name} is {one_line(there[:80])} there and {file} here"
+    other = source.devices[run.cell.device]
+    if (other.kind, other.replicas) != (device.kind, device.replicas):
+        return (
+            f"{run.cell.device} is {other.kind} with {other.replicas} replicas there and {device.kind} with "
+            f"{device.replicas} here; merge again with --rename {other.name}=NAME"
+        )
+    return None
+
+
+def data_sources(call: Call, names: Sequence[str]) -> dict[str, Source]:
+    """The source of each dataset: what the call names, else what was kept, else decided now.
+
+    Archives that were put into `data.dir` since then replace what was taken without them. Raises StudyError where
+    `data.dir` is no folder although a source has to be decided.
+    """
+    known = {
+        name: source
+        for name, source in _kept(call).items()
+        if name in names and (source == "files" or not has_archives(name, call.data))
+    }
+    known |= {name: source for name, source in call.data.sources.items() if name in names}
+    missing = [name for name in names if name not in known]
+    if not missing:
+        return known
+    if not call.storage.bucket:
+        check_folder(call.data)
+    return {**known, **decide_sources(missing, call.data)}
+
+
+def require_archives(call: Call, name: str) -> None:
+    """Raise StudyError where an archive of the dataset is missing, with what can be done instead.
+
+    With a bucket nothing is raised: the job that prepares a dataset looks into it first.
+    """
+    if call.storage.bucket or has_archives(name, call.data):
+        return
+    if call.data.source == "files":
+        other = "take data.source: auto"
+    else:
+        named = name in call.data.sources
+        other = f"leave {name} out of data.sources" if named else "take another study: --config study=NAME"
+    if call.data.folder is None:
+        what = f"data.dir names no folder; set it, or {other}"
+    else:
+        archive = first_missing(call.data.folder / name, get_dataset(name))
+        assert archive is not None
+        what = f"there is no {archive.name} in {call.data.dir}/{name}: put it there ({archive.url}), or {other}"
+    raise StudyError(f"config: data.source: {name} is to come from files, and {what}")
+
+
+def _kept(call: Call) -> dict[str, Source]:
+    """Return what an earlier call decided, where this one has the same settings of its data."""
+    path = Path(call.root) / "config.yaml"
+    if call.data.source != "auto" or not path.is_file():
+        return {}
+    try:
+        before = read_study(path).data
+    except StudyError:
+        return {}
+    return before.sources if (before.source, before.dir) == ("auto", call.data.dir) else {}
+
+
+def against_records(call: Call) -> list[Path]:
+    """The records that `against` names; raises StudyError where it names none."""
+    if not call.against:
+        raise StudyError("compare: with what? --config against=results/<study>, or a folder of records")
+    if "://" in call.against:
+        raise StudyError(f"against: fetch it first: python -m whichdevice fetch {call.against}, then name its folder")
+    folder = Path(call.against).expanduser()
+    if not folder.is_dir():
+        raise StudyError(f"against: no folder {call.against}; paths start where Snakemake runs")
+    ours, other = Path(call.root).resolve(), folder.resolve()
+    if other == ours / "runs" or ours.is_relative_to(other):
+        what = "is" if other in (ours, ours / "runs") else "holds"
+        raise StudyError(f"against: {call.against} {what} this study itself; name another one, or set study=<name>")
+    paths = record_paths(folder)
+    if not paths:
+        raise StudyError(f"against: no record.json below {call.against}")
+    return paths
+
+
+def record_times(paths: list[Path]) -> list[int]:
+    """When each record was written, so that a replaced one compares anew."""
+    return [path.stat().st_mtime_ns for path in paths]

@@ -1,0 +1,146 @@
+"""List the programs that a study wants compiled, and where their records are."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+from whichdevice.base.errors import StudyError
+from whichdevice.forecast.products import (
+    GENERATING,
+    CompiledRecord,
+    Mode,
+    ProgramRequest,
+    read_compiled,
+    write_compiled,
+)
+from whichdevice.forecast.targets import Target, devices_in, find_target, software_of, targets_in
+from whichdevice.forecast.xla.compile import KEPT, Draft, Found, compile_code_hash, compile_programs
+from whichdevice.study.config.model import Study
+from whichdevice.study.request import content_key
+from whichdevice.study.study_cells import model_of, own_sizes
+
+
+def program_requests(study: Study) -> list[ProgramRequest]:
+    """Every device × workload × precision × batch × sequence length that the study forecasts, each once.
+
+    Raises StudyError on an unknown device or workload.
+    """
+    return list({request.path: request for request in _requests(study)}.values())
+
+
+def study_targets(study: Study) -> list[Target]:
+    """The study's devices, each in the numbers asked for; raises StudyError where one is unknown."""
+    return targets_in(devices_in(study.forecast.devices), study.forecast.gpus, _target)
+
+
+@cache
+def _target(name: str, count: int | None) -> Target:
+    try:
+        return find_target(name, count)
+    except StudyError as error:
+        raise StudyError(f"config: forecast.devices: {error}") from None
+
+
+def _requests(study: Study) -> Iterator[ProgramRequest]:
+    settings = study.forecast
+    targets = study_targets(study)
+    for name in study.workloads if settings.workload is None else settings.workload:
+        if name not in study.workloads:
+            raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
+        workload = study.workloads[name]
+        model = model_of(study, name)
+        sizes = sorted({*own_sizes(study, name), *(workload.sweep or ())})
+        modes: tuple[Mode, ...] = GENERATING if workload.mode == "generate" else (workload.mode,)
+        lengths: Sequence[int | None] = workload.sequence_length or [None]
+        for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
+            chosen = usual_precision(target, precision)
+            if precision == "mixed" and chosen == "mixed_bfloat16":
+                chosen = model.usual_format
+            if size % target.devices == 0:
+                yield ProgramRequest(
+                    device=target.device,
+                    devices=target.devices,
+                    workload=name,
+                    module=model.text,
+                    precision=chosen,
+                    batch_size=size,
+                    mode=mode,
+                    sequence_length=length,
+                    options=workload.options,
+                    largest_batch=settings.largest_batch,
+                    longest_sequence=settings.longest_sequence,
+                    exact=settings.exact and target.kind == "tpu" and software_of(model.text) == "xla",
+                    timeout=settings.timeout,
+                )
+
+
+def usual_precision(target: Target, precision: str = "mixed") -> str:
+    """The number format on a device: mixed, as people train there, is of 16 bits where these have units of their own.
+
+    Single is what frameworks make of float32: TF32 where a GPU has it; a TPU multiplies in bfloat16.
+    """
+    if precision == "single" and target.kind == "gpu":
+        return "tf32" if target.row.tf32_tflops else "float32"
+    if precision not in ("mixed", "single"):
+        return precision
+    row = target.row  # a P100 has faster float16, but XLA no attention in it there
+    faster = (row.half_dense_tflops or 0.0) > (row.fp32_tflops or 0.0) and "no tensor cores" not in row.half_type
+    return target.mixed if target.kind == "tpu" or faster else "float32"
+
+
+def compiled_path(study: Study, request: ProgramRequest) -> Path:
+    """Return where the record is or will be, relative to the working directory.
+
+    Its name is a hash of the request, the device's row of the sheet and the code; the time allowed does not count.
+    """
+    row = find_target(request.device, request.devices).facts
+    asked = request.model_dump(mode="json", exclude={"timeout"})
+    key = content_key(asked, row, _code(request.module))
+    return Path(study.root) / "compiled" / request.path / f"{key}.json"
+
+
+@cache
+def _code(module: str) -> str:
+    return compile_code_hash(module)
+
+
+def compile_study(
+    study: Study,
+    paths: Sequence[Path],
+    log: Path | None,
+    again: bool = False,
+    on_record: Found = lambda *_: None,
+    waits: bool = True,
+    on_draft: Draft | None = None,
+) -> list[CompiledRecord]:
+    """Compile the study's programs with these records, and write each as soon as it is known.
+
+    `on_record` is called for each that was compiled, `on_draft` with a first one
+    that is not written. A record that says how the program compiled stays; with `again`
+    it is made anew as well. Where it `waits`, it does so for a measurement. Raises StudyError on a path
+    of no program of the study.
+    """
+    requests = {compiled_path(study, request): request for request in program_requests(study)}
+    for path in paths:
+        if path not in requests:
+            raise StudyError(
+                f"{path}: not compiled by this study; its code or config may have been edited after this call was "
+                "planned: make the same call again"
+            )
+    missing = [path for path in paths if again or not _compiled(path)]
+
+    def write(number: int, record: CompiledRecord) -> None:
+        write_compiled(record, missing[number])
+        on_record(number, record)
+
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    return compile_programs([requests[path] for path in missing], log, write, waits, on_draft)
+
+
+def _compiled(path: Path) -> bool:
+    try:
+        return read_compiled(path).status in KEPT
+    except StudyError:
+        return False

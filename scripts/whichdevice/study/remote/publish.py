@@ -1,0 +1,201 @@
+"""Send a study and its prepared datasets to a bucket, and fetch datasets, verified, on another machine.
+
+The bucket is laid out as results/ is: records with artefacts, tables, figures, report, exported models.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from whichdevice.base.errors import StudyError
+from whichdevice.measure.record import Record
+from whichdevice.models.datasets.base import DatasetInfo
+from whichdevice.models.datasets.store import INFO, adopt_dataset, load_dataset, read_info
+from whichdevice.study.records.store import (
+    CONFIG,
+    KEYS,
+    MERGED,
+    OWN,
+    RECORD,
+    SOURCE,
+    artefact_path,
+    describe_machine,
+    foreign_record,
+    foreign_run,
+    merged_sources,
+    read_record,
+    refusal,
+    same_machine,
+)
+from whichdevice.study.remote.transfer import Listing, Moved, Place, download, explained, is_same, upload
+
+DATASETS = "datasets"  # as below results/
+
+
+def upload_dataset(folder: Path, bucket: Place, name: str, source: str) -> Moved:
+    """Send a prepared dataset; dataset.json last, so that who finds it finds all of it. Raises StudyError."""
+    *arrays, described = _dataset_files(load_dataset(folder).info)
+    place = bucket.below(f"{DATASETS}/{name}/{source}")
+    sent = upload(place, {file: folder / file for file in arrays})
+    return sent + upload(place, {described: folder / described})
+
+
+def fetch_dataset(
+    bucket: Place, name: str, source: str, folder: Path, made_of: Mapping[str, str]
+) -> DatasetInfo | None:
+    """Fetch a dataset to `folder` and verify it; None where the bucket has none made of `made_of`.
+
+    `source`: the name of the dataset's folder, `<source>-<recipe>`. `made_of`: hashes that dataset.json must have. A
+    fetch that was stopped keeps the files that had arrived. Raises StudyError where the bucket's copy is incomplete or
+    damaged; `folder` is then as it was.
+    """
+    place = bucket.below(f"{DATASETS}/{name}/{source}")
+    listing = place.listing()
+    if INFO not in listing:
+        return None
+    aside = folder.with_name(f".{folder.name}.fetched")
+    download(place, {INFO: aside / INFO}, listing)
+    info = read_info(aside)
+    made = {"code": info.code, **{archive.name: archive.sha256 for archive in info.archives}}
+    other = (info.name, info.source) != (name, source.partition("-")[0]) or not made_of.items() <= made.items()
+    if other or _is_here(info, folder):
+        shutil.rmtree(aside)
+        return None if other else info
+    files = {file: aside / file for file in _dataset_files(info)}
+    download(place, files, listing)
+    for stray in set(aside.iterdir()) - set(files.values()):
+        stray.unlink()
+    try:
+        return adopt_dataset(aside, folder)
+    except StudyError:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise StudyError(f"{place.address} is damaged: its content differs from its checksums; send it again") from None
+
+
+def _is_here(info: DatasetInfo, folder: Path) -> bool:
+    """Whether the same dataset is in `folder` already, undamaged."""
+    try:
+        return (folder / INFO).is_file() and load_dataset(folder, verify=True).info == info
+    except StudyError:
+        return False
+
+
+def _dataset_files(info: DatasetInfo) -> list[str]:
+    for array in info.arrays:
+        if not array.replace("_", "").isalnum():
+            raise StudyError(f"{info.name}: {INFO} names an array {array[:40]!r}, which is no file name")
+    return [*(f"{array}.npy" for array in info.arrays), INFO]
+
+
+NEWER, DAMAGED = "newer there", "damaged here"
+COMPILED_FILES = ("compiled/**/*.json",)
+RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "compare.html")
+
+
+def publish(root: Path, bucket: Place) -> str:
+    """Send what differs of `results/<study>`, config.yaml last, and return the line to print.
+
+    Records that the bucket has from another machine under the same names are never replaced: StudyError. Where it has
+    later ones of this machine, they stay, and with them the tables, figures, report and config made from them.
+    """
+    place = bucket.below(root.name)
+    listing = place.listing()
+    records, artefacts = _records(root)
+    reasons = {name: _why_kept(place, name, path, listing) for name, path in records.items()}
+    kept = {name: why for name, why in reasons.items() if why is not None}
+    newer = [name for name, why in kept.items() if why == NEWER]
+    folders = tuple(name.removesuffix(RECORD) for name in kept)
+    compiled = _files(root, COMPILED_FILES)
+    if newer:
+        compiled = {name: path for name, path in compiled.items() if name not in listing}
+    sources = _files(root, [f"{MERGED}/*/{SOURCE}"])
+    sent = Moved()
+    for files in (
+        {name: path for name, path in artefacts.items() if not name.startswith(folders)},
+        {name: path for name, path in records.items() if name not in kept},
+        compiled,
+        *([] if newer else [_files(root, RESULTS), sources, _files(root, [KEYS, CONFIG])]),
+    ):
+        sent += upload(place, files, listing)
+    if not newer:
+        _drop(place, {name for name in listing if _is_source(name)} - sources.keys())
+    unknown = sum(name.startswith(f"{OWN}/") and foreign_run(name) is not None for name in listing.keys() - records)
+    line = f"{place.address}: {sent}"
+    if unknown:
+        line += f"; {unknown} more records there are not here, so in no table or figure sent: merge them"
+    if newer:
+        line += (
+            f"; the bucket has {len(newer)} newer record{'s' if len(newer) > 1 else ''}. They were kept, so tables, "
+            "figures, report, models and config were not sent. Measure those runs here again, or publish under another "
+            "study name (study=<name>)"
+        )
+    return line
+
+
+def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
+    paths = (path for pattern in patterns for path in sorted(root.glob(pattern)))
+    return {path.relative_to(root).as_posix(): path for path in paths if path.is_file() and path.name[0] != "."}
+
+
+def _is_source(name: str) -> bool:
+    return name.startswith(f"{MERGED}/") and name.count("/") == 2 and name.endswith(f"/{SOURCE}")
+
+
+def _drop(place: Place, names: set[str]) -> None:
+    """Records of sources that are merged here no more count there no more either."""
+    with explained(place.address):
+        for name in names:
+            place.fs.rm_file(place.path(name))
+
+
+def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Records that count, and the artefacts that they declare, by their names below the study."""
+    records: dict[str, Path] = {}
+    artefacts: dict[str, Path] = {}
+    merged = [path for folder, source in merged_sources(root).items() for path in source.paths(folder).values()]
+    for path in [*sorted((root / OWN).rglob(RECORD)), *(path for path in merged if path.is_file())]:
+        records[path.relative_to(root).as_posix()] = path
+        try:
+            declared = read_record(path).artefacts.values()
+        except StudyError:
+            continue  # the tables say why; it is published as it is
+        for artefact in declared:
+            if (file := artefact_path(path, artefact.file)) is not None:
+                artefacts[file.relative_to(root).as_posix()] = file
+    return records, artefacts
+
+
+def _why_kept(place: Place, name: str, path: Path, listing: Listing) -> str | None:
+    """Why the record in the bucket is not to be replaced by ours; StudyError where it is another machine's."""
+    facts = listing.get(name)
+    with explained(place.address):
+        if facts is None or is_same(path, place, name, facts):
+            return None
+    content, where = place.read(name), f"{place.address}/{name}"
+    ours, other = _readable(path.read_bytes(), name), _readable(content, name)
+    if ours is None:
+        return DAMAGED
+    if other is None and refusal(content) is None:
+        raise StudyError(
+            f"{where} cannot be read here; update this project, delete that record, or publish under another study "
+            "name (study=<name>)"
+        )
+    if other is None:
+        return None  # refused when it was merged there: ours is better
+    if not same_machine(ours.machine, other.machine):
+        device = ours.asked.device
+        there, here = describe_machine(other.machine), describe_machine(ours.machine)
+        raise StudyError(
+            f"{where} was measured on another machine ({there}; here: {here}): publish "
+            f"under another study name (study=<name>), then: python -m whichdevice merge {place.address} "
+            f"--rename {device}={device}_2"
+        )
+    return NEWER if other.ended > ours.ended else None
+
+
+def _readable(content: bytes, name: str) -> Record | None:
+    run = foreign_run(name)
+    try:
+        return None if run is None else foreign_record(content, run, name)
+    except StudyError:
+        return None

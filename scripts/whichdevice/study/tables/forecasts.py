@@ -1,0 +1,139 @@
+"""Make table `forecasts`: forecasts as rows, written and read here."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin
+
+import pandas as pd
+
+from whichdevice.base.errors import StudyError
+from whichdevice.base.sheets.tpus import devices_of
+from whichdevice.forecast.answer import Forecast, forecast_of
+from whichdevice.forecast.own_card import Error, corrected
+from whichdevice.forecast.products import CompiledRecord, read_compiled
+from whichdevice.study.records.commons import TimedStep
+from whichdevice.study.tables import makes
+from whichdevice.study.tables.base import Column, Kind, Sources, read_table, table
+from whichdevice.study.tables.hardware import Sheet, device_rows
+
+COLUMN_KINDS: Mapping[Any, Kind] = {str: "text", int: "int", float: "float", bool: "flag", tuple: "text"}
+
+
+def _kind(annotation: Any) -> Kind:
+    """The kind of column that holds a field of this type; a tuple is JSON."""
+    plain = get_args(annotation)[0] if isinstance(annotation, UnionType) else get_origin(annotation) or annotation
+    return COLUMN_KINDS[plain]
+
+
+COLUMNS: dict[str, Column] = {
+    field.name: Column(_kind(field.type), field.metadata["text"]) for field in fields(Forecast)
+}
+LISTS = [field.name for field in fields(Forecast) if get_origin(field.type) is tuple]
+Timed = Sequence[tuple[Error, float]]
+IN_COMMON = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
+
+
+@makes("one row per program that was compiled for a device. Nobody ran them; times are forecasts", COLUMNS)
+def make_forecasts(sources: Sources) -> pd.DataFrame:
+    """Return the table of a study."""
+    return forecast_table(sources.compiled_paths, sources.table("summary"), sources.once(device_rows), sources.sheet)
+
+
+def forecast_table(
+    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet, timed: Timed = ()
+) -> pd.DataFrame:
+    """Return a row per compiled record that exists; one that cannot be read is a row with its reason.
+
+    `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices, `timed` what
+    was timed on this machine's GPU.
+    """
+    forecasts = corrected([_compared(forecast, summary, devices) for forecast in _forecasts(paths)], timed)
+    return write_forecasts(_priced(forecast, sheet) for forecast in forecasts)
+
+
+def table_of_records(records: Iterable[CompiledRecord], sheet: Sheet) -> pd.DataFrame:
+    """Return the same table of records that are no files, where nothing was measured."""
+    return write_forecasts(_priced(forecast_of(record), sheet) for record in records)
+
+
+def write_forecasts(forecasts: Iterable[Forecast]) -> pd.DataFrame:
+    """Return the table of these forecasts."""
+    return table([_as_row(forecast) for forecast in forecasts], COLUMNS)
+
+
+def timed_steps(path: Path) -> dict[str, tuple[list[TimedStep], dict[str, str]]]:
+    """Return by device the steps of a table that were timed on it, each with its work, and versions of the software."""
+    timed: dict[str, tuple[list[TimedStep], dict[str, str]]] = {}
+    for forecast in read_forecasts(read_table(path, COLUMNS)):
+        if not forecast.own_step_time or forecast.devices != 1:
+            continue
+        if not forecast.record or not Path(forecast.record).is_file():
+            continue
+        record = read_compiled(Path(forecast.record))
+        if record.work is None or record.program_device is not None:
+            continue
+        steps, _ = timed.setdefault(forecast.device, ([], dict(record.versions)))
+        known = {name: getattr(forecast, name) for name in ("mode", "precision")}
+        steps.append(TimedStep(**known, batch=forecast.batch_size, seconds=forecast.own_step_time, work=record.work))
+    return timed
+
+
+def _as_row(forecast: Forecast) -> dict[str, Any]:
+    row = asdict(forecast)
+    return row | {name: json.dumps(row[name]) if row[name] else None for name in LISTS}
+
+
+def read_forecasts(frame: pd.DataFrame) -> list[Forecast]:
+    """Return the forecasts of a table."""
+    return [_from_row(row) for row in frame.to_dict("records")]
+
+
+def _from_row(row: Mapping[Any, Any]) -> Forecast:
+    known = {name: row[name] for name in COLUMNS if not pd.isna(row[name])}
+    whole = {name: int(known[name]) for name, column in COLUMNS.items() if name in known and column.kind == "int"}
+    return Forecast(**known | whole | {name: tuple(json.loads(known[name])) for name in LISTS if name in known})
+
+
+def _forecasts(paths: Iterable[Path]) -> Iterator[Forecast]:
+    for path in paths:
+        if not path.is_file():
+            continue
+        try:
+            yield forecast_of(read_compiled(path), path.as_posix())
+        except StudyError as error:
+            yield Forecast(device=path.parts[-3], status="failed", reason=str(error), record=path.as_posix())
+
+
+def _compared(forecast: Forecast, summary: pd.DataFrame, devices: dict[str, str | None]) -> Forecast:
+    """The forecast beside what was measured on the same device."""
+    if not forecast.step_time:
+        return forecast
+    if forecast.mode == "prefill":
+        summary = summary.assign(step_time=summary["prefill_time"])
+    cells = summary[summary["step_time"].notna()]
+    for name in IN_COMMON:
+        value = getattr(forecast, name)
+        cells = cells[cells[name].isna() if value is None else (cells[name] == value).fillna(False)]
+    here = [name for name, hardware in devices.items() if hardware == forecast.device]
+    same = cells[cells["device"].isin(here) & (cells["precision"] == forecast.precision)]
+    same = same[(same["replicas"] == forecast.devices).fillna(False)]
+    if same.empty:
+        return forecast
+    fastest = float(same["step_time"].min())
+    return replace(forecast, own_step_time=fastest, residual=fastest / forecast.step_time)
+
+
+def _priced(forecast: Forecast, sheet: Sheet) -> Forecast:
+    """The forecast with the price of one hour on all its devices."""
+    if not forecast.step_time:
+        return forecast
+    market = sheet[forecast.device].market()
+    if market is None:
+        return replace(forecast, price=f"no price: the price sheet has none for {forecast.device}")
+    chips = math.ceil((forecast.devices or 1) / devices_of(forecast.device))
+    usd = market.usd_per_hour * chips
+    return replace(forecast, usd_per_hour=usd, provider=market.lowest.provider, price=market.words)

@@ -1,0 +1,222 @@
+"""Tables of limits: what a device can do, how near each cell comes, and where its time goes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from whichdevice.study.config.model import Study
+from whichdevice.study.tables import makes
+from whichdevice.study.tables.base import CELL, Sources, columns_of, table
+from whichdevice.study.tables.decision_rule import geometric
+from whichdevice.study.tables.hardware import Sheet, sheet_peak, sheet_row, wrong_row
+from whichdevice.study.tables.measured import disturbed, enough_repeats, timed, without_rehearsals
+from whichdevice.study.tables.runs import RUN_PARTS
+from whichdevice.study.tables.summary import cells_of_runs
+
+WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
+TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
+ENDS = ("", "_low", "_high")
+
+LIMITS_COLUMNS = columns_of("limits")
+
+
+@makes("what each device can do, measured: the best matrix product and the best memory stream", LIMITS_COLUMNS)
+def make_limits(sources: Sources) -> pd.DataFrame:
+    """Return table `limits`.
+
+    A device's roofs are the best of all its backends: what one backend leaves unused is not the device's limit. Best is
+    of the cells with enough good repeats; of a processor's streams, of those whose arrays no cache holds, where there
+    are any.
+    """
+    return limits_table(sources.once(cells_of_runs), sources.table("runs"), sources.study, sources.sheet)
+
+
+def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
+    """A row for each device, backend and number format with a measured product or stream."""
+    cells = without_rehearsals(summary[summary["n_timed"].fillna(0) > 0])
+    cells = cells.assign(product=product_format(cells), gbs=bytes_per_second(cells) / 1e9)
+    products, streams = cells[cells["unit"] == "product"], cells[cells["unit"] == "gigabyte"]
+    host = runs.groupby("device")[["threads", "physical_cores", "last_level_cache"]].first()
+    cached = _in_cache(streams, host["last_level_cache"])
+    streams = streams.assign(product=_stored_format(streams), cached=cached)
+    rows = [*_rows(products, streams, host)]
+    return table([row | _by_sheet(row, host, study, sheet) for row in rows], LIMITS_COLUMNS)
+
+
+def product_format(cells: pd.DataFrame) -> pd.Series:
+    """Format of the factors of products, as really used; where a record does not say, as asked for."""
+    return cells["type_product"].fillna(cells["precision"].str.removeprefix("mixed_"))
+
+
+def _stored_format(streams: pd.DataFrame) -> pd.Series:
+    """Format of a stream's arrays: TF32 is one of products, its operands are float32."""
+    asked = streams["precision"].str.removeprefix("mixed_").replace("tf32", "float32")
+    return streams["type_storage"].fillna(asked)
+
+
+def bytes_per_second(cells: pd.DataFrame) -> pd.Series:
+    """Bytes that a step moves by the analytic estimate, over its time."""
+    return cells["bytes_per_step"] / cells["step_time"]
+
+
+def _rows(products: pd.DataFrame, streams: pd.DataFrame, host: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    both = pd.concat([products, streams])
+    for key, _ in both.groupby(["device", "backend", "product"], sort=False):
+        device, backend, product = (str(part) for part in key)
+        products_here = products[(products["device"] == device) & (products["product"] == product)]
+        moved = streams[streams["device"] == device]
+        row: dict[str, Any] = {"device": device, "backend": backend, "product": product, "evidence": "measured"}
+        streamed = moved[(moved["backend"] == backend) & (moved["product"] == product)]
+        best_stream, device_stream = _best_stream(streamed), _best_stream(_narrow(moved))
+        for best in (_best(products_here[products_here["backend"] == backend], "tflops"), best_stream):
+            if best is not None:
+                row |= {name: best[name] for name in ("kind", "device_name", "replicas")} | _number(best)
+        peak = _best(_narrow(products_here), "tflops")
+        row["device_peak_tflops"] = float("nan") if peak is None else peak["tflops"]
+        row["device_bandwidth_gbs"] = float("nan") if device_stream is None else device_stream["gbs"]
+        row["ridge"] = 1e3 * row["device_peak_tflops"] / row["device_bandwidth_gbs"]
+        cached = any(stream is not None and stream["cached"] for stream in (best_stream, device_stream))
+        notes = [_cache_note(host["last_level_cache"].get(device))] if cached else []
+        wide = len(_narrow(products_here)) < len(products_here) or len(_narrow(moved)) < len(moved)
+        notes += ["a number whose interval is wider than a factor of three sets no limit"] if wide else []
+        yield row | {"note": "; ".join(notes) or None}
+
+
+def _narrow(cells: pd.DataFrame) -> pd.DataFrame:
+    """Cells whose interval spans no more than a factor of three, or that have none."""
+    return cells[~(cells["step_time_high"] > WIDE * cells["step_time_low"])]
+
+
+def _in_cache(streams: pd.DataFrame, caches: pd.Series) -> pd.Series:
+    """Whether a processor's caches may hold much of the arrays; false where the system does not report their size."""
+    needed = streams["device"].map(caches).astype("float64") * TIMES_CACHE
+    return (streams["kind"] == "cpu") & (streams["batch_size"].astype("float64") * 2**20 < needed)
+
+
+def _cache_note(cache: Any) -> str:
+    words = f"the stream's arrays are below {TIMES_CACHE} times the last-level cache of {cache / 2**20:.0f} MiB"
+    return f"{words}: part of the bandwidth may be the cache's"
+
+
+def _best_stream(streams: pd.DataFrame) -> pd.Series | None:
+    beyond = streams[~streams["cached"]]
+    return _best(streams if beyond.empty else beyond, "gbs")
+
+
+def _best(cells: pd.DataFrame, column: str) -> pd.Series | None:
+    cells = cells[cells[column].notna()]
+    cells = cells[enough_repeats(cells["n_timed"])]
+    return None if cells.empty else cells.iloc[int(cells[column].to_numpy(float).argmax())]
+
+
+def _number(best: pd.Series) -> dict[str, Any]:
+    """Return the cell's speed with its interval, from the interval of its throughput."""
+    name, column = ("peak", "tflops") if best["unit"] == "product" else ("bandwidth", "gbs")
+    scale = best[column] / best["throughput"]
+    ends = {f"{name}_{column}{end}": best[f"throughput{end}"] * scale for end in ENDS}
+    return ends | {f"{name}_size": best["batch_size"], f"{name}_n": best["n_timed"]}
+
+
+def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Sheet) -> dict[str, Any]:
+    name = row["device_name"] if pd.notna(row["device_name"]) else None
+    counts = host.loc[host.index == row["device"], ["threads", "physical_cores"]].min(axis=1, skipna=False).dropna()
+    cores = int(counts.iloc[0]) if len(counts) else None
+    chosen = sheet_row(str(row["device"]), name, study, sheet)
+    peak = sheet_peak(chosen, str(row["product"]), int(row["replicas"]), cores, sheet)
+    return {
+        "sheet": peak.row,
+        "sheet_tflops": peak.tflops,
+        "sheet_gbs": peak.gigabytes,
+        "peak_of_sheet": row["device_peak_tflops"] / peak.tflops if peak.tflops else None,
+        "bandwidth_of_sheet": row["device_bandwidth_gbs"] / peak.gigabytes if peak.gigabytes else None,
+        "sheet_source": peak.source or wrong_row(str(row["device"]), name, study, sheet),
+    }
+
+
+ROOFLINE_COLUMNS = columns_of("roofline")
+
+
+@makes("each cell against its device's limits, and its columns in `summary`", ROOFLINE_COLUMNS)
+def make_roofline(sources: Sources) -> pd.DataFrame:
+    """Return table `roofline`.
+
+    Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; the bytes assume a step that
+    keeps nothing in a cache from forward to backward and moves nothing twice: an estimate, mostly too low.
+    """
+    return roofline_table(sources.once(cells_of_runs), sources.table("limits"))
+
+
+def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
+    """A row for each measured cell whose operations are known, virtual replicas on one CPU left out."""
+    cells = without_rehearsals(summary[(summary["n_timed"].fillna(0) > 0) & summary["tflops"].notna()])
+    roofs = limits.drop_duplicates(["device", "product"])[
+        ["device", "product", "device_peak_tflops", "device_bandwidth_gbs", "sheet_tflops"]
+    ]
+    cells = cells.assign(product=product_format(cells)).merge(roofs, on=["device", "product"], how="left")
+    bandwidths = limits.groupby("device")["device_bandwidth_gbs"].max()  # whatever the format
+    bandwidth = cells["device"].map(bandwidths).astype(float)
+    noted = limits["note"].notna().groupby(limits["device"]).transform("all")  # not of one backend's stream alone
+    notes = limits[noted].drop_duplicates("device").set_index("device")["note"]
+    peak, scale = cells["device_peak_tflops"], cells["tflops"] / cells["throughput"]
+    intensity = cells["flops_per_step"] / cells["bytes_per_step"].where(cells["bytes_per_step"] > 0)
+    by_memory = intensity * bandwidth / 1e3
+    roof = pd.concat([peak, by_memory], axis=1).min(axis=1, skipna=False)
+    ends = {f"tflops_{end}": cells[f"throughput_{end}"] * scale for end in ("low", "high")}
+    return table(
+        cells.assign(
+            intensity=intensity,
+            **ends,
+            mfu=cells["tflops"] / peak,
+            **{f"mfu_{end}": ends[f"tflops_{end}"] / peak for end in ("low", "high")},
+            mfu_sheet=cells["tflops"] / cells["sheet_tflops"],
+            bandwidth_share=bytes_per_second(cells) / 1e9 / bandwidth,
+            roof_tflops=roof,
+            of_roof=cells["tflops"] / roof,
+            bound=pd.Series(np.where(peak <= by_memory, "compute", "memory"), cells.index).where(roof.notna()),
+            note=cells["device"].map(notes).where(bandwidth.notna()),
+            n=cells["n_timed"],
+        ),
+        ROOFLINE_COLUMNS,
+    )
+
+
+BREAKDOWN_COLUMNS = columns_of("breakdown")
+
+
+def _cells(runs: pd.DataFrame) -> pd.Series:
+    return runs.groupby(CELL, dropna=False, sort=False).ngroup()
+
+
+@makes("where a step's time goes, from the runs that were broken down", BREAKDOWN_COLUMNS)
+def make_breakdown(sources: Sources) -> pd.DataFrame:
+    """Return table `breakdown`."""
+    return breakdown_table(sources.table("runs"))
+
+
+def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row for each cell with an undisturbed run that was broken down; its parts add up to the cell's step time."""
+    step_time = geometric(timed(runs)["step_time"], _cells(runs))["mean"]
+    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["broken_down"].notna()]
+    good = good[~disturbed(good)]
+    whole = _cells(runs).loc[good.index].map(step_time).astype(float)
+    scale = (whole / good["broken_down"]).fillna(1.0)
+    parts = ["broken_down", *(f"{name}_time" for name in RUN_PARTS)]
+    good = good.assign(**{name: good[name] * scale for name in parts})
+    cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
+    seconds = good[parts].astype(float).groupby(cell, sort=False).mean()
+    first = good[~cell.duplicated()].set_axis(seconds.index)
+    notes = good["breakdown_note"].dropna()
+    shares = {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in RUN_PARTS}
+    rows = first[[*CELL, "kind", "source"]].join(seconds.rename(columns={"broken_down": "step_time"}))
+    return table(
+        rows.assign(
+            **shares,
+            n=cell.value_counts(),
+            note=notes.groupby(cell.loc[notes.index]).agg(lambda texts: "; ".join(dict.fromkeys(texts))),
+            method=first["breakdown_method"],
+            evidence="measured",
+        ),
+        BREAKDOWN_COLUMNS,
+    )
