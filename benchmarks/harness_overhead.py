@@ -108,12 +108,13 @@ def supervised(name: str) -> list[float]:
     from backends.scenario import REQUEST
 
     from whichdevice.base.cpu import thread_environment, usable_cores
-    from whichdevice.base.supervisor import Progress, supervise
+    from whichdevice.base.supervisor import supervise
     from whichdevice.measure.backends import backend_class
     from whichdevice.measure.machine.energy import EnergyMeter
     from whichdevice.measure.machine.noise import ClockWatch
     from whichdevice.measure.record import Request
     from whichdevice.study.cells import Cell, Run
+    from whichdevice.study.run_progress import Progress
 
     threads, results = usable_cores(), {}
     request = Request(**{**REQUEST, "backend": name})

@@ -30,9 +30,10 @@ from scorecard import results_parts
 from whichdevice.__main__ import command_names
 from whichdevice.apps.explorer.answers import record_for
 from whichdevice.apps.explorer.steps import MIXED, known_models
+from whichdevice.base.parts import Part
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.targets import find_target
-from whichdevice.measure.record import Part, Record
+from whichdevice.measure.record import Record
 from whichdevice.models.address import built_in_names
 from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.loading import Model

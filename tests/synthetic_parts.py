@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.measure.record import (
-    GENERATED_UNIT,
     PREDICTION,
     Breakdown,
     Energy,

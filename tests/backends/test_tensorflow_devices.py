@@ -8,7 +8,7 @@ from backends.scenario import request_for
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.backends.tensorflow import take_devices
 from whichdevice.measure.machine import gpu
-from whichdevice.study.planning.devices import DeviceFacts
+from whichdevice.measure.machine.devices import DeviceFacts
 
 NO_KERNEL = (
     "TPUs not found in the cluster. Failed in initialization: No OpKernel was registered to support Op "

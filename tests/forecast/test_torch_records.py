@@ -10,7 +10,6 @@ require("torch")
 from whichdevice.apps.commands.ask import targets_of
 from whichdevice.apps.questions.one_model import OneModel, Question
 from whichdevice.base.errors import StudyError
-from whichdevice.base.events import RefusedError, built_within
 from whichdevice.decide import Wants
 from whichdevice.decide.decide import Amount, decide
 from whichdevice.decide.facts import running
@@ -25,6 +24,7 @@ from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way
 from whichdevice.forecast.torch.trace import WITHOUT_VALUES, trace_step
 from whichdevice.forecast.xla.compile import compile_programs, provisional
+from whichdevice.measure.run_end import RefusedError, built_within
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from needs import require
 
+from whichdevice.base.identity import machine_identity
 from whichdevice.measure.machine import facts
-from whichdevice.measure.machine.facts import machine_identity
 
 
 def test_no_host_name_stands_in_it(monkeypatch: pytest.MonkeyPatch) -> None:

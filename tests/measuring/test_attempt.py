@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import synthetic
 
-from whichdevice.base.supervisor import Finish, Progress
+from whichdevice.base.supervisor import Finish
 from whichdevice.measure.record import Record
 from whichdevice.study import measure as measuring
 from whichdevice.study.cells import Run
 from whichdevice.study.measure import RecordDraft
 from whichdevice.study.request import build_request
+from whichdevice.study.run_progress import Progress
 
 OK = Finish("ok", None, 1)
 KILLED = Finish("failed", "killed from outside (signal 9), not for lack of memory", 1, killed=True)

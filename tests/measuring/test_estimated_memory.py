@@ -3,9 +3,9 @@
 import pytest
 from backends.scenario import request_for
 
-from whichdevice.base.events import RefusedError, refuse_what_cannot_fit
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.estimated_memory import FRAMEWORK_BYTES, estimated_memory, operation_memory
+from whichdevice.measure.run_end import RefusedError, refuse_what_cannot_fit
 from whichdevice.models.costs import Costs
 
 COSTS = Costs(0, 0, activations=1e6, parameters=10**6, trainable_parameters=10**6)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from whichdevice.base.events import reason_line, with_what_was_asked
+from whichdevice.base.events import reason_line
+from whichdevice.measure.run_end import with_what_was_asked
 
 DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 EAGER = (

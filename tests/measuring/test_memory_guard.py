@@ -13,9 +13,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("linux")]  # only there does R
 SCRIPT = """
 import json, sys
 from whichdevice.measure.backends import backend_class
-from whichdevice.base.events import run_to_end
+from whichdevice.measure.run_end import run_to_end
 from whichdevice.base.events import Emitter
-from whichdevice.base.events import built_within
+from whichdevice.measure.run_end import built_within
 from whichdevice.models.loading import Model
 from whichdevice.measure.record import Request
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import synthetic
 
+from whichdevice.base.parts import WHOLE_COUNT
 from whichdevice.measure import training_run as facts_of
-from whichdevice.measure.record import WHOLE_COUNT, Request, WorkloadFacts
+from whichdevice.measure.record import Request, WorkloadFacts
 from whichdevice.models.costs import Costs
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Array

@@ -6,9 +6,10 @@ import sys
 import tempfile
 from functools import partial
 
-from whichdevice.base.events import Emitter, run_to_end
+from whichdevice.base.events import Emitter
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.process import run_request
+from whichdevice.measure.run_end import run_to_end
 from whichdevice.measure.trying.trial import request_for
 from whichdevice.models.loading import Model
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import keras
 import pytest
 
-from whichdevice.measure.record import WHOLE_COUNT
+from whichdevice.base.parts import WHOLE_COUNT
 from whichdevice.models.counting import model_costs, output_shape
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options

@@ -7,8 +7,9 @@ import pytest
 import synthetic
 
 from whichdevice.base.errors import StudyError
+from whichdevice.base.parts import without_paths
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_compiled, read_export
-from whichdevice.measure.record import Artefact, Machine, Record, Software, without_paths
+from whichdevice.measure.record import Artefact, Machine, Record, Software
 from whichdevice.study.records import store
 from whichdevice.study.records.store import (
     Refused,

@@ -33,7 +33,7 @@ from whichdevice.apps.questions.one_model import Question
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
 from whichdevice.decide import Answer, Option, Wants
-from whichdevice.decide.decide import HOUR, By
+from whichdevice.decide.decide import DEADLINE_HOURS, HOUR, By
 from whichdevice.decide.serving import Option as ServedOption
 from whichdevice.decide.serving import Serving
 from whichdevice.decide.words import why_words
@@ -41,7 +41,6 @@ from whichdevice.models.address import ARGUMENTS
 from whichdevice.models.fingerprint import fingerprint
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import FRAMEWORKS
-from whichdevice.study.config.model import DEADLINE_HOURS
 
 if TYPE_CHECKING:
     from whichdevice.models.script.watch_torch import Watch

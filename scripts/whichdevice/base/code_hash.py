@@ -24,6 +24,7 @@ from whichdevice.base.files import write_atomically
 _lock = Lock()
 PACKAGE = Path(__file__).parents[1]
 HASH_LENGTH = 16
+KEY_LENGTH = 12
 RULES = Path(__file__).read_bytes()  # with other rules a file has another digest
 DIGESTS = Path(cache_from_source(__file__)).with_suffix(".json")
 MAX_KEPT = 2000  # states of files; a checkout has about 300 files
@@ -55,6 +56,11 @@ def code_hash(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE
     parts = sorted(code_parts(*modules, files=files, package=package).items())
     whole = "\n".join(f"{name} {digest}" for name, digest in parts)
     return hashlib.sha256(whole.encode()).hexdigest()[:HASH_LENGTH]
+
+
+def content_key(*parts: object) -> str:
+    """12 hexadecimal digits of a hash of values that JSON can hold: the folder of what is made from them."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:KEY_LENGTH]
 
 
 def code_parts(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE) -> dict[str, str]:

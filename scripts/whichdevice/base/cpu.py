@@ -13,8 +13,7 @@ from pathlib import Path
 import psutil
 
 from whichdevice.base.files import text_of
-from whichdevice.base.memory import ROOT, group_limits, read_number, total_memory
-from whichdevice.study.planning.devices import DeviceFacts
+from whichdevice.base.memory import ROOT, group_limits, read_number
 
 THROTTLED_UNITS = {"throttled_usec": 1e-6, "throttled_time": 1e-9}  # control groups of version 2 and 1, in seconds
 DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
@@ -185,18 +184,3 @@ def _output(*command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, timeout=2, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
-
-
-def present() -> int:
-    """One."""
-    return 1
-
-
-def absent_reason(replicas: int = 1) -> str | None:
-    """Never absent, whatever the replica count, as CPU replicas are virtual."""
-    return None
-
-
-def describe() -> DeviceFacts:
-    """Model name and the memory that this process may use."""
-    return DeviceFacts(name=cpu_model(), count=1, memory=total_memory())

@@ -21,9 +21,9 @@ from whichdevice.decide.interruptions import ASSUMED_RATE, SAVE_TIME, Interrupti
 from whichdevice.decide.rows import DOES_NOT_FIT, UNKNOWN, Price, Row, Work
 from whichdevice.forecast import joint
 from whichdevice.models.script.found import Per
-from whichdevice.study.config.model import DEADLINE_HOURS
 
 HOUR, DAY = 3600.0, 86400.0
+DEADLINE_HOURS = 24.0  # in which a training has to end, unless the question names another time
 WEEK = 7 * DAY
 MILLION = 1e6
 TEXTS = {"pair": 2}  # sequences of tokens of a unit, where they are several

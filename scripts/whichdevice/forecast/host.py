@@ -23,11 +23,11 @@ from pathlib import Path
 
 from whichdevice.base.cpu import cpu_model, thread_environment, usable_cores
 from whichdevice.base.files import package_first, write_atomically
+from whichdevice.base.identity import installed_versions, machine_identity
 from whichdevice.base.processes import quick_imports
 from whichdevice.forecast.targets import environment
 from whichdevice.forecast.time_model import LAUNCH
 from whichdevice.forecast.work import Work
-from whichdevice.measure.machine.facts import installed_versions, machine_identity
 
 FOLDER = Path("results/programs/hosts")
 SOFTWARE_PACKAGES = {"xla": ("jax", "jaxlib", "keras"), "eager": ("torch",)}  # by software

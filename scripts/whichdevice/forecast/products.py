@@ -16,8 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from whichdevice.base.files import write_atomically
-from whichdevice.measure.record import Evidence, Integer, Part, Redacted, no_newer_than
-from whichdevice.study.records.store import read_as
+from whichdevice.base.parts import Evidence, Integer, Part, Redacted, no_newer_than, read_as
 
 COMPILED_SCHEMA_VERSION = 3
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]

@@ -12,11 +12,12 @@ import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.events import Emitter
+from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.measure.backends.base import Generator
 from whichdevice.measure.estimated_memory import ALLOCATOR_SLACK, weight_bytes
 from whichdevice.measure.inference_run import inference_facts, input_batches
 from whichdevice.measure.job import Job, timed_call
-from whichdevice.measure.record import GENERATED_UNIT, Generated, Request, WorkloadFacts
+from whichdevice.measure.record import Generated, Request, WorkloadFacts
 from whichdevice.measure.timing import Budget, find_steady_state, steady_of, time_steps, timed
 from whichdevice.models.workloads.base import prompt_length, tokens_of
 

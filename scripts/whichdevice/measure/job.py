@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whichdevice.base.events import Emitter, built_within, refuse_what_cannot_fit
+from whichdevice.base.events import Emitter
 from whichdevice.measure.backends.base import Backend
 from whichdevice.measure.record import DataFacts, Request, WorkloadFacts
+from whichdevice.measure.run_end import built_within, refuse_what_cannot_fit
 from whichdevice.models.datasets.store import load_dataset
 from whichdevice.models.workloads.base import Split, TrainingWorkload
 

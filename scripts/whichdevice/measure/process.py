@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from whichdevice.base.events import Emitter, refuse_what_cannot_fit, run_to_end
+from whichdevice.base.events import Emitter
 from whichdevice.base.processes import supervised_job
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.backends.base import Backend
@@ -22,6 +22,7 @@ from whichdevice.measure.generation_run import run_generation
 from whichdevice.measure.inference_run import run_inference
 from whichdevice.measure.job import Job
 from whichdevice.measure.record import Request, WorkloadFacts
+from whichdevice.measure.run_end import refuse_what_cannot_fit, run_to_end
 from whichdevice.measure.timing import time_steps
 from whichdevice.measure.training_run import run_training
 from whichdevice.models.loading import Model

@@ -4,44 +4,15 @@ Times are seconds, memory is bytes, rates are per second. A record holds no user
 absolute paths. Fields that a failed run never reached are None or empty.
 """
 
-import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, Field, model_validator
+
+from whichdevice.base.parts import Evidence, Integer, Part, Redacted, no_newer_than
 
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
-Evidence = Literal["measured", "forecast", "compiled", "traced", "published"]
-Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
-PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
-GENERATED_UNIT = "token"  # unit of mode generate
 PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
-WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
 SCHEMA_VERSION = 3  # 1 has `profile` in what was asked; before 3 there is no `pipeline`
-
-
-def no_newer_than(newest: int) -> AfterValidator:
-    """Refuse a later schema version with a clear message, whatever else the record holds."""
-
-    def known(version: int) -> int:
-        if version > newest:
-            raise ValueError(f"is {version}, written by a newer version of the project; update this one to read it")
-        return version
-
-    return AfterValidator(known)
-
-
-class Part(BaseModel):
-    """A part of a record; unknown fields are errors, so that a newer record is never half understood."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-def without_paths(text: str) -> str:
-    """`/home/NAME/env/libtpu.so` becomes `.../libtpu.so`; addresses and ratios such as `a/b` stay."""
-    return PATH.sub(r".../\1", text)
-
-
-Redacted = Annotated[str, AfterValidator(without_paths)]
 
 
 class Request(Part):

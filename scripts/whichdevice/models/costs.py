@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from whichdevice.measure.record import WHOLE_COUNT
+from whichdevice.base.parts import WHOLE_COUNT
 from whichdevice.models.shapes import Tree, in_mode, mapped
 
 PRODUCTS = ("dot_general", "conv_general_dilated")

@@ -24,8 +24,8 @@ from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import package_first, write_atomically
+from whichdevice.base.parts import WHOLE_COUNT
 from whichdevice.base.processes import quick_imports
-from whichdevice.measure.record import WHOLE_COUNT
 from whichdevice.models.address import built_in_names
 from whichdevice.models.costs import Costs, by_jax, by_torch
 from whichdevice.models.loading import Model

@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from whichdevice.base.code_hash import code_hash
 from whichdevice.base.errors import StudyError
-from whichdevice.measure.record import Request
 from whichdevice.models.address import ARGUMENTS, Address, read_address
 from whichdevice.models.declaration import Declaration, is_model_file, read_declaration
 from whichdevice.models.diffusion import diffusion_name
@@ -44,6 +43,16 @@ HUB_CODE = [  # what makes a model of Hugging Face, with what is imported by nam
 ]  # fmt: skip
 _makers: "dict[Model, Maker]" = {}
 _imported: dict[str, Path] = {}  # root folders of modules that workloads imported, by the modules' first names
+
+
+class Asked(Protocol):
+    """What a run asks of its model, as the record's request has it."""
+
+    batch_size: int
+    precision: str
+    fraction: float
+    sequence_length: int | None
+    options: dict[str, Any]
 
 
 class Maker(NamedTuple):
@@ -190,7 +199,7 @@ class Model:
         """Return its workload with these options."""
         return self._maker.make(options)
 
-    def asked(self, request: Request) -> Workload:
+    def asked(self, request: Asked) -> Workload:
         """Return its workload as a run asks for it."""
         size, length = request.batch_size, request.sequence_length
         return self.workload(Options(size, request.precision, request.fraction, length, request.options))

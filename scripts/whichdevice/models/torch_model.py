@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.base.errors import StudyError
-from whichdevice.measure.record import WHOLE_COUNT
+from whichdevice.base.parts import WHOLE_COUNT
 from whichdevice.models.costs import Costs, torch_counts
 from whichdevice.models.declaration import own_format
 from whichdevice.models.framework import TORCH

@@ -17,16 +17,16 @@ from typing import IO, Any
 
 from whichdevice.base.cpu import thread_environment, usable_cores
 from whichdevice.base.errors import StudyError
-from whichdevice.base.events import with_what_was_asked
 from whichdevice.base.files import checksum
 from whichdevice.base.locks import measurement_lock
 from whichdevice.base.memory import available_memory
-from whichdevice.base.supervisor import Finish, Progress, end_from_inside, supervise_module
+from whichdevice.base.supervisor import Finish, end_from_inside, supervise_module
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.machine.energy import EnergyMeter
 from whichdevice.measure.machine.facts import describe_machine, describe_software
 from whichdevice.measure.machine.noise import NoiseWatch
 from whichdevice.measure.record import Artefact, Attempt, DataFacts, Energy, Record, Request
+from whichdevice.measure.run_end import with_what_was_asked
 from whichdevice.models.counting import counts_folder
 from whichdevice.study.cells import KEY, Run, parse_run
 from whichdevice.study.config.load import read_study
@@ -34,6 +34,7 @@ from whichdevice.study.config.model import Study
 from whichdevice.study.prepare import sound_dataset
 from whichdevice.study.records.store import write_record
 from whichdevice.study.request import build_request, dataset_folder, measuring_order, run_code_hash, run_key
+from whichdevice.study.run_progress import Progress
 from whichdevice.study.study_cells import model_of, study_runs
 
 TIMED_PARTS = ("warm_up", "steady")

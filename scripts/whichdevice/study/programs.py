@@ -5,6 +5,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
+from whichdevice.base.code_hash import content_key
 from whichdevice.base.errors import StudyError
 from whichdevice.forecast.products import (
     GENERATING,
@@ -17,7 +18,6 @@ from whichdevice.forecast.products import (
 from whichdevice.forecast.targets import Target, devices_in, find_target, software_of, targets_in
 from whichdevice.forecast.xla.compile import KEPT, Draft, Found, compile_code_hash, compile_programs
 from whichdevice.study.config.model import Study
-from whichdevice.study.request import content_key
 from whichdevice.study.study_cells import model_of, own_sizes
 
 

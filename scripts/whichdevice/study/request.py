@@ -1,11 +1,11 @@
 """The request of a run: everything that was asked of it, made from a study and the run."""
 
 import hashlib
-import json
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from whichdevice.base.code_hash import content_key
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.backends import backend_module
 from whichdevice.measure.record import Request
@@ -25,7 +25,6 @@ def dataset_of(study: Study, workload: str) -> str | None:
 DATASETS = Path("results/datasets")
 
 
-KEY_LENGTH = 12
 
 
 def dataset_folder(study: Study, dataset: str) -> Path:
@@ -51,11 +50,6 @@ def run_key(study: Study, run: Run) -> str:
 def planned_record(study: Study, run: Run) -> str:
     """Return where the run's record is or will be, relative to the working directory."""
     return f"{study.root}/{OWN}/{run.path}/{run_key(study, run)}/{RECORD}"
-
-
-def content_key(*parts: object) -> str:
-    """12 hexadecimal digits of a hash of values that JSON can hold: the folder of what is made from them."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:KEY_LENGTH]
 
 
 @cache

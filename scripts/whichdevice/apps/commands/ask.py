@@ -35,7 +35,8 @@ from whichdevice.apps.commands.values import (
     usd,
 )
 from whichdevice.base.errors import StudyError
-from whichdevice.study.config.model import DEADLINE_HOURS, FORECAST_DEVICES
+from whichdevice.decide.decide import DEADLINE_HOURS
+from whichdevice.study.config.model import FORECAST_DEVICES
 
 if TYPE_CHECKING:
     from whichdevice.apps.questions.one_model import OneModel, Question

@@ -21,7 +21,7 @@ from whichdevice.apps.commands.plan import add_arguments as add_config
 from whichdevice.apps.commands.plan import configfile_option, read_config
 from whichdevice.base.errors import StudyError, did_you_mean
 from whichdevice.base.files import WORKFLOW
-from whichdevice.study.planning.devices import KINDS
+from whichdevice.measure.machine.devices import KINDS
 
 # Until work begins, an interrupt ends Snakemake at once; then it ends its jobs first (rules/study.smk, onstart).
 START_CODE = r"""

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from whichdevice.base.code_hash import content_key
 from whichdevice.base.errors import StudyError
+from whichdevice.base.identity import installed_versions
+from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.forecast import tpu
 from whichdevice.forecast.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
 from whichdevice.forecast.targets import Target
@@ -25,15 +28,12 @@ from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
 from whichdevice.forecast.work import Item, Work
 from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
-from whichdevice.measure.machine.facts import installed_versions
-from whichdevice.measure.record import GENERATED_UNIT
 from whichdevice.models.hugging_face import HubModel
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
 from whichdevice.models.script.look import ScriptAdapter
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.models.workloads.base import Options
-from whichdevice.study.request import content_key
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")

@@ -20,6 +20,7 @@ from typing import Any
 from whichdevice.base.cpu import thread_environment, usable_cores
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import RETURNED
+from whichdevice.base.identity import installed_versions
 from whichdevice.base.locks import beside_no_measurement
 from whichdevice.base.supervisor import Finish, supervise_module
 from whichdevice.forecast import host, tpu
@@ -36,7 +37,6 @@ from whichdevice.forecast.targets import (
 )
 from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.device_memory import RESERVE, UNSUPPORTED, OutOfDeviceMemoryError
-from whichdevice.measure.machine.facts import installed_versions
 from whichdevice.models.loading import Model
 
 CACHE = Path("results/programs")

@@ -16,6 +16,7 @@ from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.events import Emitter
+from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.base.processes import supervised_job
 from whichdevice.forecast import tpu
 from whichdevice.forecast.products import Collective, CompileFacts, ProgramRequest
@@ -34,7 +35,6 @@ from whichdevice.forecast.xla.programs import (
 )
 from whichdevice.forecast.xla.recurrent import fused_work
 from whichdevice.forecast.xla.schedule import Portable, schedule_step
-from whichdevice.measure.record import GENERATED_UNIT
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import OperationWorkload, Options
 

@@ -1,12 +1,8 @@
 """Describe the machine, the code and the libraries of a run for its record: no host name, user name or path."""
 
-import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import whichdevice
@@ -17,12 +13,11 @@ from whichdevice.base.cpu import (
     physical_cores,
     usable_cores,
 )
+from whichdevice.base.identity import installed_versions, machine_identity
 from whichdevice.base.memory import total_memory
+from whichdevice.measure.machine import devices
 from whichdevice.measure.record import Machine, Software
-from whichdevice.study.planning import devices
 
-FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
-IDENTITY_DIGITS = 12
 SCRIPTS = Path(whichdevice.__file__).parents[1]
 GIT_PATIENCE = 2.0  # seconds; a network file system may make git slow
 COMMON = ("numpy", "keras", "snakemake")
@@ -33,21 +28,6 @@ OF_BACKEND = {
     "torch": ("torch", "torch-xla", "triton"),
 }
 CUDA = ("nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-nccl-cu12", "nvidia-cudnn-cu13", "nvidia-cublas")
-
-
-def machine_identity(files: tuple[Path, ...] = FILES) -> str | None:
-    """Hexadecimal digits from the system's machine id, which cannot be had back; None where it has none.
-
-    systemd asks that the id itself be kept secret and hashed by those who pass it on (machine-id(5)).
-    """
-    for path in files:
-        try:
-            identity = path.read_text(encoding="ascii", errors="replace").strip()
-        except OSError:
-            continue
-        if identity and identity != "uninitialized":
-            return hashlib.sha256(f"whichdevice {identity}".encode()).hexdigest()[:IDENTITY_DIGITS]
-    return None
 
 
 def describe_machine(kind: str, threads: int | None = None) -> Machine:
@@ -103,15 +83,6 @@ def describe_software(backend: str) -> Software:
     packages = {"whichdevice": whichdevice.__version__}
     versions = packages | installed_versions((*COMMON, *OF_BACKEND.get(backend, ()), *CUDA))
     return Software(python=platform.python_version(), versions=versions, git_commit=git_commit())
-
-
-def installed_versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions of these distributions, as far as they are installed here."""
-    versions = {}
-    for name in names:
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions
 
 
 def git_commit(folder: Path = SCRIPTS) -> str | None:

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from whichdevice.study.planning.devices import DeviceFacts, visible_list
+from whichdevice.measure.machine.devices import DeviceFacts, visible_list
 
 Answer = TypeVar("Answer")
 PATIENCE = 1.5  # seconds; a healthy driver answers in milliseconds, as nothing is attached to a GPU yet

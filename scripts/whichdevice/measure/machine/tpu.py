@@ -10,7 +10,7 @@ from pathlib import Path
 
 from whichdevice.base.files import text_of
 from whichdevice.base.sheets.tpus import CHIPS, V2_SUBSYSTEM, Chip
-from whichdevice.study.planning.devices import DeviceFacts, visible_list
+from whichdevice.measure.machine.devices import DeviceFacts, visible_list
 
 GOOGLE = "0x1ae0"
 ROOT = Path("/")

@@ -20,7 +20,7 @@ import numpy as np
 
 from whichdevice.base.cpu import thread_environment, usable_cores
 from whichdevice.base.errors import StudyError
-from whichdevice.base.events import Emitter, built_within, run_to_end
+from whichdevice.base.events import Emitter
 from whichdevice.base.locks import measurement_lock
 from whichdevice.base.memory import available_memory
 from whichdevice.base.processes import supervised_job
@@ -28,6 +28,7 @@ from whichdevice.base.supervisor import supervise_module
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.inference_run import input_batches
 from whichdevice.measure.record import Request
+from whichdevice.measure.run_end import built_within, run_to_end
 from whichdevice.measure.trying.process import STANDIN_SEED
 from whichdevice.measure.trying.trial import LOGS, request_for
 from whichdevice.models.datasets.base import get_dataset

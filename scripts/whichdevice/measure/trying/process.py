@@ -13,12 +13,13 @@ import numpy as np
 from pydantic import BaseModel
 
 from whichdevice.base.errors import StudyError
-from whichdevice.base.events import Emitter, built_within, refuse_what_cannot_fit, run_to_end
+from whichdevice.base.events import Emitter
 from whichdevice.base.processes import supervised_job
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.backends.base import Backend
 from whichdevice.measure.estimated_memory import estimated_memory
 from whichdevice.measure.record import Request
+from whichdevice.measure.run_end import built_within, refuse_what_cannot_fit, run_to_end
 from whichdevice.measure.training_run import own_formats, with_finite_loss, workload_facts
 from whichdevice.models.consistency import shown
 from whichdevice.models.datasets.base import get_dataset

@@ -220,7 +220,6 @@ class Workload(Section):
     export: Bool = Field(False, description="keep the best learned model as files: docs/how-to/serve-and-deploy.md")
 
 
-DEADLINE_HOURS = 24.0  # in which a training has to end, unless the question names another time
 # What people can have today, from free or cheap to dear: offered by several clouds or at home in many rooms. No TPU:
 # its compiler takes minutes for a large model, where these ten need six programs of some seconds.
 FORECAST_DEVICES = (

@@ -10,20 +10,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from whichdevice.base.code_hash import content_key
 from whichdevice.base.cpu import thread_environment, usable_cores
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import checksum, write_atomically
+from whichdevice.base.identity import installed_versions
 from whichdevice.base.locks import beside_no_measurement
 from whichdevice.base.supervisor import Finish, end_from_inside, supervise_module
 from whichdevice.forecast.products import EXPORT_RECORD, FAILED, ExportCheck, ExportedFile, ExportRecord, read_export
-from whichdevice.measure.machine.facts import OF_BACKEND, installed_versions
+from whichdevice.measure.machine.facts import OF_BACKEND
 from whichdevice.measure.record import Record
 from whichdevice.models.loading import Model
 from whichdevice.study.cells import Run
 from whichdevice.study.config.model import Study
 from whichdevice.study.exporting.process import Job
 from whichdevice.study.records.store import read_record
-from whichdevice.study.request import build_request, content_key, dataset_folder, run_key
+from whichdevice.study.request import build_request, dataset_folder, run_key
 from whichdevice.study.study_cells import model_of, study_runs
 
 MODELS_FOLDER = "models"

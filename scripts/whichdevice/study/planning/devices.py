@@ -1,63 +1,14 @@
-"""Decide which devices of a study this host has. Each kind is one module, found by its name.
+"""Decide which devices of a study this host has."""
 
-Nothing here imports a framework: the answer shapes targets before any work starts.
-"""
-
-import importlib
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
 from whichdevice.base.errors import StudyError
+from whichdevice.measure.machine.devices import kind
 
 if TYPE_CHECKING:
     from whichdevice.study.config.model import Device, Study
-
-KINDS = ("cpu", "gpu", "tpu")
-
-
-def visible_list(*names: str) -> tuple[str, list[str]] | None:
-    """The first of these variables that is set, as (name, entries); None when all are unset."""
-    for name in names:
-        if name in os.environ:
-            return name, [entry.strip() for entry in os.environ[name].split(",") if entry.strip()]
-    return None
-
-
-@dataclass(frozen=True)
-class DeviceFacts:
-    """The devices of one kind on this host; memory is bytes of one of them, power watts, clock Hz."""
-
-    name: str | None = None
-    count: int = 0
-    memory: int | None = None
-    driver: str | None = None
-    free_memory: int | None = None  # bytes that no process holds now
-    power_limit: float | None = None
-    clock_max: float | None = None
-
-
-class DeviceKind(Protocol):
-    """The module of one kind, named after it. Its functions neither import a framework nor raise."""
-
-    def present(self) -> int:
-        """How many replicas this host can carry: chips of a GPU, cores of a TPU."""
-
-    def absent_reason(self, replicas: int = 1) -> str | None:
-        """None if this host carries `replicas` of the kind, otherwise why not, in one line."""
-
-    def describe(self) -> DeviceFacts:
-        """Facts for the record; fields that cannot be read are None."""
-
-
-def kind(name: str) -> DeviceKind:
-    """Return the module of one kind; raises StudyError on an unknown one."""
-    if name not in KINDS:
-        raise StudyError(f"no device kind {name!r}; there are {', '.join(KINDS)}")
-    return cast(DeviceKind, importlib.import_module(f"whichdevice.measure.machine.{name}"))
-
 
 def detect(devices: "dict[str, Device]") -> dict[str, str | None]:
     """Return, for each configured device, None if this host has it with all its replicas, otherwise why not."""

@@ -12,8 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, PositiveFloat
 
 from whichdevice.base.files import write_atomically
-from whichdevice.measure.record import Part
-from whichdevice.study.records.store import read_as
+from whichdevice.base.parts import Part, read_as
 
 COMMONS = Path("results/commons")
 

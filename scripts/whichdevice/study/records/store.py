@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import Annotated, TypeVar, get_args
+from typing import Annotated, get_args
 
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from whichdevice.base.errors import StudyError, one_line
 from whichdevice.base.files import write_atomically
-from whichdevice.measure.record import SCHEMA_VERSION, Integer, Machine, Part, Record
+from whichdevice.base.parts import Integer, Part, first_fault, read_as
+from whichdevice.measure.record import SCHEMA_VERSION, Machine, Record
 from whichdevice.study.cells import Run, parse_run
 from whichdevice.study.config.model import LONGEST_NAME, NAME, Device, DeviceKind
 
@@ -27,7 +28,6 @@ MAX_ARTEFACT_BYTES = 2**30
 NAMED = re.compile(NAME)
 RECORD_KEY = re.compile(r"[0-9a-f]{12}")  # of a record: the folder between r<repeat> and record.json
 FILE = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]*")
-AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
 OWN, MERGED, SOURCE, CONFIG = "runs", "merged", "source.json", "config.yaml"
 KEYS = "keys.json"  # of the last call: which record of each run counts
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
@@ -60,7 +60,7 @@ def foreign_record(content: bytes, run: Run, where: str) -> Record:
     try:
         record = Record.model_validate_json(content)
     except ValidationError as error:
-        raise StudyError(f"{where}: unreadable: {': '.join(_first_fault(error))}") from None
+        raise StudyError(f"{where}: unreadable: {': '.join(first_fault(error))}") from None
     if (why := why_refused(record, run)) is not None:
         raise StudyError(f"{where}: {why}")
     return record
@@ -164,25 +164,6 @@ def artefact_path(record_path: Path, file: str) -> Path | None:
     path = record_path.parent / file
     inside = path.resolve().is_relative_to(record_path.parent.resolve())
     return path if inside and path.is_file() else None
-
-
-def read_as(model: type[AnyRecord], path: Path, schema: str) -> AnyRecord:
-    """Read a record of any kind; raises StudyError that names the file and the schema."""
-    try:
-        return model.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise StudyError(f"cannot read record {path}: {error.strerror or error}") from error
-    except ValidationError as error:
-        place, reason = _first_fault(error)
-        hint = "" if place == "schema_version" else "; delete it to make it anew"
-        raise StudyError(f"record {path} is not readable as {schema}: {place}: {reason}{hint}") from error
-
-
-def _first_fault(error: ValidationError) -> tuple[str, str]:
-    """Where in a record the first fault is, and what it is."""
-    first = error.errors(include_url=False)[0]
-    place = " ".join(".".join(str(part) for part in first["loc"]).split())[:100]
-    return place or "the file", first["msg"].removeprefix("Value error, ")
 
 
 class MergedDevice(Part):

@@ -8,7 +8,7 @@ session ends where a machine measured nothing for more than an hour.
 import numpy as np
 import pandas as pd
 
-from whichdevice.measure.record import WHOLE_COUNT
+from whichdevice.base.parts import WHOLE_COUNT
 
 GAP = pd.Timedelta(hours=1)
 ONE = "one machine, one session"

@@ -1,0 +1,60 @@
+"""What records consist of: parts whose unknown fields are errors, checked types, and reading a file as one of them."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from whichdevice.base.errors import StudyError
+
+Evidence = Literal["measured", "forecast", "compiled", "traced", "published"]
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
+PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
+GENERATED_UNIT = "token"  # unit of mode generate
+WHOLE_COUNT = "every product of the traced step"  # in `flops_counted`; anything else is unknown or a lower bound
+AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
+
+
+def no_newer_than(newest: int) -> AfterValidator:
+    """Refuse a later schema version with a clear message, whatever else the record holds."""
+
+    def known(version: int) -> int:
+        if version > newest:
+            raise ValueError(f"is {version}, written by a newer version of the project; update this one to read it")
+        return version
+
+    return AfterValidator(known)
+
+
+class Part(BaseModel):
+    """A part of a record; unknown fields are errors, so that a newer record is never half understood."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def without_paths(text: str) -> str:
+    """`/home/NAME/env/libtpu.so` becomes `.../libtpu.so`; addresses and ratios such as `a/b` stay."""
+    return PATH.sub(r".../\1", text)
+
+
+Redacted = Annotated[str, AfterValidator(without_paths)]
+
+
+def read_as(model: type[AnyRecord], path: Path, schema: str) -> AnyRecord:
+    """Read a record of any kind; raises StudyError that names the file and the schema."""
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise StudyError(f"cannot read record {path}: {error.strerror or error}") from error
+    except ValidationError as error:
+        place, reason = first_fault(error)
+        hint = "" if place == "schema_version" else "; delete it to make it anew"
+        raise StudyError(f"record {path} is not readable as {schema}: {place}: {reason}{hint}") from error
+
+
+def first_fault(error: ValidationError) -> tuple[str, str]:
+    """Where in a record the first fault is, and what it is."""
+    first = error.errors(include_url=False)[0]
+    place = " ".join(".".join(str(part) for part in first["loc"]).split())[:100]
+    return place or "the file", first["msg"].removeprefix("Value error, ")
