@@ -3,7 +3,8 @@
     python docs/outputs.py [NAME ...]       docs/outputs/<name>.txt, which `docs/generate.py` puts into the pages
 
 Each is one `whichdevice` command, but for `python`: the first block of docs/how-to/python.md. All but `ask` and
-`pipeline` answer from forecasts alone, so that a busy machine changes nothing but the host's time.
+`pipeline` answer from forecasts alone, so that a busy machine changes nothing but the host's time, and of `serve` the
+row of this machine.
 """
 
 import argparse
@@ -29,11 +30,10 @@ COMMANDS = {
     '--devices "A100 SXM 80GB,H100 SXM"',
     "free": "ask docs/examples/torch_resnet18.py --examples 50000 --epochs 10 --only free --no-measuring",
     "pipeline": 'ask docs/examples/train_torch.py --no-measuring --devices T4,"RTX 4090"',
-    "serve": "ask hf:meta-llama/Llama-3.1-8B-Instruct --mode serve --rps 5 --ttft 1s --tpot 50ms --api-usd 0.1,0.3 "
-    "--no-measuring",
-    "serve70": "ask hf:meta-llama/Llama-3.1-70B-Instruct --mode serve --weights awq --gpus 1 --ttft 9s --longest "
-    '--no-measuring --devices "RTX A6000,L40S,H100 SXM,DGX Spark,Apple M4 Max"',
-    "images": "ask hf:black-forest-labs/FLUX.1-dev --mode serve --latency 30s",
+    "serve": "serve hf:meta-llama/Llama-3.1-8B-Instruct --rps 5 --ttft 1s --tpot 50ms",
+    "serve70": "serve hf:meta-llama/Llama-3.1-70B-Instruct --weights awq --gpus 1 --ttft 9s --longest "
+    '--devices "RTX A6000,L40S,H100 SXM,DGX Spark,Apple M4 Max"',
+    "images": "serve hf:black-forest-labs/FLUX.1-dev --latency 30s",
     "generate": 'ask decoder --mode generate --batch 8 --no-measuring --devices "H100 SXM"',
 }
 

@@ -566,7 +566,7 @@ class FirstTokens:
                     kept.append(row)
                     alone = float(server.seconds(0.0, 0.0, prompt, prompt**2 / 2))
                     more = (row.streamed, row.waits, float(not row.warm))
-                    columns.append((times.mean_ttft[place], alone, float(times.tpot["p50"][place]), *more))
+                    columns.append((times.mean_ttft[place], alone, float(times.median_tpot[place]), *more))
         table = np.array(columns)
         return cls(kept, *table[:, :3].T, table[:, 3:])
 

@@ -60,7 +60,6 @@ def with_pip(title: str, module: str, distribution: str = "") -> Need:
 SLURM_PLUGIN = "sh envs/extra.sh slurm --apart"
 NEEDS = {
     "torch": Need("PyTorch", "make torch-cpu", lambda: package("torch")),
-    "onnx runtime": with_pip("ONNX Runtime", "onnxruntime", "onnxruntime onnxscript tf2onnx"),
     "equinox": with_pip("Equinox", "equinox"),
     "accelerate": with_pip("Accelerate", "accelerate"),
     "diffusers": with_pip("diffusers", "diffusers"),

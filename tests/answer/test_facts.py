@@ -585,7 +585,8 @@ def test_tokens_by_a_loop_of_transformers_say_so_and_say_nothing_of_other_engine
     by_loop = answer(FAST, replace(CHEAP, usd_per_hour=30.0), mode="generate", module="hf:mistralai/Mistral-7B-v0.1")
     own = answer(FAST, replace(CHEAP, usd_per_hour=30.0), mode="generate", module="decoder")
     assert title(by_loop).endswith("transformers' own loop") and "loop" not in title(own)
-    assert any("--mode serve" in line for line in notes(by_loop)) and not any("serve" in line for line in notes(own))
+    assert any("whichdevice serve" in line for line in notes(by_loop))
+    assert not any("serve" in line for line in notes(own))
     assert "by this loop" in lines(by_loop)[1] and "loop" not in lines(own)[1]
 
 

@@ -1,6 +1,7 @@
 """Which machine serves a language model: the decision from draws, what turns it, and its words."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from whichdevice.base.numbers import two
-from whichdevice.decide.serving import Load, Log, Price, Server, Serving, as_dict, decide
+from whichdevice.decide.serving import Price, ServerRow, Serving, as_dict, decide, with_formats
 from whichdevice.decide.serving_words import (
     as_json,
     cells,
@@ -21,13 +22,14 @@ from whichdevice.decide.serving_words import (
     shown,
     text,
 )
+from whichdevice.forecast.serving.forecast import Load
 
 LOAD = Load(5.0, 1000, 300, 1.0, 0.05)
 ONE_USER = replace(LOAD, rps=None)
 GB = 1e9
 
 
-def server(device: str, most: float, usd: float | None, sd: float = 0.1, **more: Any) -> Server:
+def server(device: str, most: float, usd: float | None, sd: float = 0.1, **more: Any) -> ServerRow:
     """A server that answers about so many requests a second in time."""
     capacity = tuple(most * np.exp(sd * np.linspace(-2, 2, 101)))
     known = {
@@ -37,17 +39,17 @@ def server(device: str, most: float, usd: float | None, sd: float = 0.1, **more:
         "one_user": (40.0, 50.0, 60.0), "first_token": 0.2,
         "price": None if usd is None else Price(usd, usd / 2, 2 * usd, "median of 3 providers"),
     }  # fmt: skip
-    return Server(device, **(known | more))
+    return ServerRow(device, **(known | more))
 
 
-def small(device: str) -> Server:
+def small(device: str) -> ServerRow:
     return server(
         device, 0, 0.1, fits=False, capacity=(), memory={"weights": 141 * GB, "workspace": 2 * GB, "cache": -95 * GB}
     )
 
 
-def answer(*servers: Server, load: Load = LOAD, **more: Any) -> Serving:
-    return decide("meta-llama/Llama-3.1-8B-Instruct", load, servers, 131_072, **more)
+def answer(*servers: ServerRow, load: Load = LOAD, others: Sequence[Sequence[ServerRow]] = ()) -> Serving:
+    return with_formats(decide("meta-llama/Llama-3.1-8B-Instruct", load, servers), others)
 
 
 def test_the_cheapest_that_surely_holds_the_targets_is_picked():
@@ -81,7 +83,7 @@ def test_servers_that_are_too_few_cost_what_they_answer_and_their_row_says_that_
     option = next(one for one in found.options if one.holds)
     assert 0.05 < (option.sure or 0.0) < 0.8 and option.usd_million == option.usd_million_full
     [row] = [row for _, row in cells(found) if "RTX" in row[0]]
-    assert row[-3] == row[-2] and row[-1] == f"no: {two(option.holds or 0.0)} of 20"
+    assert row[-1] == f"no: {two(option.holds or 0.0)} of 20"
 
 
 def test_dollars_for_a_million_tokens_are_of_answers_at_this_load_and_at_the_most_in_time():
@@ -98,28 +100,6 @@ def test_without_a_load_the_cheapest_answers_one_user_and_the_load_is_named_at_w
     rps, other = found.take_over
     assert other.server.device == "H100 SXM" and 10 < rps < 25
     assert other.usd_per_hour is not None and other.usd_per_hour <= 0.9 * 0.2 * np.ceil(rps / found.pick.server.safe)
-
-
-def test_an_api_that_costs_less_at_the_load_is_the_decision_and_the_server_comes_second():
-    found = answer(server("L40S", 8, 0.9), load=replace(LOAD, rps=0.1), api=(0.1, 0.3))
-    first, second, *rest = lines(found)
-    assert first == (
-        "Use that API: USD 0.07 an hour at 0.1 requests a second; own servers cost USD 0.90 and are cheaper from 1.3 "
-        "requests a second on."
-    )
-    assert second.startswith("Rent an L40S: USD 0.90 an hour") and decision(found) == first
-    assert not any("API" in line for line in rest)
-    dear = lines(answer(server("L40S", 8, 0.9), load=LOAD, api=(0.1, 0.3)))
-    assert dear[0].startswith("Rent an L40S") and dear[-1].startswith("That API costs USD 3.42 an hour at this load")
-
-
-def test_an_api_is_dearer_from_the_load_at_which_its_tokens_cost_more_than_the_server():
-    api = answer(server("L40S", 8, 0.9, sd=0.0), api=(0.1, 0.3)).api
-    request = (1000 * 0.1 + 300 * 0.3) / 1e6
-    assert api is not None and api.cheaper_from == pytest.approx(0.9 / 3600 / request, rel=0.05)
-    assert api.usd_per_hour == pytest.approx(5 * request * 3600)
-    never = answer(server("L40S", 0.5, 9.0), api=(0.001, 0.001)).api
-    assert never is not None and never.cheaper_from is None
 
 
 def test_other_weights_are_named_where_they_cost_less():
@@ -180,13 +160,13 @@ def test_the_table_has_a_row_for_each_device_and_says_what_it_leaves_out():
     assert [row[0] for _, row in rows] == ["L40S"] and [pick for pick, _ in rows] == [True]
     assert rows[0][1][1:3] == ["16 + 26 of 50", "150"]
     assert folded(found) == ["Too small: T4.", "Never in time: L4."]
-    assert [row[0] for _, row in cells(found, everything=True)] == ["L40S", "2 × L40S", "L4", "T4"]
+    assert [row[0] for _, row in cells(found, found.options)] == ["L40S", "2 × L40S", "L4", "T4"]
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])
 def test_the_text_fits_the_terminal(width):
     devices = [server(f"device {number}", 8 + number, 0.9 + number) for number in range(15)]
-    lines_shown = text(answer(*devices, api=(0.1, 0.3), log=Log(1200, 2.0)), width)
+    lines_shown = text(answer(*devices), width)
     assert max(map(len, lines_shown)) <= width
     assert any("▶ device 0" in line for line in lines_shown)
 

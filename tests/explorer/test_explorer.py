@@ -18,9 +18,9 @@ from whichdevice.apps.questions.serving import ServingQuestion, ask_serving
 from whichdevice.base.numbers import time_words
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.decide import Answer, Option, Wants, serving_words, words
-from whichdevice.decide.serving import Load
 from whichdevice.decide.words import fits_words, known_words, why_words
 from whichdevice.forecast import tpu
+from whichdevice.forecast.serving.forecast import Load
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work

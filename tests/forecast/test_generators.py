@@ -6,7 +6,7 @@ from fit.generators import FITTED, Row, left_out, missed, published
 from fit.serving import score
 
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.forecast.serving.generators import Generating, read_generators
+from whichdevice.forecast.serving.generators import Generating, capacity, read_generators
 from whichdevice.models.generators import Generator, generator
 
 
@@ -66,3 +66,10 @@ def test_a_chip_without_published_times_has_a_wider_range() -> None:
 def test_only_chips_with_fast_products_of_16_bits_by_nvidia_run_them(name: str) -> None:
     """Nobody's times of others are known here."""
     assert not Generating(model("FLUX.1-dev"), hardware_rows()[name]).runs
+
+
+def test_more_are_in_time_where_more_time_is_given_and_never_more_than_one_after_the_other() -> None:
+    """Of one that takes ten seconds; none is in time in nine, and twice as slow is half the rate at twice the time."""
+    most = [float(capacity(10.0, within, np.ones(1))[0]) for within in (9.0, 15.0, 50.0, 10_000.0)]
+    assert most[0] == 0.0 < most[1] < most[2] < most[3] <= 0.1
+    assert capacity(10.0, 100.0, np.array([2.0])) == pytest.approx(most[2] / 2)

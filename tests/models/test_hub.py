@@ -204,7 +204,7 @@ def test_a_name_with_a_format_that_nobody_knows_is_the_hubs_own(hub_folder):
 
 def test_the_answer_says_what_the_files_hold(hub_folder, capsys):
     write_model(hub_folder / "somebody" / "new-model", fp8, {"quantization_config": {"quant_method": "fp8"}})
-    command = ["ask", "hf:somebody/new-model", "--mode", "serve", "--no-measuring", "--devices", "L40S"]
+    command = ["serve", "hf:somebody/new-model", "--devices", "L40S"]
     assert main(command) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "By the headers of its files it has 0.000459 billion weights, 0.000623 GB in fp8." in said

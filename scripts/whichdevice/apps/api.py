@@ -28,7 +28,8 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.apps.commands import ask as command
-from whichdevice.apps.commands import serving, values
+from whichdevice.apps.commands import serve as serve_command
+from whichdevice.apps.commands import values
 from whichdevice.apps.questions.one_model import Question
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
@@ -241,7 +242,7 @@ class ServingDevice:
     engine: str
     fits: bool
     sure: float | None  # chance that they answer the load in time
-    alone: float  # seconds to the first token, or to the answer of a model that predicts
+    alone: float  # seconds to the first token, or to the image
     tokens_per_second: float
     max_rps_low: float
     max_rps: float
@@ -282,53 +283,33 @@ class Served:
 
 
 def serve(
-    model: Any,
-    x: Any = None,
-    y: Any = None,
+    model: str,
     *,
     rps: float | None = None,
-    prompt: int | None = None,
-    answer: int | None = None,
+    tokens: tuple[int, int] | None = None,
     ttft: float | None = None,
     tpot: float | None = None,
     latency: float | None = None,
     weights: str | None = None,
-    cache_bits: int | None = None,
-    engine: str | None = None,
     devices: Sequence[str] | None = None,
-    requests: str | Path | None = None,
-    api_usd: tuple[float, float] | None = None,
     prices: Mapping[str, float] = {},
-    providers: Sequence[str] = (),
-    options: Mapping[str, Any] = {},
-    loss: Callable[[Any, Any], Any] | None = None,
-    measure: bool = True,
 ) -> Served:
-    """Which machine serves a model so many requests a second, or one user; `model`, `x`, `y` are as in `ask`.
+    """Which machine serves a model of Hugging Face so many requests a second, or one user.
 
-    A language model of Hugging Face: `prompt` and `answer` are tokens, `ttft` and `tpot` the seconds to the first token
-    and from token to token that must hold, `requests` is a log of your own (CSV or JSON lines with arrival, prompt,
-    answer), `api_usd` what an API asks for a million tokens in and out. Every other model has `latency`, the seconds to
-    its answer; `options` are such as `{"steps": 28, "size": 1024}` of one that makes images.
+    Of a language model `tokens` are those of a prompt and of its answer, `ttft` and `tpot` the seconds to the first
+    token and from token to token that must hold. A model that makes images or videos has `latency`, the seconds to one.
     `prices` is what an hour of a device costs you. Raises StudyError in one line.
     """
-    name = str(model) if isinstance(model, str | Path) else _as_file(model, x, y, loss, None, None)[0]
-    seconds = {"ttft": ttft, "tpot": tpot, "latency": latency}
-    joined = {
-        "devices": devices, "providers": providers or None, "api_usd": None if api_usd is None else map(str, api_usd),
-    }  # fmt: skip
     given = {
-        "rps": rps, "prompt": prompt, "answer": answer, "weights": weights, "cache_bits": cache_bits, "engine": engine,
-        "requests": None if requests is None else Path(requests), "no_measuring": not measure,
+        "rps": rps, "tokens": None if tokens is None else "{},{}".format(*tokens), "weights": weights,
+        "devices": None if devices is None else ",".join(devices),
         "price": [f"{device}={usd:g}" for device, usd in prices.items()],
-        "option": [f"{key}={value}" for key, value in options.items()],
     }  # fmt: skip
+    seconds = {"ttft": ttft, "tpot": tpot, "latency": latency}
     given |= {key: None if value is None else f"{value:g}s" for key, value in seconds.items()}
-    given |= {key: None if names is None else ",".join(names) for key, names in joined.items()}
     parser = ArgumentParser()
-    command.add_arguments(parser)
-    args = Namespace(**(vars(parser.parse_args(["--mode", "serve", "--", name])) | given))
-    return Served(serving.served(args, command.predictions_of(args))[0])
+    serve_command.add_arguments(parser)
+    return Served(serve_command.served(Namespace(**(vars(parser.parse_args(["--", model])) | given))))
 
 
 def _serving_device(option: ServedOption) -> ServingDevice:

@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from whichdevice.decide.decide import finite
+from whichdevice.forecast.serving.forecast import Load
 
 SURE = 0.8  # chance of holding the targets from which on servers are a choice
 LIKELY = 0.5  # from which on they are one where nothing is surer
@@ -22,23 +23,6 @@ CHEAPER = 0.9  # times a price, below which another choice is named
 STEPS, MAX_TIMES = 600, 100.0  # loads at which a take-over is looked for, up to so many times the load
 CURVES = 3  # devices of the picture
 MILLION, HOUR = 1e6, 3600.0
-
-
-@dataclass(frozen=True)
-class Load:
-    """The question about servers: requests a second (None: one user), tokens of each, and times that must hold."""
-
-    rps: float | None
-    prompt: float
-    answer: float
-    ttft: float  # seconds to the first token; of predictions to the answer
-    tpot: float  # seconds from token to token
-    unit: Literal["token", "request", "image", "video"] = "token"  # that is paid for: of predictions the request
-
-    @property
-    def made(self) -> bool:
-        """Whether images or videos are made, which are dear: a thousand have a price, not a million."""
-        return self.unit in ("image", "video")
 
 
 @dataclass(frozen=True)
@@ -56,8 +40,8 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Server:
-    """One model on one machine. Memory is of one device, in bytes; rates are of the whole server."""
+class ServerRow:
+    """One model on one machine, forecast, with its price. Memory is of one device in bytes, rates of the whole."""
 
     device: str
     count: int
@@ -118,7 +102,7 @@ class Server:
 class Option:
     """So many servers of one kind for the load."""
 
-    server: Server
+    server: ServerRow
     servers: int
     sure: float | None  # chance that they answer the load in time; None where that is not known
     usd_per_hour: float | None
@@ -131,24 +115,6 @@ class Option:
         """All its devices."""
         devices = self.servers * self.server.count
         return self.server.device if devices == 1 else f"{devices} × {self.server.device}"
-
-
-@dataclass(frozen=True)
-class Api:
-    """The cost of somebody else's interface, and from which load on an own server is cheaper."""
-
-    usd_in: float  # USD a million tokens of prompts
-    usd_out: float  # and of answers
-    usd_per_hour: float | None  # at the load
-    cheaper_from: float | None  # requests a second; None: the API is cheaper at every load
-
-
-@dataclass(frozen=True)
-class Log:
-    """The user's own requests."""
-
-    requests: int
-    hours: float
 
 
 @dataclass(frozen=True)
@@ -166,25 +132,17 @@ class Serving:
 
     model: str
     load: Load
-    longest: int  # tokens that the model takes
     options: tuple[Option, ...]  # choices by price, then the others
     pick: Option | None = None
     nearest: Option | None = None  # without a pick: what comes nearest
     rival: Option | None = None  # another device for about the same money
     take_over: tuple[float, Option] | None = None  # from which load on another device is cheaper
-    api: Api | None = None
     other_formats: tuple[Option, ...] = ()  # the best choices with other weights, where they cost less than the pick
-    log: Log | None = None
     without: tuple[str, ...] = ()  # devices on which the engine lacks this format of weights
     files: Files | None = None
 
-    @property
-    def here(self) -> Option | None:
-        """This machine."""
-        return next((option for option in self.options if option.server.here), None)
 
-
-def option_of(server: Server, load: Load) -> Option:
+def option_of(server: ServerRow, load: Load) -> Option:
     """Return the fewest servers that surely answer the load; else the most that somebody would run, or one."""
     enough = server.servers_for(load.rps)
     too_few = enough is None and server.safe > 0
@@ -206,30 +164,28 @@ def _million(usd_per_hour: float | None, tokens_per_second: float) -> float | No
 def decide(
     model: str,
     load: Load,
-    servers: Sequence[Server],
-    longest: int,
-    api: tuple[float, float] | None = None,
-    others: Iterable[Sequence[Server]] = (),
-    log: Log | None = None,
+    servers: Sequence[ServerRow],
     without: tuple[str, ...] = (),
+    files: Files | None = None,
 ) -> Serving:
-    """Return the decision between servers of one format of weights; `others` are those of other formats."""
+    """Return the decision between servers of one format of weights."""
     options = [option_of(server, load) for server in servers]
     choices = _choices(options)
-    answer = Serving(model, load, longest, _ordered(options, choices), log=log, without=without)
-    best = [one for rows in others for one in _choices([option_of(server, load) for server in rows])[:1]]
+    answer = Serving(model, load, _ordered(options, choices), without=without, files=files)
     if not choices:
-        return replace(answer, nearest=_nearest(options), other_formats=tuple(best))
+        return replace(answer, nearest=_nearest(options))
     pick = choices[0]
-    cheaper = [one for one in best if _usd(one) <= CHEAPER * _usd(pick)]
     rival = next((one for one in choices if one.server.device != pick.server.device), None)
     near = rival is not None and pick.usd_per_hour is not None and _usd(rival) <= SAME * pick.usd_per_hour
-    return replace(
-        answer, pick=pick, rival=rival if near else None,
-        take_over=_take_over(pick, [option.server for option in choices], load),
-        api=None if api is None else _api(api, [option.server for option in options if _is_choice(option)], load),
-        other_formats=tuple(cheaper),
-    )  # fmt: skip
+    later = _take_over(pick, [option.server for option in choices], load)
+    return replace(answer, pick=pick, rival=rival if near else None, take_over=later)
+
+
+def with_formats(answer: Serving, others: Iterable[Sequence[ServerRow]]) -> Serving:
+    """Return an answer that names the best servers of other formats of weights, where they cost less than the pick."""
+    best = [one for rows in others for one in _choices([option_of(server, answer.load) for server in rows])[:1]]
+    most = math.inf if answer.pick is None else CHEAPER * _usd(answer.pick)
+    return replace(answer, other_formats=tuple(option for option in best if _usd(option) <= most))
 
 
 def _is_choice(option: Option) -> bool:
@@ -296,7 +252,7 @@ def usd_over_load(answer: Serving, loads: Sequence[float]) -> dict[str, list[flo
     return curves
 
 
-def _take_over(pick: Option, servers: Sequence[Server], load: Load) -> tuple[float, Option] | None:
+def _take_over(pick: Option, servers: Sequence[ServerRow], load: Load) -> tuple[float, Option] | None:
     """The first load above at which another device is noticeably cheaper than more of the pick's."""
     start = load.rps if load.rps is not None else pick.server.safe
     mine = [server for server in servers if server.device == pick.server.device]
@@ -309,17 +265,6 @@ def _take_over(pick: Option, servers: Sequence[Server], load: Load) -> tuple[flo
         if math.isfinite(usd) and usd <= CHEAPER * min(server.usd_for(float(rps)) for server in mine):
             return float(rps), option_of(best, replace(load, rps=float(rps)))
     return None
-
-
-def _api(usd: tuple[float, float], servers: Sequence[Server], load: Load) -> Api:
-    """Compare an API's price with the cheapest servers over loads."""
-    request = (load.prompt * usd[0] + load.answer * usd[1]) / MILLION
-    most = max((server.safe * server.most_servers for server in servers), default=0.0)
-    loads = np.geomspace(1e-4, max(most, 1e-3), STEPS)
-    cheaper = (rps for rps in loads if min(one.usd_for(float(rps)) for one in servers) <= request * rps * HOUR)
-    first = next(cheaper, None) if servers and request > 0 else None
-    now = None if load.rps is None else request * load.rps * HOUR
-    return Api(*usd, now, None if first is None else float(first))
 
 
 def as_dict(answer: Serving) -> dict[str, Any]:
@@ -339,14 +284,11 @@ def as_dict(answer: Serving) -> dict[str, Any]:
     return finite({
         "model": answer.model,
         "load": asdict(answer.load),
-        "longest": answer.longest,
         "pick": plain(answer.pick),
         "nearest": plain(answer.nearest),
         "rival": plain(answer.rival),
         "take_over": later and {"rps": later[0], "choice": plain(later[1])},
-        "api": answer.api and asdict(answer.api),
         "other_formats": [plain(option) for option in answer.other_formats],
-        "log": answer.log and asdict(answer.log),
         "without": answer.without,
         "files": answer.files and asdict(answer.files),
         "options": [plain(option) for option in answer.options],

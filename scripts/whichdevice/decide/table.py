@@ -53,18 +53,18 @@ def text(answer: Answer, width: int = 100, everything: bool = False, energy: boo
     rows, brief = (cells(answer, everything, intervals, energy) for intervals in (True, False))
     equal = len({row[SPEED] for _, row in rows} - {NO_SPEED}) < 2
     leave_out, hidden = [STEP, SPEED, INTERVALS, FITS], [SPEED] * equal
-    return [*above, "", *_table(head(answer, energy), rows, brief, width, leave_out, hidden), "", *below]
+    return [*above, "", *in_columns(head(answer, energy), rows, brief, width, leave_out, hidden), "", *below]
 
 
 Cells = list[tuple[bool, list[str]]]  # rows, and whether they are the pick
 
 
-def _table(
+def in_columns(
     names: list[str], rows: Cells, brief: Cells, width: int, leave_out: Sequence[int], hidden: Sequence[int] = ()
 ) -> list[str]:
-    """Columns side by side but those that are hidden. Where they are too wide columns go, in the order of `leave_out`.
+    """Return columns side by side but those that are hidden.
 
-    `brief` are the same rows without intervals.
+    Where they are too wide columns go, in the order of `leave_out`. `brief` are the same rows without intervals.
     """
     texts, kept = _marked(names, rows), [place for place in range(len(names)) if place not in hidden]
     widths: list[int] = []
@@ -282,4 +282,4 @@ def study_text(answers: Sequence[Answer], width: int) -> list[str]:
     width = max(width, MIN_WIDTH)
     above = [part for line in study_lines(answers) for part in wrap(line, width)]
     rows = [(False, row) for row in study_rows(answers)]
-    return [*above, "", *_table(study_head(), rows, rows, width, (1, 4, 5))] if rows else above
+    return [*above, "", *in_columns(study_head(), rows, rows, width, (1, 4, 5))] if rows else above

@@ -73,7 +73,7 @@ SENTENCES = {
     "no_matter": "The choice hardly matters: none of {count} differs by more than {apart} and {more}.",
     "loop": "transformers' own loop",
     "serve": "This is the loop of transformers, which waits for the CPU at each token; a server such as vLLM is "
-    "faster, and another device may be the cheapest: --mode serve.",
+    "faster, and another device may be the cheapest: whichdevice serve.",
     "cheapest": "Cheapest",
     "near": "As good as the cheapest",
     "fastest_of_all": "Fastest",

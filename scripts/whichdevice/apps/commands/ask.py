@@ -6,7 +6,6 @@ examples:
   whichdevice ask decoder --tokens 1e9 --devices "RTX 4090",A100,H100 --by time
   whichdevice ask train.py -- --lr 0.1 --epochs 5
   whichdevice ask decoder --mode generate --batch 8 --no-measuring
-  whichdevice ask hf:meta-llama/Llama-3.1-8B-Instruct --mode serve --rps 5 --ttft 1s --tpot 50ms
 """
 
 import argparse
@@ -14,13 +13,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.apps.commands.serving import add_serving_arguments, language_model, refuse_serving_options, run_serving
+from whichdevice.apps.commands.serve import language_model
 from whichdevice.apps.commands.values import (
     LARGEST_TIME,
     NUMBER,
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from whichdevice.forecast.targets import Target
     from whichdevice.models.loading import Model
 
-MODES = ("train", "predict", "generate")  # of a step; ask has --mode serve, too
+MODES = ("train", "predict", "generate")
 BY = ("cost", "time", "energy", "co2")
 TIME_UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
 ASK_FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
@@ -73,8 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--devices", help=DEVICES_HELP)
     add("--gpus", metavar="N", help=GPUS_HELP)
-    add_step_arguments(parser, (*MODES, "serve"))
-    add_serving_arguments(parser)
+    add_step_arguments(parser)
     add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
     add("--here", action="store_true", help="only try the model here: shapes, a few steps, memory, what is wrong")
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
@@ -92,17 +90,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--badge", type=Path, metavar="FILE.svg", help="also write hours, USD, kWh and device as a small picture")
 
 
-def add_step_arguments(parser: argparse.ArgumentParser, modes: Sequence[str] = MODES) -> None:
+def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say which step of a model is meant."""
     add = parser.add_argument
-    serve = "; serve: requests a second that are answered in time" * ("serve" in modes)
-    add("--mode", choices=modes, default="train", help=f"training steps, forward passes, tokens after a prompt{serve}")
+    add("--mode", choices=MODES, default="train", type=mode_of, help="training steps, forward passes, generated tokens")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
     add("--precision", choices=ASK_FORMATS, help="number format; default: the script's, else mixed: as people use each")
     add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
     add("--objective", dest="option", action="append", type="objective={}".format, metavar="NAME", help=OBJECTIVE_HELP)
     parser.set_defaults(passed_on=[])
+
+
+def mode_of(text: str) -> str:
+    """Return the mode; raises StudyError where it was one earlier, before any of its options is looked at."""
+    if text == "serve":
+        raise StudyError("--mode serve: is now a command of its own: whichdevice serve MODEL --rps 5 --ttft 1s")
+    return text
 
 
 OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[2] / "models/objectives").glob("[a-z]*.py"))
@@ -125,19 +129,11 @@ def run(args: argparse.Namespace) -> int:
     for name, path in (("--html", args.html), ("--badge", args.badge)):
         if path is not None and not path.absolute().parent.is_dir():
             raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
-    if args.mode == "serve":
-        return run_serving(args, predictions_of(args))
-    refuse_serving_options(args)
     if args.longest and (args.mode != "train" or language_model(args.model) is None):
-        raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained or served")
+        raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained")
     if args.here:
         return try_here(question_of(args))
     return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
-
-
-def predictions_of(args: argparse.Namespace) -> "Callable[[int], list[Answer]]":
-    """Return what answers the question for forward passes of a batch."""
-    return lambda batch: answered(replace(question_of(args), mode="predict", batch=batch))[1]
 
 
 def question_of(args: argparse.Namespace) -> "Question":

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from whichdevice.apps.commands.serving import ANSWER, PROMPT, TPOT, TTFT, seconds_of
+from whichdevice.apps.commands.serve import ANSWER, PROMPT, TPOT, TTFT, seconds_of
 from whichdevice.base.errors import StudyError
 
 RPS = 5.0  # requests a second, to serve a model that everybody knows
@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _served(name: str) -> dict[str, Any] | None:
-    """Return what `ask --mode serve` says of a language model at a usual load; None of others, and of short ones."""
+    """Return what `serve` says of a language model at a usual load; None of others, and of short ones."""
     from whichdevice.apps.questions.serving import ServingQuestion, ask_serving
-    from whichdevice.decide.serving import Load
     from whichdevice.decide.serving_words import page_parts
+    from whichdevice.forecast.serving.forecast import Load
     from whichdevice.models.hugging_face import PREFIX, known_models
     from whichdevice.models.served import served_model
 

@@ -1,61 +1,45 @@
 """A question about serving a model that makes images or videos: which GPU makes one in time, and what a thousand cost.
 
-    ask_generation(GenerationQuestion(generator("hf:black-forest-labs/FLUX.1-dev"), Load(...)))
+    ask_generation(generator("hf:black-forest-labs/FLUX.1-dev"), Load(None, 0, 1, 30.0, 30.0, "image"))
 
 Nothing is measured: each GPU is forecast, one image after the other.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from whichdevice.apps.questions.serving import most_servers, price_of, rows_named
-from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.decide.decide import DRAWS
-from whichdevice.decide.serving import Load, Server, Serving, decide
-from whichdevice.forecast.serving.batches import capacity
-from whichdevice.forecast.serving.generators import Generating
+from whichdevice.decide.serving import ServerRow, Serving, decide
+from whichdevice.forecast.serving.forecast import Load
+from whichdevice.forecast.serving.generators import Generating, capacity
 from whichdevice.forecast.serving.server import memory_of
 from whichdevice.models.generators import Generator
 
 ENGINE = "diffusers"
 
 
-@dataclass(frozen=True)
-class GenerationQuestion:
-    """A model, its load, and what may serve it; steps and size are the authors' where they are None."""
-
-    model: Generator
-    load: Load
-    devices: tuple[str, ...] | None = None
-    steps: int | None = None
-    size: tuple[int, int] | None = None  # height and width
-    prices: Mapping[str, float] = field(default_factory=dict)  # an hour of a device: the user's own
-    providers: tuple[str, ...] = ()
-
-
-def ask_generation(question: GenerationQuestion) -> Serving:
-    """Return the answer."""
-    model = question.model
-    height, width = question.size or (model.height, model.width)
+def ask_generation(
+    model: Generator, load: Load, devices: Sequence[str] | None = None, prices: Mapping[str, float] = {}
+) -> Serving:
+    """Return the answer for these devices, or for common ones; `prices` are the user's own for an hour of a device."""
     frames = f", {model.frames} frames" if model.frames > 1 else ""
-    title = f"{model.name} · {width} × {height}{frames} · {question.steps or model.steps} steps"
-    tried = [Generating(model, row, question.steps, height, width) for row in rows_named(question.devices)]
-    servers = [_server(question, one) for one in tried if one.runs]
+    title = f"{model.name} · {model.width} × {model.height}{frames} · {model.steps} steps"
+    tried = [Generating(model, row) for row in rows_named(devices)]
+    servers = [_row(one, load, prices) for one in tried if one.runs]
     without = tuple(one.row.device for one in tried if not one.runs and one.row.kind in ("gpu", "tpu"))
-    return decide(title, question.load, servers, 0, without=without)
+    return decide(title, load, servers, without)
 
 
-def _server(question: GenerationQuestion, one: Generating) -> Server:
-    row: HardwareRow = one.row
-    memory = one.memory()
+def _row(one: Generating, load: Load, prices: Mapping[str, float]) -> ServerRow:
+    row, memory = one.row, one.memory()
     weights = sum(size for name, size in memory.items() if name != "values")
-    known = Server(
+    server = ServerRow(
         row.device, 1, row.kind, "bf16", ENGINE, one.tested, one.fits, {"weights": weights, **memory},
-        memory_of(row), one.available, price=price_of(row, 1, question.prices, question.providers),
-        most_servers=most_servers(row, 1),
+        memory_of(row), one.available, price=price_of(row, 1, prices), most_servers=most_servers(row, 1),
     )  # fmt: skip
     if not one.fits:
-        return known
+        return server
     seconds = one.seconds()
-    most = capacity({1: seconds}, question.load.ttft, one.slowness(DRAWS))
-    return replace(known, max_requests=1, capacity=tuple(map(float, most)), first_token=seconds)
+    most = capacity(seconds, load.ttft, one.slowness(DRAWS))
+    return replace(server, max_requests=1, capacity=tuple(map(float, most)), first_token=seconds)

@@ -7,24 +7,19 @@ Nothing but this machine's memory rate is measured.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
-from typing import TYPE_CHECKING
 
-from whichdevice.apps.questions.request_log import RequestLog
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.prices import USD_PER_KWH
 from whichdevice.base.sheets.tpus import CHIPS, devices_of
-from whichdevice.decide.serving import CHEAPER, MAX_SERVERS, Files, Load, Log, Price, Server, Serving, decide
+from whichdevice.decide.serving import CHEAPER, MAX_SERVERS, Files, Price, ServerRow, Serving, decide, with_formats
 from whichdevice.decide.serving_words import say
+from whichdevice.forecast.serving.forecast import TESTED, Load, ServingForecast, serve_all
+from whichdevice.forecast.serving.server import Server, memory_of
 from whichdevice.forecast.targets import GROUPS, find_target
 from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
-
-if TYPE_CHECKING:
-    from whichdevice.forecast.serving.forecast import ServingForecast
-    from whichdevice.forecast.serving.server import Server as Tried
 
 GPU_COUNTS = (1, 2, 4, 8)
 # What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
@@ -33,7 +28,7 @@ DEVICES = (
     "H200 SXM", "B200 SXM", "MI300X", "RTX 6000 Pro", "TPU v5e", "TPU v6e",
 )  # fmt: skip
 COMPUTERS = ("Apple M4 Max", "Apple M3 Ultra", "Ryzen AI Max+ 395", "DGX Spark")
-LLAMA_CPP, ENGINE = "llama.cpp", "vllm"
+LLAMA_CPP, VLLM = "llama.cpp", "vllm"
 SMALL = "q4_k_m"  # what llama.cpp mostly runs
 OTHER_FORMATS = ("fp8", "awq")  # that are tried where the user names none
 # What llama.cpp runs in place of a format that it has not.
@@ -63,73 +58,33 @@ class ServingQuestion:
     devices: tuple[str, ...] | None = None
     counts: tuple[int, ...] = GPU_COUNTS
     weights: WeightFormat | None = None  # None: as published, and on computers and here 4 bits
-    cache_bits: int = 16
-    engine: str | None = None
-    log: RequestLog | None = None
-    api: tuple[float, float] | None = None  # USD a million tokens in and out
     prices: Mapping[str, float] = field(default_factory=dict)  # an hour of a device: the user's own
-    providers: tuple[str, ...] = ()
     here: bool = True  # whether this machine is measured
-    here_usd: float | None = None  # an hour of it; None: its electricity
 
 
-@dataclass(frozen=True)
-class Machines:
-    """The devices that a question is about, each with the format of weights that it would run."""
-
-    runs: tuple[tuple[HardwareRow, WeightFormat], ...]
-    without: tuple[str, ...]  # those on which the engine lacks the format
-
-
-def machines(question: ServingQuestion) -> Machines:
-    """Return the devices of a question; measures this one's memory rate. Raises StudyError where it is at fault."""
+def ask_serving(question: ServingQuestion) -> Serving:
+    """Return the answer; measures this machine's memory rate. Raises StudyError where the question is at fault."""
     _check(question)
+    model, rows = question.model, rows_named(question.devices)
+    native = question.weights or WEIGHT_FORMATS[model.native]
     here = [_this_machine()] if question.here else []
-    native = question.weights or WEIGHT_FORMATS[question.model.native]
-    wanted = [(row, _format(question, row, native)) for row in [*rows_named(question.devices), *here]]
-    runs = tuple((row, kept) for row, kept in wanted if _runs(question, row, kept))
-    return Machines(runs, tuple(row.device for row, kept in wanted if not _runs(question, row, kept)))
-
-
-def over_lengths(
-    question: ServingQuestion, known: Machines, lengths: Iterable[tuple[int, int]]
-) -> dict[tuple[int, int], list["ServingForecast"]]:
-    """Return the forecasts of all servers for requests of other lengths: tokens of prompt and answer."""
-    from whichdevice.forecast.serving.forecast import serve_all
-
-    load, tried = question.load, _tried(question, known.runs)
-    return {pair: serve_all(tried, replace(load, prompt=pair[0], answer=pair[1])) for pair in lengths}
-
-
-def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Serving:
-    """Return the answer; raises StudyError where the question is at fault."""
-    known = known or machines(question)
-    native = question.weights or WEIGHT_FORMATS[question.model.native]
-    stored = question.model.stored
-    files = Files(question.model.parameters, stored, question.model.native) if stored else None
-    log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
-    answer = partial(
-        decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest,
-        question.api, log=log, without=known.without,
-    )  # fmt: skip
-    answered = replace(answer(), files=files)
-    smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
-    pick = answered.pick
+    wanted = [(row, _format(question, row, native)) for row in [*rows, *here]]
+    servers = _forecast(question, [(row, kept) for row, kept in wanted if _runs(row, kept)])
+    without = tuple(row.device for row, kept in wanted if not _runs(row, kept))
+    files = Files(model.parameters, model.stored, model.native) if model.stored else None
+    answer = decide(model.name, question.load, servers, without, files)
+    if question.weights is not None:
+        return answer
+    pick = answer.pick
     most = math.inf if pick is None or pick.usd_per_hour is None else CHEAPER * pick.usd_per_hour
-    rented = [row for row in rows_named(question.devices) if row.kind != "unified"]
-    others = [
-        _forecast(question, [(row, kept) for row in rented if _runs(question, row, kept)], most)
-        for kept in smaller
-        if kept.bits < native.bits
-    ]
-    return replace(answer(others=others), files=files) if others else answered
+    smaller = [kept for kept in map(WEIGHT_FORMATS.__getitem__, OTHER_FORMATS) if kept.bits < native.bits]
+    rented = [row for row in rows if row.kind != "unified"]
+    others = [_forecast(question, [(row, kept) for row in rented if _runs(row, kept)], most) for kept in smaller]
+    return with_formats(answer, others)
 
 
 def _check(question: ServingQuestion) -> None:
-    load, model = question.load, question.model
-    tokens = load.prompt + load.answer
-    if question.log is not None:
-        tokens = max(sum(pair) for pair in zip(question.log.prompts, question.log.answers, strict=True))
+    model, tokens = question.model, question.load.prompt + question.load.answer
     if tokens > model.longest:
         raise StudyError(say("too_long", model=model.name, longest=f"{model.longest:,}", tokens=f"{tokens:,.0f}"))
     for rows in map(rows_named, ([name] for name in question.devices or ())):
@@ -147,9 +102,9 @@ def _format(question: ServingQuestion, row: HardwareRow, native: WeightFormat) -
     return WEIGHT_FORMATS[GGUF_LIKE.get(native.name, native.name)]
 
 
-def _runs(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> bool:
+def _runs(row: HardwareRow, kept: WeightFormat) -> bool:
     """Whether the engine has kernels for this format on this device."""
-    if _engine(question, row, kept) == LLAMA_CPP:
+    if _engine(row, kept) == LLAMA_CPP:
         return True
     capability = row.compute_capability or ""
     if capability.startswith("gfx"):
@@ -194,25 +149,15 @@ def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]
 
 def _forecast(
     question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]], most: float = math.inf
-) -> list[Server]:
+) -> list[ServerRow]:
     """Forecast each device in each number, all together; a computer alone. None costs more than `most` USD an hour."""
-    from whichdevice.forecast.serving.forecast import serve_all
-
-    known = serve_all(_tried(question, rows, most), question.load, question.log)
-    return [_server(question, one) for one in known]
-
-
-def _tried(
-    question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]], most: float = math.inf
-) -> list["Tried"]:
-    from whichdevice.forecast.serving.server import Server as Tried
-
-    return [
-        Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
+    servers = [
+        Server(question.model, row, count, kept, engine=_engine(row, kept))
         for row, kept in rows
         for count in _counts(question, row)
         if _costs(question, row, count) <= most
     ]
+    return [_row(question, forecast) for forecast in serve_all(servers, question.load)]
 
 
 def _counts(question: ServingQuestion, row: HardwareRow) -> tuple[int, ...]:
@@ -227,30 +172,41 @@ def _rented(tpu: str) -> tuple[int, ...]:
     return tuple(chips * devices_of(tpu) for chips in CHIPS[tpu].machines)
 
 
-def _engine(question: ServingQuestion, row: HardwareRow, kept: WeightFormat) -> str:
-    """The user's engine, else what people run there."""
-    on_computer = row.kind in ("unified", "cpu") or kept.gguf
-    return LLAMA_CPP if on_computer else question.engine or ENGINE
+def _engine(row: HardwareRow, kept: WeightFormat) -> str:
+    """What people run there."""
+    return LLAMA_CPP if row.kind in ("unified", "cpu") or kept.gguf else VLLM
 
 
-def _server(question: ServingQuestion, known: "ServingForecast") -> Server:
-    from whichdevice.forecast.serving.forecast import TESTED
-    from whichdevice.forecast.serving.server import memory_of
+def _row(question: ServingQuestion, forecast: ServingForecast) -> ServerRow:
+    server = forecast.server
+    row = server.row
+    return ServerRow(
+        device=row.device,
+        count=server.count,
+        kind=row.kind,
+        weights=server.weights.name,
+        engine=server.engine,
+        tested=forecast.source == TESTED,
+        fits=forecast.fits,
+        memory=forecast.memory,
+        device_memory=memory_of(row),
+        available=server.usable,
+        max_requests=forecast.max_requests,
+        max_context=min(server.max_context, question.model.longest),
+        capacity=forecast.capacity,
+        one_user=forecast.one_user,
+        first_token=forecast.first_token,
+        ttft=forecast.ttft,
+        tpot=forecast.tpot,
+        price=price_of(row, server.count, question.prices),
+        here=row.device == HERE,
+        most_servers=most_servers(row, server.count),
+    )
 
-    tried = known.server
-    row = tried.row
-    return Server(
-        row.device, tried.count, row.kind, tried.weights.name, tried.engine, known.source == TESTED, known.fits,
-        known.memory, memory_of(row), known.available, known.max_requests,
-        min(known.max_context, question.model.longest),
-        known.capacity, known.one_user, known.first_token, known.ttft, known.tpot, _price(question, row, tried.count),
-        row.device == HERE, most_servers(row, tried.count),
-    )  # fmt: skip
 
-
-def most_servers(row: HardwareRow | None, count: int) -> int:
-    """Return how many servers of so many devices somebody would run together; of this one, without a row, one."""
-    if row is None or row.device == HERE:
+def most_servers(row: HardwareRow, count: int) -> int:
+    """Return how many servers of so many devices somebody would run together."""
+    if row.device == HERE:
         return 1
     if row.kind == "unified":
         return MAX_COMPUTERS
@@ -259,27 +215,21 @@ def most_servers(row: HardwareRow | None, count: int) -> int:
     return max(1, cards // count) if by_pcie else MAX_SERVERS
 
 
-def _price(question: ServingQuestion, row: HardwareRow, count: int) -> Price | None:
-    return price_of(row, count, question.prices, question.providers, question.here_usd)
-
-
-def price_of(
-    row: HardwareRow, count: int, prices: Mapping[str, float], providers: Sequence[str], here_usd: float | None = None
-) -> Price | None:
+def price_of(row: HardwareRow, count: int, prices: Mapping[str, float]) -> Price | None:
     """Return the user's own price, else the market's; of a computer a share of its price and its electricity."""
     chips = math.ceil(count / devices_of(row.device))  # a price is of a TPU's chip
     if row.device in prices:
         usd = prices[row.device] * chips
         return Price(usd, usd, usd, "your price")
     if row.device == HERE:
-        usd = HERE_WATTS / 1000 * USD_PER_KWH if here_usd is None else here_usd
-        return Price(usd, usd, usd, "electricity" if here_usd is None else "your price")
+        usd = HERE_WATTS / 1000 * USD_PER_KWH
+        return Price(usd, usd, usd, "electricity")
     if row.kind == "unified":
         if row.card is None:
             return None
         usd = row.card.usd / YEARS_HOURS + (row.power_w or HERE_WATTS) / 1000 * USD_PER_KWH
         return Price(usd, usd, usd, row.card.source, row.card.usd)
-    market = row.market(providers=providers)
+    market = row.market()
     if market is None:
         return None
     return Price(
@@ -290,7 +240,7 @@ def price_of(
 
 def _costs(question: ServingQuestion, row: HardwareRow, count: int) -> float:
     """USD an hour of one server; infinite without a price."""
-    price = _price(question, row, count)
+    price = price_of(row, count, question.prices)
     return math.inf if price is None else price.usd
 
 

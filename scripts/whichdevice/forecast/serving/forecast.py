@@ -1,8 +1,8 @@
 """How a server holds a load: times to first token and a token, the most requests a second, and how sure that is.
 
-    one = serve(served_model("meta-llama/Llama-3.1-8B"), hardware_rows()["L40S"], 2, WEIGHT_FORMATS["fp8"], 16, load)
-    one.certainty(5), one.rps.middle, one.one_user.low
-    serve_all([Server(model, row, count, kept) for row in rows for count in (1, 2)], load)   # faster than one by one
+    load = Load(rps=5, prompt=1000, answer=300, ttft=1.0, tpot=0.05)
+    [one] = serve_all([Server(model, hardware_rows()["L40S"], 2, WEIGHT_FORMATS["fp8"])], load)
+    one.capacity, one.one_user, one.ttft
 
 A server that is s times slower than forecast meets, at a rate, what the forecast one meets at s times the rate, s times
 as long. So each server is simulated once at a grid of rates, and every draw of the error reads that curve.
@@ -12,69 +12,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.forecast.joint import INTERVAL, normal
-from whichdevice.forecast.serving.queue import PERCENTILES, Array, Engines, Requests, Times, simulate
+from whichdevice.forecast.serving.queue import Array, Engines, Requests, simulate
 from whichdevice.forecast.serving.server import Server, model_shape
-from whichdevice.models.served import ServedModel, WeightFormat
 
 REQUESTS = 240  # simulated at each rate
 LOADS = np.array([0.01, 0.05, 0.15, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.95, 1.02])  # of the rate at full load
 DRAWS, SEED = 1000, 0
-HELD = "p90"  # of the requests: a target holds for nine in ten
 TESTED, LIKE_OTHERS, UNTESTED = "published servers on this chip", "published servers on other chips", "its rates alone"
 SHARED, OWN = 0.5, 0.866  # of what is left for a known model on a known chip, what all its devices share
 SHARES = 401  # of full load, at which a target is looked at
 FULL = 0.99  # of the rate at full load, up to which a queue stays short
-GGUF_ENGINE, ENGINE = "llama.cpp", "vllm"
 
 
-class Load(Protocol):
-    """The load of a server: requests a second (None: one user), tokens of each, and seconds that must hold."""
+@dataclass(frozen=True)
+class Load:
+    """The question about servers: requests a second (None: one user), tokens of each, and times that must hold."""
 
-    @property
-    def rps(self) -> float | None: ...
-    @property
-    def prompt(self) -> float: ...
-    @property
-    def answer(self) -> float: ...
-    @property
-    def ttft(self) -> float: ...
-    @property
-    def tpot(self) -> float: ...
-
-
-class Log(Protocol):
-    """Requests in the order of their arrival: seconds, and tokens of prompt and answer."""
+    rps: float | None
+    prompt: float
+    answer: float
+    ttft: float  # seconds to the first token; to a whole image or video
+    tpot: float  # seconds from token to token
+    unit: Literal["token", "image", "video"] = "token"  # that is paid for
 
     @property
-    def arrivals(self) -> Sequence[float]: ...
-    @property
-    def prompts(self) -> Sequence[int]: ...
-    @property
-    def answers(self) -> Sequence[int]: ...
-
-
-class Range(NamedTuple):
-    """A forecast with its 80 % interval."""
-
-    low: float
-    middle: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Array) -> Range:
-        """Return the median of draws, and the interval that has INTERVAL of them."""
-        shares = [0.5 - INTERVAL / 2, 0.5, 0.5 + INTERVAL / 2]
-        return cls(*map(float, np.quantile(values, shares, method="nearest")))
-
-
-NONE = Range(0.0, 0.0, 0.0)
+    def made(self) -> bool:
+        """Whether images or videos are made, which are dear: a thousand have a price, not a million."""
+        return self.unit != "token"
 
 
 @dataclass(frozen=True)
@@ -88,82 +58,32 @@ class ServingForecast:
 
     server: Server
     source: str  # what the constants are known by: TESTED, LIKE_OTHERS or UNTESTED
-    fits: bool
     memory: Mapping[str, float]  # weights, workspace, and what is left for the cache
-    available: float
-    max_requests: int
-    max_context: int
+    fits: bool = False
+    max_requests: int = 0
     capacity: tuple[float, ...] = ()
-    full: Range = NONE  # requests a second when requests always wait
-    one_user: Range = NONE  # tokens a second
+    one_user: tuple[float, float, float] = (0.0, 0.0, 0.0)  # tokens a second, with the ends of the 80 % interval
     first_token: float = math.inf  # seconds of one user
     ttft: float = math.inf
     tpot: float = math.inf
-    times: Mapping[str, Range] = field(default_factory=dict)  # "ttft p50" to "tpot p99" at the load
-    utilisation: float = 0.0
-    parts: Mapping[str, float] = field(default_factory=dict)  # seconds of one user's token by class of work
-    full_rate: float = 0.0  # requests a second when requests always wait, as forecast
-    curve: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # log seconds of nine in ten, at LOADS of that
-    slow: tuple[float, ...] = ()  # of each draw: how many times longer than forecast it takes
-
-    @property
-    def rps(self) -> Range:
-        """The largest requests a second in time."""
-        return Range.of(np.array(self.capacity)) if self.capacity else NONE
-
-    def certainty(self, rps: float) -> float:
-        """Return the chance that it holds the load's seconds at this rate."""
-        return float(np.mean(np.array(self.capacity or (0.0,)) >= rps))
 
 
-def engine_for(row: HardwareRow, weights: WeightFormat) -> str:
-    """Return the engine that a person takes there: llama.cpp for its own formats, CPUs and Macs, else vLLM."""
-    takes_gguf = weights.gguf or row.kind == "cpu" or row.device.startswith("Apple")
-    return GGUF_ENGINE if takes_gguf else ENGINE
-
-
-def serve(
-    model: ServedModel,
-    row: HardwareRow,
-    count: int,
-    weights: WeightFormat,
-    cache_bits: int,
-    load: Load,
-    engine: str | None = None,
-    log: Log | None = None,
-) -> ServingForecast:
-    """Return the forecast of one server: so many devices of a row with a model, in a format of weights and cache."""
-    server = Server(model, row, count, weights, cache_bits, engine or engine_for(row, weights))
-    return serve_all([server], load, log)[0]
-
-
-def serve_all(servers: Sequence[Server], load: Load, log: Log | None = None) -> list[ServingForecast]:
-    """Return the forecast of each server under a load; with a log, its lengths and times between requests count."""
-    if log is None:
-        requests = Requests.drawn(REQUESTS, load.prompt, load.answer, SEED)
-    else:
-        requests = Requests.logged(REQUESTS, log.arrivals, log.prompts, log.answers)
-    longest = float((requests.prompts + requests.answers).max())
-    fitting = [server for server in servers if server.max_requests(longest) >= 1]
-    forecasts: dict[int, ServingForecast] = {}
-    if fitting:
-        engines = Engines.of(fitting, requests.tokens)
-        full = engines.full_rate(requests)
-        rows = np.repeat(np.arange(len(fitting)), len(LOADS))
-        times = simulate(engines.take(rows), (full[:, None] * LOADS).ravel(), requests)
-        for row, server in enumerate(fitting):
-            forecasts[id(server)] = _forecast(server, load, requests, float(full[row]), _curve(times, row))
-    return [forecasts.get(id(server)) or _without_room(server) for server in servers]
-
-
-def _curve(times: Times, row: int) -> dict[str, Any]:
-    """The curves of one server over LOADS."""
-    places = slice(row * len(LOADS), (row + 1) * len(LOADS))
-    return {
-        "ttft": {name: np.log(values[places]) for name, values in times.ttft.items()},
-        "tpot": {name: np.log(values[places]) for name, values in times.tpot.items()},
-        "utilisation": times.utilisation[places],
-    }
+def serve_all(servers: Sequence[Server], load: Load) -> list[ServingForecast]:
+    """Return the forecast of each server under a load; many together are faster than one by one."""
+    requests = Requests.drawn(REQUESTS, load.prompt, load.answer, SEED)
+    forecasts = [ServingForecast(server, source_of(server), server.memory()) for server in servers]
+    places = [place for place, server in enumerate(servers) if server.max_requests(requests.tokens) >= 1]
+    if not places:
+        return forecasts
+    engines = Engines.of([servers[place] for place in places], requests.tokens)
+    full = engines.full_rate(requests)
+    rows = np.repeat(np.arange(len(places)), len(LOADS))
+    times = simulate(engines.take(rows), (full[:, None] * LOADS).ravel(), requests)
+    ttft, tpot = (np.log(seconds).reshape(len(places), -1) for seconds in (times.ttft, times.tpot))
+    for row, place in enumerate(places):
+        curves = {"ttft": ttft[row], "tpot": tpot[row]}
+        forecasts[place] = _forecast(servers[place], load, requests, float(full[row]), curves)
+    return forecasts
 
 
 def source_of(server: Server) -> str:
@@ -185,43 +105,41 @@ def slowness(server: Server) -> Array:
     return np.asarray(np.exp(logs))
 
 
-def _forecast(server: Server, load: Load, requests: Requests, full: float, curve: Mapping[str, Any]) -> ServingForecast:
+def _forecast(
+    server: Server, load: Load, requests: Requests, full: float, curves: Mapping[str, Array]
+) -> ServingForecast:
+    """The forecast of a server that answers `full` requests a second at most.
+
+    `curves` are logarithms of seconds of nine in ten requests at LOADS.
+    """
     slow = slowness(server)
     prompt, answer = float(requests.prompts.mean()), float(requests.answers.mean())
-    work = server.work(1.0, prompt + answer / 2)
-    parts = {name: float(seconds) * server.factors[name] for name, seconds in work.items()}
-    token = sum(parts.values())
+    token = float(server.seconds(1.0, prompt + answer / 2))
     ahead = server.first_token
     reading = float(server.seconds(0.0, 0.0, prompt, prompt**2 / 2))
-    first = ahead["seconds"] + ahead["reading"] * reading + ahead["tokens"] * token
     share = (LOADS[0] if load.rps is None else load.rps / full) * slow  # of the server's full load, in each draw
     times = {
-        f"{kind} {name}": Range.of(np.where(share > FULL, np.inf, slow * np.exp(_between(share, curve[kind][name]))))
-        for kind in ("ttft", "tpot")
-        for name in PERCENTILES
+        kind: np.where(share > FULL, np.inf, slow * np.exp(_between(share, curve))) for kind, curve in curves.items()
     }
-    most = _most(curve, load, slow)
     return ServingForecast(
         server,
         source_of(server),
-        True,
         server.memory(),
-        server.usable,
-        server.max_requests(requests.tokens),
-        server.max_context,
-        tuple(most * full / slow),
-        Range.of(full / slow),
-        Range.of(1 / (token * slow)),
-        first,
-        times[f"ttft {HELD}"].middle,
-        times[f"tpot {HELD}"].middle,
-        times,
-        float(_between(np.median(share), curve["utilisation"])),
-        parts,
-        full,
-        {kind: tuple(map(float, curve[kind][HELD])) for kind in ("ttft", "tpot")},
-        tuple(map(float, slow)),
+        fits=True,
+        max_requests=server.max_requests(requests.tokens),
+        capacity=tuple(_most(curves, load, slow) * full / slow),
+        one_user=_interval(1 / (token * slow)),
+        first_token=ahead["seconds"] + ahead["reading"] * reading + ahead["tokens"] * token,
+        ttft=_interval(times["ttft"])[1],
+        tpot=_interval(times["tpot"])[1],
     )
+
+
+def _interval(values: Array) -> tuple[float, float, float]:
+    """The median of draws between the ends of the interval that has INTERVAL of them."""
+    shares = [0.5 - INTERVAL / 2, 0.5, 0.5 + INTERVAL / 2]
+    low, middle, high = map(float, np.quantile(values, shares, method="nearest"))
+    return low, middle, high
 
 
 def _between(shares: Any, values: Array) -> Any:
@@ -229,16 +147,12 @@ def _between(shares: Any, values: Array) -> Any:
     return np.interp(np.log(shares), np.log(LOADS), values)
 
 
-def _most(curve: Mapping[str, Any], load: Load, slow: Array) -> Array:
+def _most(curves: Mapping[str, Array], load: Load, slow: Array) -> Array:
     """Return for each draw the largest share of its full load at which the seconds hold; 0 where none does."""
     shares = np.geomspace(LOADS[0], FULL, SHARES)
     most = np.full(len(slow), FULL)
-    for kind, target in (("ttft", load.ttft), ("tpot", load.tpot)):
-        worst = np.maximum.accumulate(_between(shares, curve[kind][HELD]))
+    for curve, target in ((curves["ttft"], load.ttft), (curves["tpot"], load.tpot)):
+        worst = np.maximum.accumulate(_between(shares, curve))
         place = np.searchsorted(worst, np.log(target / slow), "right")
         most = np.minimum(most, np.where(place > 0, shares[np.maximum(place, 1) - 1], 0.0))
     return most
-
-
-def _without_room(server: Server) -> ServingForecast:
-    return ServingForecast(server, source_of(server), False, server.memory(), server.usable, 0, server.max_context)

@@ -31,7 +31,10 @@ MIN_CAPABILITY = 7.0  # of which products of 16 bits are fast
 MULTIPLIED = 2048  # operations of a multiprocessor in a clock by the instructions of Ampere: its white paper
 EXPONENTIALS = 16  # of a multiprocessor in a clock, of Volta to Blackwell: CUDA's programming guide
 SHARP = 4  # how sharply the longer of the device's and the host's time decides
-TESTED, LIKE_OTHERS = "published images on this chip", "published images on other chips"
+REQUESTS = 800  # simulated at each rate
+LOADS = np.array([0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98])  # of the rate at full load
+PERCENT_IN_TIME = 90  # per cent of the requests that must be in time
+WARM = 0.1  # share of the requests at the beginning that are not counted
 
 
 @dataclass(frozen=True)
@@ -126,3 +129,27 @@ def whole(parts: Mapping[str, float], factors: Mapping[str, float]) -> float:
 def read_generators() -> Mapping[str, Any]:
     """Return the constants that fit/generators.py writes."""
     return dict(json.loads(GENERATOR_CONSTANTS.read_text(encoding="utf-8")))
+
+
+def capacity(seconds: float, within: float, slow: np.ndarray) -> np.ndarray:
+    """Return the most requests a second that are made in time, one after the other; 0: none is in time.
+
+    `seconds` are those of one, `slow` how many times longer it takes: a number for each draw of the error.
+    """
+    place = np.searchsorted(_waits(), within / (seconds * slow), "right")
+    most = LOADS[np.maximum(place, 1) - 1] / (seconds * slow)
+    return np.asarray(np.where(place > 0, most, 0.0))
+
+
+@cache
+def _waits() -> np.ndarray:
+    """How long nine in ten requests take from arrival to end at each of LOADS, in times of one request alone."""
+    random = np.random.default_rng(0)
+    gaps = -np.log1p(-(random.permutation(REQUESTS) + 0.5) / REQUESTS)  # exponential, stratified
+    places = np.arange(REQUESTS)
+    times = []
+    for load in LOADS:
+        arrivals = np.cumsum(gaps) / load
+        ends = np.maximum.accumulate(arrivals - places) + places + 1  # each begins when it has come and the last ended
+        times.append(np.percentile((ends - arrivals)[int(WARM * REQUESTS) :], PERCENT_IN_TIME))
+    return np.maximum.accumulate(times)

@@ -2,11 +2,11 @@
 
     requests = Requests.drawn(300, prompt=1000, answer=300)
     times = simulate(engines, rates, requests)      # many servers and rates at once, each a row
-    times.ttft["p90"], times.tpot["p50"], times.utilisation
+    times.ttft, times.tpot                          # seconds of nine in ten
 
 Continuous batching: an iteration gives one token to each request in flight and reads the next prompts, up to a chunk of
-tokens. A request waits until the cache has room for its prompt and answer. The simulation goes from event to event
-(a prompt is read, an answer ends, a request arrives) for all rows together.
+tokens. A request waits until the cache has room for its prompt and answer. The simulation goes from event to event:
+prompts are read, an answer ends, a request arrives. Each server has its own clock, and all of them step together.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ import numpy.typing as npt
 from whichdevice.forecast.serving.server import Server
 
 Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.int64]
 FIRST = ("seconds", "reading", "tokens")
-PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
+PERCENT_IN_TIME = 90  # per cent of the requests that hold a time
 WARM = 0.1  # share of requests at the beginning that are not counted
-LEAST_REQUESTS = 60  # of a log
 BUNDLES = 48
 LEAST_TOKENS = 8  # of an answer under way, for its time a token to count
 SIZES = np.unique(np.round(2 ** np.arange(0, 16.5, 0.5)))  # tokens in one iteration, of the tables
@@ -45,26 +46,9 @@ class Requests:
         times = np.cumsum(gaps) - gaps[0]
         return cls(np.full(number, max(1.0, float(prompt))), np.full(number, max(1.0, float(answer))), times)
 
-    @classmethod
-    def logged(
-        cls, number: int, arrivals: Sequence[float], prompts: Sequence[float], answers: Sequence[float]
-    ) -> Requests:
-        """Return so many requests of a log in a row, where they came most closely; the log's mean is one a second."""
-        times = np.asarray(arrivals, dtype=float)
-        times = (times - times[0]) * (len(times) - 1) / (times[-1] - times[0])
-        again = -(-LEAST_REQUESTS // len(times))  # a short log is repeated
-        span = times[-1] + 1
-        times = np.concatenate([times + span * turn for turn in range(again)])
-        lengths = [np.tile(np.asarray(given, dtype=float), again) for given in (prompts, answers)]
-        number = min(number, len(times))
-        start = int(np.argmin(times[number - 1 :] - times[: len(times) - number + 1]))
-        part = slice(start, start + number)
-        read, written = (np.maximum(1.0, given[part]) for given in lengths)
-        return cls(read, written, times[part] - times[start])
-
     @property
     def rate(self) -> float:
-        """Requests a second in these; of a log's, more than one."""
+        """Requests a second in these."""
         return max(1.0, (len(self.arrivals) - 1) / max(float(self.arrivals[-1]), 1e-9))
 
     @property
@@ -141,14 +125,14 @@ class Engines:
 
 @dataclass(frozen=True)
 class Times:
-    """The waiting of each row's requests, in seconds by percentile, and the work of the server."""
+    """The waiting of each row's requests, in seconds, and the work of the server."""
 
-    ttft: dict[str, Array]
-    tpot: dict[str, Array]
-    utilisation: Array  # share of the time with an iteration running
+    ttft: Array  # that nine in ten requests hold
+    tpot: Array
+    mean_ttft: Array
+    median_tpot: Array
     throughput: Array  # requests a second that were answered
     batch: Array  # requests in flight, on average over the busy time
-    mean_ttft: Array
 
 
 def _of_table(table: Array, rows: npt.NDArray[np.int64], tokens: Array) -> Array:
@@ -165,127 +149,140 @@ def simulate(engines: Engines, rates: Array, requests: Requests, together: Array
 
     With `together`, so many requests of a row are always under way: the next one comes when an answer ends.
     """
-    queue = _Queue(engines, rates, requests, together)
-    while (active := queue.head < queue.number).any():
-        queue.iterate(active)
-    return queue.times()
+    servers = _Servers(engines, rates, requests, together)
+    while (working := servers.following < servers.number).any():
+        servers.next_event(working)
+    return servers.times()
 
 
-class _Queue:
+class _Servers:
     """Servers at work on the same requests: each array has a row for each server."""
 
     def __init__(self, engines: Engines, rates: Array, requests: Requests, together: Array | None) -> None:
         self.engines, self.rates, self.requests, self.together = engines, rates, requests, together
         self.number, rows = len(requests.prompts), len(engines.limit)
         self.rows = np.arange(rows)
-        self.read = np.concatenate([[0.0], np.cumsum(requests.prompts)])
-        self.squares = np.concatenate([[0.0], np.cumsum(requests.prompts**2)])
+        self.tokens_before = np.concatenate([[0.0], np.cumsum(requests.prompts)])  # of the prompts before each
+        self.squares_before = np.concatenate([[0.0], np.cumsum(requests.prompts**2)])
         if together is None:
             self.arrival = requests.arrivals / rates[:, None]
-            self.came = np.zeros(rows, dtype=int)
+            self.arrived = np.zeros(rows, dtype=int)
         else:
-            self.came = np.minimum(together, self.number).astype(int)
-            self.arrival = np.where(np.arange(self.number) < self.came[:, None], 0.0, np.inf)
+            self.arrived = np.minimum(together, self.number).astype(int)
+            self.arrival = np.where(np.arange(self.number) < self.arrived[:, None], 0.0, np.inf)
         # In flight from the start, in BUNDLES that end one after the other: the server has been at work for long.
         lengths, answer = requests.prompts + requests.answers, requests.answers.mean()
         self.bundled = engines.in_flight(requests, rates * requests.rate) if together is None else np.zeros(rows)
-        self.flying = self.bundled.copy()
-        self.held = self.bundled * lengths.mean() - self.bundled * answer / 2  # tokens of cache
-        self.held_by = np.concatenate([lengths, np.full(BUNDLES, lengths.mean())])
-        self.ends = np.full((rows, self.number + BUNDLES), np.inf)  # iterations after which each answer ends
+        self.in_flight = self.bundled.copy()
+        self.cached = self.bundled * lengths.mean() - self.bundled * answer / 2  # tokens
+        self.cached_of = np.concatenate([lengths, np.full(BUNDLES, lengths.mean())])
+        self.end = np.full((rows, self.number + BUNDLES), np.inf)  # the iteration with which each answer ends
         left = answer * (np.arange(BUNDLES) + 0.5) / BUNDLES
-        self.ends[:, self.number :] = np.where(self.bundled[:, None] > 0, left, np.inf)
-        self.head = np.zeros(rows, dtype=int)  # the next request that is read
-        self.now, self.done, self.busy, self.batch_seconds = (np.zeros(rows) for _ in range(4))
-        self.first, self.last, self.begun, self.written = (np.full((rows, self.number), np.nan) for _ in range(4))
-
-    def iterate(self, active: npt.NDArray[np.bool_]) -> None:
-        """Let each server read the prompts that wait, or write until an answer ends or the next request comes."""
-        arrives = self.arrival[self.rows, np.minimum(self.head, self.number - 1)]
-        reads = active & (self.flying < self.engines.limit) & ((arrives <= self.now) | (self.flying < 1e-9))
-        self.now = np.where(reads, np.maximum(self.now, arrives), self.now)  # an idle server waits
-        group = self._group(reads)
-        after = self.head + group
-        tokens = self.read[after] - self.read[self.head]
-        step = (
-            _of_table(self.engines.decode, self.rows, np.maximum(self.flying, 1.0)) + self.engines.context * self.held
+        self.end[:, self.number :] = np.where(self.bundled[:, None] > 0, left, np.inf)
+        self.following = np.zeros(rows, dtype=int)  # the next request that is read
+        self.now, self.iteration, self.busy, self.batch_seconds = (np.zeros(rows) for _ in range(4))
+        # Seconds and iterations at which each request has its first token and its last one.
+        self.first, self.first_iteration, self.last, self.last_iteration = (
+            np.full((rows, self.number), np.nan) for _ in range(4)
         )
-        parts = np.maximum(1.0, np.ceil(tokens / self.engines.chunk))
-        cost = _of_table(self.engines.prefill, self.rows, tokens / parts) * parts
-        reading = parts * step + cost + self.engines.pair * (self.squares[after] - self.squares[self.head])
-        soonest = self.ends.min(axis=1)
-        until = np.where(self.flying < self.engines.limit, np.ceil((arrives - self.now) / step), np.inf)
-        count = np.where(active, np.maximum(1.0, np.ceil(np.minimum(soonest - self.done, until))), 0.0)
-        writing = count * step + self.engines.context * self.flying * count * (count - 1) / 2
-        count, seconds = np.where(reads, parts, count), np.where(reads, reading, writing)
-        self.now, self.busy, self.done = self.now + seconds, self.busy + seconds, self.done + count
-        self.batch_seconds += seconds * self.flying
-        self.held += self.flying * count + tokens
-        self._begin(group)
-        self._end(np.flatnonzero(active & (np.where(reads, 0.0, soonest) <= self.done)))
 
-    def _group(self, reads: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """How many prompts are read: as many as have come, as fit in a chunk, and as the cache has room for."""
+    def next_event(self, working: Flags) -> None:
+        """Let each server read the prompts that wait, or write until an answer ends or the next request comes."""
+        arrives = self.arrival[self.rows, np.minimum(self.following, self.number - 1)]
+        has_room = self.in_flight < self.engines.limit
+        reads = working & has_room & ((arrives <= self.now) | (self.in_flight < 1e-9))
+        self.now = np.where(reads, np.maximum(self.now, arrives), self.now)  # an idle server waits
+        prompts = self._prompts(reads)
+        tokens = self.tokens_before[self.following + prompts] - self.tokens_before[self.following]
+        decoding = _of_table(self.engines.decode, self.rows, np.maximum(self.in_flight, 1.0))
+        step = decoding + self.engines.context * self.cached  # seconds of an iteration that reads no prompt
+        soonest = self.end.min(axis=1)
+        until_arrival = np.where(has_room, np.ceil((arrives - self.now) / step), np.inf)
+        written, writing = self._writing(working, step, np.minimum(soonest - self.iteration, until_arrival))
+        chunks, reading = self._reading(prompts, tokens, step)
+        self._pass(np.where(reads, chunks, written), np.where(reads, reading, writing), tokens)
+        self._give_first_tokens(prompts)
+        self._end_answers(np.flatnonzero(working & (np.where(reads, 0.0, soonest) <= self.iteration)))
+
+    def _prompts(self, reads: Flags) -> Counts:
+        """How many are read together: as many as have come, as fit in a chunk, and as the cache has room for."""
         if self.together is None:
             come = np.searchsorted(self.requests.arrivals, self.now * self.rates * (1 + 1e-12), "right")
-            self.came = np.maximum(come, self.head)
-        at = np.minimum(self.head, self.number - 1)
-        fitting = np.searchsorted(self.read, self.read[at] + self.engines.chunk, "right") - 1
-        room = np.ceil(self.engines.limit - self.flying).astype(int)
-        return np.where(reads, np.maximum(np.minimum(np.minimum(self.came, fitting) - self.head, room), 1), 0)
+            self.arrived = np.maximum(come, self.following)
+        before = self.tokens_before[np.minimum(self.following, self.number - 1)]
+        fitting = np.searchsorted(self.tokens_before, before + self.engines.chunk, "right") - 1
+        room = np.ceil(self.engines.limit - self.in_flight).astype(int)
+        count = np.minimum(np.minimum(self.arrived, fitting) - self.following, room)
+        return np.where(reads, np.maximum(count, 1), 0)
 
-    def _begin(self, group: npt.NDArray[np.int64]) -> None:
-        """Note the first tokens of the prompts that were read."""
-        for place in range(int(group.max())):
-            row = np.flatnonzero(group > place)
-            asked = self.head[row] + place
-            self.first[row, asked], self.begun[row, asked] = self.now[row], self.done[row]
-            self.ends[row, asked] = self.done[row] + self.requests.answers[asked] - 1
-        self.flying, self.head = self.flying + group, self.head + group
+    def _reading(self, prompts: Counts, tokens: Array, step: Array) -> tuple[Array, Array]:
+        """Iterations and seconds that read prompts of so many tokens, in chunks."""
+        chunks = np.maximum(1.0, np.ceil(tokens / self.engines.chunk))
+        squares = self.squares_before[self.following + prompts] - self.squares_before[self.following]
+        cost = _of_table(self.engines.prefill, self.rows, tokens / chunks) * chunks
+        return chunks, chunks * step + cost + self.engines.pair * squares
 
-    def _end(self, row: npt.NDArray[np.int64]) -> None:
-        """Note the answers that have ended in these rows, and let the next requests come."""
-        ended, which = np.nonzero(self.ends[row] <= self.done[row, None])
-        ended = row[ended]
-        one = which < self.number
-        self.ends[ended, which] = np.inf
-        self.last[ended[one], which[one]] = self.now[ended[one]]
-        self.written[ended[one], which[one]] = self.done[ended[one]]
-        gone = np.where(one, 1.0, self.bundled[ended] / BUNDLES)
+    def _writing(self, working: Flags, step: Array, most: Array) -> tuple[Array, Array]:
+        """Iterations and seconds that write, at most so many: each request in flight caches a token in each."""
+        count = np.where(working, np.maximum(1.0, np.ceil(most)), 0.0)
+        return count, count * step + self.engines.context * self.in_flight * count * (count - 1) / 2
+
+    def _pass(self, iterations: Array, seconds: Array, tokens: Array) -> None:
+        """Let time pass, in which so many tokens of prompts are read."""
+        self.now, self.busy = self.now + seconds, self.busy + seconds
+        self.iteration = self.iteration + iterations
+        self.batch_seconds += seconds * self.in_flight
+        self.cached += self.in_flight * iterations + tokens
+
+    def _give_first_tokens(self, prompts: Counts) -> None:
+        """Note the first tokens of the prompts that were read, which are in flight from now on."""
+        for place in range(int(prompts.max())):
+            row = np.flatnonzero(prompts > place)
+            request = self.following[row] + place
+            self.first[row, request], self.first_iteration[row, request] = self.now[row], self.iteration[row]
+            self.end[row, request] = self.iteration[row] + self.requests.answers[request] - 1
+        self.in_flight, self.following = self.in_flight + prompts, self.following + prompts
+
+    def _end_answers(self, some: Counts) -> None:
+        """Note the answers that have ended in some rows, and let the next requests come."""
+        row, request = np.nonzero(self.end[some] <= self.iteration[some, None])
+        row = some[row]
+        own = request < self.number  # in place of a bundle of those from the start
+        self.end[row, request] = np.inf
+        self.last[row[own], request[own]] = self.now[row[own]]
+        self.last_iteration[row[own], request[own]] = self.iteration[row[own]]
+        ended = np.where(own, 1.0, self.bundled[row] / BUNDLES)
         rows = len(self.rows)
-        self.flying = np.maximum(0.0, self.flying - np.bincount(ended, gone, rows))
-        self.held = np.maximum(0.0, self.held - np.bincount(ended, gone * self.held_by[which], rows))
+        self.in_flight = np.maximum(0.0, self.in_flight - np.bincount(row, ended, rows))
+        self.cached = np.maximum(0.0, self.cached - np.bincount(row, ended * self.cached_of[request], rows))
         if self.together is not None:
-            following = np.bincount(ended, minlength=rows)
-            for place in range(int(following.max())):
-                row = np.flatnonzero((following > place) & (self.came + place < self.number))
-                self.arrival[row, self.came[row] + place] = self.now[row]
-            self.came = np.minimum(self.came + following, self.number)
+            self._arrive(np.bincount(row, minlength=rows))
+
+    def _arrive(self, count: Counts) -> None:
+        """Let so many requests come now in each row, as long as there are some."""
+        for place in range(int(count.max())):
+            row = np.flatnonzero((count > place) & (self.arrived + place < self.number))
+            self.arrival[row, self.arrived[row] + place] = self.now[row]
+        self.arrived = np.minimum(self.arrived + count, self.number)
 
     def times(self) -> Times:
         """Return the times, once the last prompt is read."""
-        answers = self.requests.answers
         under_way = np.isnan(self.last)
         last = np.where(under_way, self.now[:, None], self.last)
-        tokens = np.where(under_way, self.done[:, None], self.written) - self.begun
-        tokens = np.where(tokens >= np.clip(answers - 1, 1, LEAST_TOKENS), tokens, np.nan)
+        tokens = np.where(under_way, self.iteration[:, None], self.last_iteration) - self.first_iteration
+        tokens = np.where(tokens >= np.clip(self.requests.answers - 1, 1, LEAST_TOKENS), tokens, np.nan)
         counted = slice(int(WARM * self.number) if self.together is None else 0, None)
         tpot = ((last - self.first) / tokens)[:, counted]
-        iteration = (self.busy / np.maximum(self.done, 1.0))[:, None]
+        iteration = (self.busy / np.maximum(self.iteration, 1.0))[:, None]
         tpot = np.where(np.isfinite(tpot).any(axis=1, keepdims=True), tpot, iteration)  # answers of few tokens
         ahead, reading, after = self.engines.first.T
         waited = ahead + after * np.nanmean(tpot, axis=1, where=np.isfinite(tpot))
         ttft = (reading[:, None] * (self.first - self.arrival) + waited[:, None])[:, counted]
         return Times(
-            _percentiles(ttft),
-            _percentiles(tpot),
-            self.busy / np.maximum(self.now, 1e-12),
+            np.nanpercentile(ttft, PERCENT_IN_TIME, axis=1),
+            np.nanpercentile(tpot, PERCENT_IN_TIME, axis=1),
+            np.nanmean(ttft, axis=1),
+            np.nanmedian(tpot, axis=1),
             self.number / np.maximum(self.now, 1e-12),
             self.batch_seconds / np.maximum(self.busy, 1e-12),
-            np.nanmean(ttft, axis=1),
         )
-
-
-def _percentiles(values: Array) -> dict[str, Array]:
-    """Return percentiles of each row, without values that are none."""
-    return {name: np.nanpercentile(values, share, axis=1) for name, share in PERCENTILES.items()}
