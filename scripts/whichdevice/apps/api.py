@@ -156,7 +156,7 @@ class Asked:
         return "\n".join(text(self.answer))
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, in which it is live."""
+        """The page in a frame of its own, in which its script runs."""
         from whichdevice.study.report.page import page
         from whichdevice.study.report.verdict import answer_parts
 
@@ -329,7 +329,7 @@ def serve(
     parser = ArgumentParser()
     command.add_arguments(parser)
     args = Namespace(**(vars(parser.parse_args(["--mode", "serve", "--", name])) | given))
-    return Served(serving.served(args, command.predictions_of(args))[0])
+    return Served(serving.served(args, command.predictions_of(args)))
 
 
 def _serving_device(option: ServedOption) -> ServingDevice:

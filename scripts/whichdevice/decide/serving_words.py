@@ -446,18 +446,16 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.rjust(size) if place else cell.ljust(size) for place, (cell, size) in cells).rstrip()
 
 
-def page_parts(
-    answer: Serving, chart: str, everything: bool = False, live: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return what the page of an answer shows, under its names; `chart`: its pictures, `live`: the facts."""
-    below, left_out = notes(answer, everything), OF_TOKENS if answer.load.unit != "token" else ()
+def page_parts(answer: Serving, chart: str, everything: bool = False) -> dict[str, Any]:
+    """Return what the page of an answer shows, under its names; `chart`: its pictures."""
+    left_out = OF_TOKENS if answer.load.unit != "token" else ()
 
     def kept(row: Sequence[str]) -> list[str]:
         return [text for place, text in enumerate(row) if place not in left_out]
 
     return {
-        "title": title(answer), "lines": lines(answer), "live": live, "chart": chart, "head": kept(head(answer)),
-        "cells": [(pick, kept(row)) for pick, row in cells(answer, everything)], "notes": below, "lasting": below,
+        "title": title(answer), "lines": lines(answer), "typed": None, "chart": chart, "head": kept(head(answer)),
+        "cells": [(pick, kept(row)) for pick, row in cells(answer, everything)], "notes": notes(answer, everything),
     }  # fmt: skip
 
 

@@ -6,21 +6,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from whichdevice.apps.commands.values import given_options, gpu_counts, prices_of, providers_of, usd
 from whichdevice.base.errors import StudyError
 
 if TYPE_CHECKING:
     from whichdevice.apps.questions.request_log import RequestLog
-    from whichdevice.apps.questions.serving import Machines, ServingQuestion
+    from whichdevice.apps.questions.serving import ServingQuestion
     from whichdevice.decide import Answer
     from whichdevice.decide.serving import Load, Serving
     from whichdevice.models.generators import Generator
     from whichdevice.models.loading import Model
 
     Predicted = Callable[[int], Sequence[Answer]]
-    Served = tuple[Serving, tuple[ServingQuestion, Machines] | None]
 
 PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
 LATENCY = "100ms"
@@ -230,49 +229,36 @@ def api_of(text: str) -> tuple[float, float]:
     return first, last
 
 
-def served(args: argparse.Namespace, predicted: "Predicted") -> "Served":
+def served(args: argparse.Namespace, predicted: "Predicted") -> "Serving":
     """Return the answer for a language model, a model that makes images or videos, or one that predicts.
 
     `predicted` returns the answers of --mode predict at a batch.
     """
-    from whichdevice.apps.questions.serving import ask_serving, machines
+    from whichdevice.apps.questions.serving import ask_serving
     from whichdevice.models.address import full_name
     from whichdevice.models.generators import generator
 
     if (makes := generator(full_name(args.model))) is not None:
-        return _generated(args, makes), None
+        return _generated(args, makes)
     if language_model(args.model) is None:
-        return _predictions(args, predicted), None
-    question = serving_question(args)
-    known = machines(question)
-    return ask_serving(question, known), (question, known)
+        return _predictions(args, predicted)
+    return ask_serving(serving_question(args))
 
 
 def run_serving(args: argparse.Namespace, predicted: "Predicted") -> int:
     """Print the answer, or write it as JSON or a page; raises StudyError where nothing holds the targets."""
     from whichdevice.decide import serving_words as words
 
-    answer, asked = served(args, predicted)
+    answer = served(args, predicted)
     if answer.pick is None:
         raise StudyError(words.nothing(answer))
     if args.html is not None:
         from whichdevice.study.report.page import render
         from whichdevice.study.report.serving_pictures import pictures
 
-        live = None if asked is None else _live(answer, *asked, args.all)
-        render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer), args.all, live)])
+        render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer), args.all)])
     if args.json:
         print(words.as_json(answer))
         return 0
     print("\n".join(words.text(answer, get_terminal_size((100, 40)).columns, args.all, args.longest)))
     return 0
-
-
-def _live(answer: "Serving", question: "ServingQuestion", known: "Machines", everything: bool) -> dict[str, Any] | None:
-    """Return the facts of a page whose reader types another load; None where the load is a log."""
-    from whichdevice.apps.questions.serving import over_lengths
-    from whichdevice.study.report.serving_live import lengths, live_data
-
-    if question.log is not None:
-        return None
-    return live_data(answer, over_lengths(question, known, lengths(answer)), everything)

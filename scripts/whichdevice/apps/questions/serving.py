@@ -24,7 +24,6 @@ from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
 
 if TYPE_CHECKING:
     from whichdevice.forecast.serving.forecast import ServingForecast
-    from whichdevice.forecast.serving.server import Server as Tried
 
 GPU_COUNTS = (1, 2, 4, 8)
 # What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
@@ -73,44 +72,20 @@ class ServingQuestion:
     here_usd: float | None = None  # an hour of it; None: its electricity
 
 
-@dataclass(frozen=True)
-class Machines:
-    """The devices that a question is about, each with the format of weights that it would run."""
-
-    runs: tuple[tuple[HardwareRow, WeightFormat], ...]
-    without: tuple[str, ...]  # those on which the engine lacks the format
-
-
-def machines(question: ServingQuestion) -> Machines:
-    """Return the devices of a question; measures this one's memory rate. Raises StudyError where it is at fault."""
+def ask_serving(question: ServingQuestion) -> Serving:
+    """Return the answer; measures this machine's memory rate. Raises StudyError where the question is at fault."""
     _check(question)
     here = [_this_machine()] if question.here else []
     native = question.weights or WEIGHT_FORMATS[question.model.native]
     wanted = [(row, _format(question, row, native)) for row in [*rows_named(question.devices), *here]]
-    runs = tuple((row, kept) for row, kept in wanted if _runs(question, row, kept))
-    return Machines(runs, tuple(row.device for row, kept in wanted if not _runs(question, row, kept)))
-
-
-def over_lengths(
-    question: ServingQuestion, known: Machines, lengths: Iterable[tuple[int, int]]
-) -> dict[tuple[int, int], list["ServingForecast"]]:
-    """Return the forecasts of all servers for requests of other lengths: tokens of prompt and answer."""
-    from whichdevice.forecast.serving.forecast import serve_all
-
-    load, tried = question.load, _tried(question, known.runs)
-    return {pair: serve_all(tried, replace(load, prompt=pair[0], answer=pair[1])) for pair in lengths}
-
-
-def ask_serving(question: ServingQuestion, known: Machines | None = None) -> Serving:
-    """Return the answer; raises StudyError where the question is at fault."""
-    known = known or machines(question)
-    native = question.weights or WEIGHT_FORMATS[question.model.native]
+    runs = [(row, kept) for row, kept in wanted if _runs(question, row, kept)]
+    without = tuple(row.device for row, kept in wanted if not _runs(question, row, kept))
     stored = question.model.stored
     files = Files(question.model.parameters, stored, question.model.native) if stored else None
     log = None if question.log is None else Log(len(question.log.arrivals), question.log.seconds / 3600)
     answer = partial(
-        decide, question.model.name, question.load, _forecast(question, known.runs), question.model.longest,
-        question.api, log=log, without=known.without,
+        decide, question.model.name, question.load, _forecast(question, runs), question.model.longest,
+        question.api, log=log, without=without,
     )  # fmt: skip
     answered = replace(answer(), files=files)
     smaller = [] if question.weights else [WEIGHT_FORMATS[name] for name in OTHER_FORMATS]
@@ -197,22 +172,15 @@ def _forecast(
 ) -> list[Server]:
     """Forecast each device in each number, all together; a computer alone. None costs more than `most` USD an hour."""
     from whichdevice.forecast.serving.forecast import serve_all
-
-    known = serve_all(_tried(question, rows, most), question.load, question.log)
-    return [_server(question, one) for one in known]
-
-
-def _tried(
-    question: ServingQuestion, rows: Sequence[tuple[HardwareRow, WeightFormat]], most: float = math.inf
-) -> list["Tried"]:
     from whichdevice.forecast.serving.server import Server as Tried
 
-    return [
+    tried = [
         Tried(question.model, row, count, kept, question.cache_bits, _engine(question, row, kept))
         for row, kept in rows
         for count in _counts(question, row)
         if _costs(question, row, count) <= most
     ]
+    return [_server(question, one) for one in serve_all(tried, question.load, question.log)]
 
 
 def _counts(question: ServingQuestion, row: HardwareRow) -> tuple[int, ...]:

@@ -102,9 +102,6 @@ class ServingForecast:
     times: Mapping[str, Range] = field(default_factory=dict)  # "ttft p50" to "tpot p99" at the load
     utilisation: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)  # seconds of one user's token by class of work
-    full_rate: float = 0.0  # requests a second when requests always wait, as forecast
-    curve: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # log seconds of nine in ten, at LOADS of that
-    slow: tuple[float, ...] = ()  # of each draw: how many times longer than forecast it takes
 
     @property
     def rps(self) -> Range:
@@ -218,9 +215,6 @@ def _forecast(server: Server, load: Load, requests: Requests, full: float, curve
         times,
         float(_between(np.median(share), curve["utilisation"])),
         parts,
-        full,
-        {kind: tuple(map(float, curve[kind][HELD])) for kind in ("ttft", "tpot")},
-        tuple(map(float, slow)),
     )
 
 
