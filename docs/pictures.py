@@ -35,9 +35,8 @@ def main() -> None:
         program = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDE, "height": HIGH})
-        choice = f"model={MODEL}&how=LoRA&batch=8&of=tokens&units=50000000"
-        for name, address in (("answer", ""), ("explorer", choice)):
-            page.goto(f"{pages[name].as_uri()}#{address}")
+        for name, file in pages.items():
+            page.goto(file.as_uri())
             end = page.evaluate("document.body.getBoundingClientRect().bottom")
             high = min(HIGH, end)
             page.screenshot(path=IMAGES / f"{name}.png", clip={"x": 0, "y": 0, "width": WIDE, "height": high})

@@ -82,7 +82,6 @@ NEEDS = {
         "the executor for Kubernetes", "sh envs/extra.sh kubernetes --apart", (APART / "kubernetes").is_dir
     ),
     "browser": Need("a browser", "apt-get install chromium", lambda: BROWSER is not None),
-    "node": Need("Node.js", "apt-get install nodejs", lambda: bool(program("node"))),
     "rsync": Need("rsync", "apt-get install rsync", lambda: RSYNC is not None),
     "git": Need("git", "apt-get install git", lambda: bool(program("git"))),
     "skypilot": Need("SkyPilot", "sh envs/extra.sh sky", lambda: bool(program("sky"))),

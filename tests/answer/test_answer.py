@@ -300,9 +300,9 @@ def test_of_two_equal_ones_both_are_named_with_what_tells_them_apart() -> None:
 SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
     ({**HEAVY, "deadline": 9.5 * 3600}, (MIDDLE, device("A100", 0.007, 1.6)), [
         "Rent an L40S (Cloud): 8.3 h [5.7–12 h], USD 6.67 [4.55–9.76].",
-        "Cheapest of 2 that end within 9.5 h, and 67 % sure to do so.",
+        "Cheapest of 2 that end within 9.5 h, and 66 % sure to do so.",
         "Cheapest while an L40S costs less than USD 1.07 an hour (now 0.80); above, an A100.",
-        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.34; worth it if an hour of waiting costs you USD 1.06 or more.",
+        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.33; worth it if an hour of waiting costs you USD 1.06 or more.",
     ]),
     ({"examples": 5e5}, (here(), FAST), [
         "Use this machine: 8.3 min [8.2–8.4 min], USD <0.01 of electricity.",

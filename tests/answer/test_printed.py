@@ -27,7 +27,7 @@ Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
 Not included: loading data, validation.
-Cheaper where it may be taken away at any moment: H100, 2.6 h, USD 2.03 (--spot).
+Cheaper where it may be taken away at any moment: H100, 2.6 h, USD 2.02 (--spot).
 """,
     "an hour": """\
 net · 300 million images · batch 100 · float32 here, mixed 16 bits elsewhere
@@ -53,13 +53,13 @@ Several GPUs may end in time: --gpus 2,4.
     "a spot machine": """\
 net · 300 million images · batch 100 · float32 here, mixed 16 bits elsewhere
 
-Rent a spot H100 (Cloud): 2.6 h [1.7–3.7 h] instead of 3.5 days here, USD 2.03 [1.39–2.95].
+Rent a spot H100 (Cloud): 2.6 h [1.7–3.7 h] instead of 3.5 days here, USD 2.02 [1.39–2.95].
 Cheapest of 3 that end within 24 h; that is sure.
 It may be taken away at any moment, 5 % an hour (assumed): save every 14 min. On demand: USD 7.50
 (Cloud).
 
   device        memory, GB  a step  × here       300 million images               USD  source
-▶ H100, spot                  3 ms      33        2.6 h [1.7–3.7 h]  2.03 [1.39–2.95]  forecast
+▶ H100, spot                  3 ms      33        2.6 h [1.7–3.7 h]  2.02 [1.39–2.95]  forecast
   this machine              100 ms       1  3.5 days [3.4–3.5 days]  2.50 [2.47–2.53]  over 24 h
   L40S                       10 ms      10         8.3 h [5.7–12 h]  6.67 [4.55–9.76]  forecast
   H100                        3 ms      33        2.5 h [1.7–3.6 h]    7.50 [5.16–11]  forecast
@@ -293,11 +293,11 @@ What would settle it: whichdevice rent net.py --on A100 --max-usd 1 --batch 100 
     "buying": """\
 net · 30 billion images · batch 100 · mixed 16 bits
 
-Rent an RTX 3090 (Cloud): 140 days [95–200 days], USD 500 [342–730].
+Rent an RTX 3090 (Cloud): 140 days [95–200 days], USD 500 [342–731].
 It is the only choice.
 
   device    memory, GB  a step       30 billion images            USD  source
-▶ RTX 3090               40 ms  140 days [95–200 days]  500 [342–730]  forecast
+▶ RTX 3090               40 ms  140 days [95–200 days]  500 [342–731]  forecast
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
 Not included: loading data, validation.

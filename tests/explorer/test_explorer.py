@@ -1,6 +1,6 @@
-"""The explorer in a real browser: its answers are those of Python, for the same traced steps on a typical host."""
+"""The explorer: Python's answers from kept steps, which are those that `ask` traces, and a page that filters them."""
 
-import random
+import html
 import re
 from collections.abc import Iterator
 from itertools import product
@@ -12,13 +12,11 @@ from browser import started_browser, watched_page
 from needs import require
 
 from whichdevice.__main__ import main
-from whichdevice.apps.explorer.answers import answer_for, record_for, targets, without
+from whichdevice.apps.explorer.answers import default_answer, record_for, targets, without
 from whichdevice.apps.explorer.steps import KnownModel, known_models
 from whichdevice.apps.questions.serving import ServingQuestion, ask_serving
-from whichdevice.base.numbers import time_words
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.decide import Answer, Option, Wants, serving_words, words
-from whichdevice.decide.words import fits_words, known_words, why_words
+from whichdevice.decide import serving_words, words
 from whichdevice.forecast import tpu
 from whichdevice.forecast.serving.forecast import Load
 from whichdevice.forecast.targets import find_target
@@ -27,16 +25,9 @@ from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.served import served_model
 
-LLAMA, QWEN, BERT, GPT2 = (
-    "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B", "google-bert/bert-base-uncased", "openai-community/gpt2",
-)  # fmt: skip
-UNET, MIXED, HALF = "diffusion U-Net, 64 x 64 latents", "mixed 16 bits", "16-bit weights"
-SINGLE = "TF32 or float32"
-ASKED = [
-    ("resnet50", MIXED, 128), ("resnet50", SINGLE, 256), ("resnet18", MIXED, 32), (UNET, MIXED, 32), (LLAMA, HALF, 8),
-    (LLAMA, "LoRA", 8), (LLAMA, "QLoRA (4-bit weights)", 1), (QWEN, "LoRA", 32), (BERT, SINGLE, 32), (GPT2, MIXED, 128),
-    ("mnist_cnn", MIXED, 1024), ("fashion_cnn", SINGLE, 128),  # which XLA compiles
-]  # fmt: skip
+LLAMA, QWEN, GPT2 = "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B", "openai-community/gpt2"
+MIXED, HALF = "mixed 16 bits", "16-bit weights"
+NAMED = ("resnet50", LLAMA, GPT2, "mnist_cnn")
 
 
 @pytest.fixture(scope="module")
@@ -46,124 +37,57 @@ def models() -> dict[str, KnownModel]:
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the models that are asked about, as the command writes it."""
+    """The page of some models, as the command writes it."""
     file = tmp_path_factory.mktemp("explorer") / "explorer.html"
-    named = [part for name, *_ in ASKED for part in ("--model", name)]
+    named = [part for name in NAMED for part in ("--model", name)]
     assert main(["explorer", "--html", str(file), *named]) == 0
     return file
 
 
 @pytest.fixture
 def opened(page_file: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """The page at an address and width; a complaint of the browser fails the test."""
+    """The page in a window of the test's width; a complaint of the browser fails the test."""
     require("browser")
-    width, address = getattr(request, "param", (1280, ""))
-    with started_browser() as browser, watched_page(browser, width) as (page, _):
-        page.goto(f"{page_file.as_uri()}#{address}")
+    with started_browser() as browser, watched_page(browser, request.param) as (page, _):
+        page.goto(page_file.as_uri())
         yield page
 
 
 @pytest.mark.slow
-def test_the_table_begins_short_and_has_the_devices_that_people_ask_about(opened: Any) -> None:
-    """The first twelve by cost were all: no H100, no A100, no TPU."""
-    visible = "tbody tr:visible th"
-    shown = opened.locator(visible).all_inner_texts()
-    assert {"T4", "RTX 4090", "A100 SXM 80GB", "H100 SXM", "TPU v5e"} <= set(shown) and 12 < len(shown) < 26
-    opened.fill("input[name=units]", "5000000")
-    assert "H100 SXM" in opened.locator(visible).all_inner_texts()
-    opened.check("input[name=every]")
-    assert opened.locator(visible).count() > 60
+def test_the_page_has_pythons_answer_for_each_model_and_a_row_for_each_device(
+    models: dict[str, KnownModel], page_file: Path
+) -> None:
+    text, devices, sheet = html.unescape(page_file.read_text(encoding="utf-8")), targets(), hardware_rows()
+    for name in (GPT2, "mnist_cnn"):
+        _, answer = default_answer(models[name], devices, sheet)
+        rows = re.findall(f'<tr data-model="{name}"([^>]*)><th scope="row">{name}</th><td>(.*?)</td>', text)
+        assert all(line in text for line in (*words.lines(answer), *words.notes(answer)))
+        assert [device for _, device in rows] == [option.device for option in answer.choices]
+        assert [device for facts, device in rows if "pick" in facts] == [answer.pick.device]
+    served = ask_serving(ServingQuestion(served_model(LLAMA), Load(5, 1000, 300, 2.0, 0.1), here=False))
+    assert all(line in text for line in serving_words.lines(served))
+
+
+def test_the_default_is_the_first_training_that_a_device_can_do(models: dict[str, KnownModel]) -> None:
+    sheet, devices = hardware_rows(), [find_target(name) for name in ("T4", "A100 SXM 80GB", "B300 SXM")]
+    trainings = {"resnet50": MIXED, LLAMA: HALF, "meta-llama/Llama-3.1-70B": "LoRA"}
+    assert {name: default_answer(models[name], devices, sheet)[0] for name in trainings} == trainings
 
 
 @pytest.mark.slow
-def test_these_answers_are_those_of_python(opened: Any, models: dict[str, KnownModel]) -> None:
-    chance, devices, sheet = random.Random(3), targets(), hardware_rows()
-    for name, how, batch in ASKED:
-        wants = Wants(
-            examples=round(10 ** chance.uniform(4, 8)), by=chance.choice(["cost", "time"]),
-            deadline=chance.choice([6, 24, 240]) * 3600.0, budget=chance.choice([None, 20.0]),
-        )  # fmt: skip
-        expected = answer_for(models[name], how, batch, devices, sheet, wants)
-        amount = words.amount_words(expected)
-        asked = {"units": wants.examples, "words": amount, "by": wants.by, "deadline": wants.deadline,
-                 "budget": wants.budget, "only_free": False, "spot": False, "hour_usd": 0}  # fmt: skip
-        page = opened.evaluate(
-            """async ([name, how, batch, asked]) => {
-                const data = (await explorer).dataOf(name, how, batch), answer = decision.decide(data, asked);
-                const { pick } = answer, lines = sentences.lines(data, asked, answer);
-                return { pick: pick && [pick.row.device, pick.seconds, pick.usd, pick.sure], lines,
-                         cells: answer.options.map((option) => sentences.cells(option, data, answer)) };
-            }""",
-            [name, how, batch, asked],
-        )  # fmt: skip
-        shown = {device: (fits, known) for device, fits, *_, known in page["cells"]}
-        rows = {option.device: (fits_words(option.row), _source(option, expected)) for option in expected.options}
-        assert shown == {device: rows[device] for device in shown}, (name, how)
-        assert {option.device for option in expected.options if option.seconds} <= set(shown), (name, how)
-        if expected.pick is not None:
-            device, *numbers = page["pick"]
-            assert device == expected.pick.device, (name, how)
-            assert numbers == pytest.approx([expected.pick.seconds, expected.pick.usd, expected.pick.sure], rel=2e-3)
-            assert page["lines"][0] == words.lines(expected)[0], (name, how)
-
-
-def _source(option: Option, answer: Answer) -> str:
-    if option.ruled_out is None and answer.by == "cost" and not option.timely:
-        return words.say("ends_late", time=time_words(answer.wants.deadline))
-    return known_words(option) if option.ruled_out is None else why_words(option.ruled_out)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "opened", [(390, "model=meta-llama%2FLlama-3.1-8B&how=LoRA&batch=8&of=tokens&units=1000000000")], indirect=True
-)
-def test_an_address_brings_a_phone_to_the_same_choice_and_a_keyboard_changes_it(opened: Any) -> None:
-    assert "Llama-3.1-8B · 1,000,000,000 tokens · batch 8" in opened.inner_text("[data-title]")
-    assert opened.evaluate("document.documentElement.scrollWidth") <= 390
-    before = opened.inner_text("[data-decision]")
-    opened.focus("select[name=how]")
-    opened.keyboard.press("ArrowDown")
-    assert "QLoRA" in opened.url and opened.inner_text("[data-decision]") != before
-    opened.focus("select[name=model]")
-    opened.select_option("select[name=model]", "resnet18")  # which takes no adapters
-    assert opened.input_value("select[name=how]") == MIXED
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("opened", [(1280, f"model={LLAMA}&use=serving"), (390, f"model={LLAMA}")], indirect=True)
-def test_a_switch_shows_what_serves_a_language_model(opened: Any) -> None:
-    if opened.input_value("select[name=use]") == "training":
-        heads = opened.locator("thead th").all_inner_texts()
-        opened.select_option("select[name=use]", "serving")
-    else:
-        heads = []
-    answer = ask_serving(ServingQuestion(served_model(LLAMA), Load(5, 1000, 300, 2.0, 0.1), here=False))
-    assert opened.inner_text("[data-decision]") == serving_words.decision(answer)
-    rows = [row for _, row in serving_words.cells(answer)]
-    assert opened.locator("tbody th").all_inner_texts() == [row[0] for row in rows]
-    assert opened.locator("tbody tr:first-child td").all_inner_texts() == rows[0][1:]
-    assert opened.locator(".notes li").all_inner_texts() == serving_words.notes(answer)
-    assert opened.is_hidden("select[name=how]") and opened.is_hidden("svg.chart") and "use=serving" in opened.url
+@pytest.mark.parametrize("opened", [1280, 390], indirect=True)
+def test_a_reader_filters_by_model_kind_and_words(opened: Any) -> None:
+    shown = "tbody tr:visible"
+    assert set(opened.locator(f"{shown} th").all_inner_texts()) == {"resnet50"}
+    assert opened.locator("details[open]").count() == opened.locator("details:visible").count() == 1
+    opened.select_option("[name=kind]", "tpu")
+    assert all("TPU" in row for row in opened.locator(shown).all_inner_texts())
+    opened.select_option("[name=model]", "")
+    opened.select_option("[name=kind]", "")
+    opened.fill("[name=text]", "llama h100 sxm")
+    [row] = opened.locator(shown).all_inner_texts()
+    assert LLAMA in row and "H100 SXM" in row and opened.locator("details[open]").count() == 0
     assert opened.evaluate("document.documentElement.scrollWidth") <= opened.viewport_size["width"]
-    opened.select_option("select[name=model]", GPT2)  # whose context is shorter than the requests
-    assert opened.input_value("select[name=use]") == "training" and opened.is_visible("select[name=how]")
-    assert opened.locator("thead th").all_inner_texts()[: len(heads)] == heads
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("opened", [(1280, "model=nonsense&how=LoRA")], indirect=True)
-def test_what_is_not_there_is_named_and_notes_follow_the_choice(opened: Any, models: dict[str, KnownModel]) -> None:
-    assert opened.inner_text(".missing").startswith(
-        "Not on this page: model nonsense, how LoRA. What follows is of resnet50"
-    )
-    opened.select_option("select[name=model]", LLAMA)
-    assert opened.is_hidden(".missing")
-    how, batch = opened.input_value("select[name=how]"), int(opened.input_value("select[name=batch]"))
-    answer = answer_for(models[LLAMA], how, batch, targets(), hardware_rows())
-    notes = opened.locator(".notes li").all_inner_texts()
-    missing = [note for note in notes if note.startswith("No rows of ")]  # a line for each reason
-    assert [note for note in notes if note not in missing] == words.lasting_notes(answer)
-    assert missing and missing[0].startswith("No rows of P100 PCIe, ")
 
 
 @pytest.mark.slow
@@ -219,15 +143,13 @@ def test_a_device_without_a_row_is_named_with_why(models: dict[str, KnownModel])
     assert [name for name, model in models.items() if without(model, next(iter(model.steps)), on_tpu)] == []
 
 
-@pytest.mark.slow
-def test_it_has_eighty_models_and_stays_small(models: dict[str, KnownModel], page_file: Path) -> None:
-    choices = {name: len(model.steps) * len(model.batches) for name, model in models.items()}
-    written = sum(choices[name] for name in {"resnet50", *(name for name, *_ in ASKED)})
+def test_it_has_eighty_models(models: dict[str, KnownModel]) -> None:
     assert len(models) >= 80 and sum(model.library == "keras" for model in models.values()) == 7
-    page = page_file.read_text(encoding="utf-8")
-    shared = len(re.sub(r"[A-Za-z0-9+/=]{5000,}", "", page))  # without the packed choices
-    assert shared < 2e5
-    assert shared + (len(page) - shared) * sum(choices.values()) / written < 3e6, "what choices share counts for each"
+
+
+@pytest.mark.slow
+def test_the_page_stays_small(page_file: Path) -> None:
+    assert page_file.stat().st_size < 4.5e4 * (len(NAMED) + 1)
 
 
 @pytest.mark.parametrize(

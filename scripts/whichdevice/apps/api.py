@@ -156,7 +156,7 @@ class Asked:
         return "\n".join(text(self.answer))
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, in which it is live."""
+        """The page in a frame of its own, in which its script runs."""
         from whichdevice.study.report.page import page
         from whichdevice.study.report.verdict import answer_parts
 

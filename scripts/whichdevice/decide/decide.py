@@ -27,8 +27,7 @@ DEADLINE_HOURS = 24.0  # in which a training has to end, unless the question nam
 WEEK = 7 * DAY
 MILLION = 1e6
 TEXTS = {"pair": 2}  # sequences of tokens of a unit, where they are several
-DRAWS = 400  # of each device: a live page carries them all
-DIGITS = 1000  # of the logarithm of a draw, as whole numbers
+DRAWS = 400  # of each device
 NEAR = 0.05  # another device is better where it is so by more than this share ...
 NEAR_USD, NEAR_SECONDS = 0.05, 900.0  # ... and by more than this: less is not worth moving a training elsewhere
 IN_TIME = 0.5  # chance to end within the deadline that a pick needs
@@ -320,7 +319,7 @@ def draws(rows: Sequence[Row], n: int = DRAWS, floors: np.ndarray | None = None)
     ]
     times = np.full((len(rows), n), np.nan)
     least = 0.0 if floors is None else floors[timed]
-    times[timed] = np.exp(np.round(np.log(np.maximum(joint.draws(timed_facts, n), least)) * DIGITS) / DIGITS)
+    times[timed] = np.maximum(joint.draws(timed_facts, n), least)
     return times
 
 
@@ -338,7 +337,7 @@ def lived_draws(work: Work, rows: Sequence[Row], steps: np.ndarray, floors: np.n
     if work.lived is None:
         return steps + work.between
     times = np.array([[lived_times(work, row)] for row in rows])
-    logs = np.round(work.lived.log_sd * joint.normal(steps.shape[1], 0, "lived") * DIGITS) / DIGITS
+    logs = work.lived.log_sd * joint.normal(steps.shape[1], 0, "lived")
     here = np.array([[row.is_here] for row in rows])
     clean = np.where(here, steps, draws(rows) * times * np.exp(logs))
     parts = [evaluated(work, row, amount) for row in rows]
@@ -407,14 +406,14 @@ def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
     for place, row in enumerate(rows):
         if row.usd_per_hour is not None:
             logs = row.usd_log_sd_shared * market + row.usd_log_sd_own * joint.normal(n, 0, "price", row.market)
-            prices[place] = row.usd_per_hour * np.exp(np.round(logs * DIGITS) / DIGITS)
+            prices[place] = row.usd_per_hour * np.exp(logs)
     return prices
 
 
 def start_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
     """Seconds [rows, n] until the work begins: all install the same packages, so that all starts are slow together."""
     normal = joint.normal(n, 0, "start")
-    return np.array([row.start_time * np.exp(np.round(row.start_log_sd * normal * DIGITS) / DIGITS) for row in rows])
+    return np.array([row.start_time * np.exp(row.start_log_sd * normal) for row in rows])
 
 
 def decide(work: Work, wants: Wants, amount: Amount) -> Answer:
@@ -642,7 +641,7 @@ def _beyond(working: np.ndarray, rows: Sequence[Row], wants: Wants) -> np.ndarra
 def energy_draws(rows: Sequence[Row], running: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return kilowatt-hours and kg of CO2 of each row in each draw, nan where no watts are known.
 
-    They take the normal numbers of prices: nothing depends on both, and a page carries them once.
+    They take the normal numbers of prices: nothing depends on both.
     """
     kwh = np.full(running.shape, np.nan)
     grams = np.empty(running.shape)

@@ -384,14 +384,14 @@ def head(answer: Serving) -> list[str]:
 
 def page_parts(answer: Serving, chart: str) -> dict[str, Any]:
     """Return what the page of an answer shows, under its names; `chart`: its pictures."""
-    below, left_out = notes(answer), OF_TOKENS if answer.load.made else ()
+    left_out = OF_TOKENS if answer.load.made else ()
 
     def kept(row: Sequence[str]) -> list[str]:
         return [text for place, text in enumerate(row) if place not in left_out]
 
     return {
-        "title": title(answer), "lines": lines(answer), "live": None, "chart": chart, "head": kept(head(answer)),
-        "cells": [(pick, kept(row)) for pick, row in cells(answer)], "notes": below, "lasting": below,
+        "title": title(answer), "lines": lines(answer), "typed": None, "chart": chart, "head": kept(head(answer)),
+        "cells": [(pick, kept(row)) for pick, row in cells(answer)], "notes": notes(answer),
     }  # fmt: skip
 
 

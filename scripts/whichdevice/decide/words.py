@@ -38,7 +38,7 @@ FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "m
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
 ONE_PER_CENT = 0.01
 MAX_TURNS = 3  # prices of an hour of waiting that are named before the last
-# Every sentence and part of one, with named parts in braces. A live page makes some anew (report/live.js).
+# Every sentence and part of one, with named parts in braces.
 SENTENCES = {
     "decision": "{use}: {time}{start}{instead}{usd}.",
     "as_good": "{use}, or one as good",
@@ -81,6 +81,7 @@ SENTENCES = {
     "least_co2": "Least CO2",
     "near_energy": "As little energy as the least",
     "near_co2": "As little CO2 as the least",
+    "by_loop": " by this loop",
     "among": " of {count}",
     "waiting": ", with USD {usd} for each hour of waiting",
     "none_in_time": "; none ends within {time}",
@@ -263,9 +264,6 @@ SENTENCES = {
     "head_speed_pick": "× pick",
     "head_generated": "a token",
     "head_whole": "whole training",
-    "badge": "training",
-    "badge_predict": "predictions",
-    "badge_generate": "generation",
     "running": "Run it as: batch {batch}{passes}, {format}, {checkpointing}{workers}{faster}{largest}.",
     "running_passes": " × {passes}",
     "checkpointing": "gradient checkpointing",
@@ -311,9 +309,9 @@ def say(sentence: str, **values: object) -> str:
     return SENTENCES[sentence].format(**values)
 
 
-def title(answer: Answer, amount: str | None = None) -> str:
-    """Return what the answer is about: model, size of the work (or `amount` for it), batch, number formats."""
-    work, amount = answer.work, amount or amount_words(answer)
+def title(answer: Answer) -> str:
+    """Return what the answer is about: model, size of the work, batch, number formats."""
+    work, amount = answer.work, amount_words(answer)
     doing = say("predictions", amount=amount) if work.mode == "predict" else amount
     engine = say("loop") if by_loop(work) else ""
     return " · ".join(filter(None, [work.name, doing, batch_words(work), formats(work.rows), engine]))
@@ -328,12 +326,6 @@ def batch_words(work: Work) -> str:
 def by_loop(work: Work) -> bool:
     """Return whether tokens come from transformers' own loop rather than from a server."""
     return work.mode == "generate" and work.module.startswith("hf:")
-
-
-def sentences(answer: Answer) -> dict[str, str]:
-    """Return the sentences of an answer: one by transformers' loop says nothing of other engines."""
-    kinds = ("cheapest", "near", "fastest_of_all", "only")
-    return SENTENCES | {name: f"{SENTENCES[name]} by this loop" for name in kinds if by_loop(answer.work)}
 
 
 def amount_words(answer: Answer) -> str:
@@ -433,11 +425,6 @@ def _energy_of_decision(answer: Answer, pick: Option) -> str:
 def kwh_of(option: Option) -> str:
     """Return the kilowatt-hours of the whole work."""
     return _used("kwh", option.kwh_low, option.kwh or 0.0, option.kwh_high)
-
-
-def kwh_words(option: Option) -> str:
-    """Return them without an interval."""
-    return say("kwh", number=small(option.kwh or 0.0))
 
 
 def co2_of(option: Option) -> str:
@@ -580,7 +567,7 @@ def _why(answer: Answer) -> str:
         dollars = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
         return say("no_matter", count=len(choices), apart=apart, more=dollars)
     among = _among(answer)
-    most, sure = sentences(answer)[_most(answer)], pick.sure or 0.0
+    most, sure = say(_most(answer)) + (say("by_loop") if by_loop(answer.work) else ""), pick.sure or 0.0
     if sure >= SURE:
         return say("sure" if sure >= CERTAIN else "nearly_sure", most=most, among=among, chance=chance(sure))
     saves = _saves(answer)
@@ -640,7 +627,7 @@ def _among(answer: Answer) -> str:
 
 def chance(share: float) -> str:
     """Return a probability in per cent."""
-    return f"{math.floor(100 * share + 0.5)} %"  # as a browser rounds
+    return f"{100 * share:.0f} %"
 
 
 def _price_turn(answer: Answer) -> list[str]:

@@ -99,20 +99,14 @@ def draws(rows: Sequence[Mapping[str, Any]], n: int, seed: int = 0) -> np.ndarra
 
 
 def normal(n: int, seed: int, *key: object) -> np.ndarray:
-    """Return n normal numbers for a part of the error, each with its mirror image, so that medians are exact."""
-    half = normal_values(n)[normal_order(n, seed, *key)]
+    """Return n normal numbers for a part of the error, such as ("own", "xla", "T4").
+
+    Each comes with its mirror image, so that medians are exact.
+    """
+    size = -(-n // 2)
+    values = ndtri((np.arange(size) + 0.5) / size)  # a Latin hypercube: few draws have right quantiles then
+    half = values[np.random.default_rng([seed, zlib.crc32(repr(key).encode())]).permutation(size)]
     return np.concatenate([half, -half])[:n]
-
-
-def normal_values(n: int) -> np.ndarray:
-    """Return the first half of n normal numbers, sorted: a Latin hypercube, as few draws have right quantiles then."""
-    half = -(-n // 2)
-    return np.asarray(ndtri((np.arange(half) + 0.5) / half))
-
-
-def normal_order(n: int, seed: int, *key: object) -> np.ndarray:
-    """Return the order of these numbers for a part of the error, such as ("own", "xla", "T4")."""
-    return np.random.default_rng([seed, zlib.crc32(repr(key).encode())]).permutation(-(-n // 2))
 
 
 Card = dict[str, dict[str, dict[str, float]]]  # by software and what was left out

@@ -87,7 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print the answer as JSON")
     add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
-    add("--badge", type=Path, metavar="FILE.svg", help="also write hours, USD, kWh and device as a small picture")
 
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
@@ -126,14 +125,13 @@ def run(args: argparse.Namespace) -> int:
     if args.python is not None:
         return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
-    for name, path in (("--html", args.html), ("--badge", args.badge)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise StudyError(f"{name} {path}: no folder {path.absolute().parent}")
+    if args.html is not None and not args.html.absolute().parent.is_dir():
+        raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     if args.longest and (args.mode != "train" or language_model(args.model) is None):
         raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained")
     if args.here:
         return try_here(question_of(args))
-    return show(question_of(args), args.html, args.badge, args.json, Screen(args.all, args.energy))
+    return show(question_of(args), args.html, args.json, Screen(args.all, args.energy))
 
 
 def question_of(args: argparse.Namespace) -> "Question":
@@ -161,24 +159,20 @@ def question_of(args: argparse.Namespace) -> "Question":
     )
 
 
-def show(question: "Question", page: Path | None, picture: Path | None, as_json: bool, screen: "Screen") -> int:
-    """Print the answer of a question, and write it as a page and as a badge."""
-    from whichdevice.base.files import write_atomically
+def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen") -> int:
+    """Print the answer of a question, and write it as a page."""
     from whichdevice.decide import words
-    from whichdevice.study.report.badge import badge
 
     asked, answers = answered(question, screen if screen.live and not as_json else None)
     if page is not None:
         write_page(answers, page, screen.everything)
-    if picture is not None:
-        write_atomically(badge(answers[0]), picture)
     if as_json:
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
     kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
-    written = [f"{name}: {path}" for name, path in (("Page", page), ("Badge", picture)) if path]
-    screen.show(answers, [*filter(None, [kept]), *written], asked.left.rows)
+    written = None if page is None else f"Page: {page}"
+    screen.show(answers, [*filter(None, [kept, written])], asked.left.rows)
     return 0
 
 

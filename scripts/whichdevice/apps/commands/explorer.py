@@ -1,9 +1,9 @@
 """Write one page that answers for well-known models on every device: `explorer --html explorer.html`."""
 
 import argparse
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from whichdevice.apps.commands.serve import ANSWER, PROMPT, TPOT, TTFT, seconds_of
 from whichdevice.base.errors import StudyError
@@ -19,19 +19,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", action="append", default=[], help="only this model; again for others")
 
 
-def _served(name: str) -> dict[str, Any] | None:
-    """Return what `serve` says of a language model at a usual load; None of others, and of short ones."""
+def _served(name: str) -> Sequence[str]:
+    """Return what `serve` says of a language model at a usual load; nothing of others, and of short ones."""
     from whichdevice.apps.questions.serving import ServingQuestion, ask_serving
-    from whichdevice.decide.serving_words import page_parts
+    from whichdevice.decide.serving_words import lines, title
     from whichdevice.forecast.serving.forecast import Load
     from whichdevice.models.hugging_face import PREFIX, known_models
     from whichdevice.models.served import served_model
 
     known = known_models().get(name)
     if known is None or known.task != "CausalLM" or known.longest < PROMPT + ANSWER:
-        return None
+        return ()
     load = Load(RPS, PROMPT, ANSWER, seconds_of("--ttft", TTFT), seconds_of("--tpot", TPOT))
-    return page_parts(ask_serving(ServingQuestion(served_model(f"{PREFIX}{name}"), load, here=False)), "")
+    answer = ask_serving(ServingQuestion(served_model(f"{PREFIX}{name}"), load, here=False))
+    return [title(answer), *lines(answer)]
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,5 +1,6 @@
 """Answers for well-known models, from their kept steps by the way that `whichdevice ask` takes."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from whichdevice.apps.explorer.steps import (
     ADAPTERS,
     HALF,
+    LORA,
     MEMORY_PARTS,
     MIXED,
     QLORA,
@@ -17,7 +19,7 @@ from whichdevice.apps.explorer.steps import (
 )
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.decide import Answer, Wants
-from whichdevice.decide.decide import amount_of, decide
+from whichdevice.decide.decide import MILLION, amount_of, decide
 from whichdevice.decide.rows import works
 from whichdevice.forecast import tpu
 from whichdevice.forecast.products import CompiledRecord, CompileFacts, ProgramRequest
@@ -35,6 +37,7 @@ UNTRACED = "this page has not computed such a step there; whichdevice ask foreca
 NO_HALF = "they have no fast products in 16 bits, which such a training is in"
 NO_BFLOAT16 = "they have no bfloat16, and with a second copy of the weights in float32 the training is too large"
 NO_PROGRAM = "this page was made without XLA's compiler for them"
+DEFAULTS, USUAL_BATCH = (MIXED, HALF, LORA, QLORA), 128
 
 
 @dataclass(frozen=True)
@@ -53,17 +56,28 @@ def targets() -> list[Target]:
     return [target for target in by_device.values() if target.devices == 1]
 
 
+def default_answer(
+    model: KnownModel, devices: Iterable[Target], sheet: Mapping[str, HardwareRow]
+) -> tuple[str, Answer]:
+    """Return the first training for which a device has an answer, with that; of a million examples."""
+    batch = min(model.batches, key=lambda size: abs(math.log(size / USUAL_BATCH)))
+    for training in (name for name in DEFAULTS if name in model.steps):
+        answer = answer_for(model, training, batch, devices, sheet)
+        if answer.pick is not None:
+            break
+    return training, answer
+
+
 def answer_for(
-    model: KnownModel, training: str, batch: int, devices: Iterable[Target], sheet: Mapping[str, HardwareRow],
-    wants: Wants | None = None,
-) -> Answer:  # fmt: skip
+    model: KnownModel, training: str, batch: int, devices: Iterable[Target], sheet: Mapping[str, HardwareRow]
+) -> Answer:
     """Return the answer that `ask NAME --no-measuring` has on a typical host, for all devices that can take it."""
     records = [record_for(model, training, batch, target) for target in devices]
     forecasts = table_of_records([record for record in records if record is not None], sheet)
     nothing_measured = (table([], SUMMARY_COLUMNS), table([], COSTS_COLUMNS))
     [work] = works(*nothing_measured, forecasts, {}, sheet)
     work = replace(work, tokens=model.tokens, unit=model.unit)
-    wants = wants or Wants(examples=amount_of(work, Wants()).units)
+    wants = Wants(examples=MILLION)
     return decide(work, wants, amount_of(work, wants))
 
 
@@ -88,7 +102,7 @@ def without(model: KnownModel, training: str, target: Target) -> str | None:
 
 def _format(training: str, target: Target) -> tuple[str, str]:
     """Return the number format that a device has for a training of PyTorch, and the training whose trace has it."""
-    precision = usual_precision(target, "single" if training == SINGLE else "mixed")
+    precision = usual_precision(target, "mixed")
     traced_as = SINGLE if training == MIXED and precision == "float32" else training
     if training == HALF and precision != "mixed_bfloat16":
         traced_as = MIXED
@@ -104,7 +118,7 @@ def tpu_work(sums: list[list[Any]], software: Software) -> Work:
 
 def _of_program(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
     """Return the record of its architecture's program; one that misses the memory by little may or may not fit."""
-    precision = usual_precision(target, "single" if training == SINGLE else "mixed")
+    precision = usual_precision(target, "mixed")
     shared = TPU if target.kind == "tpu" else program_device(target)
     kept = model.steps[training][str(batch)].get(shared)
     if kept is None or target.refusal(precision):

@@ -20,7 +20,6 @@ from whichdevice.forecast.work import Item, Software
 KEPT_STEPS = Path(__file__).parent / "steps.json.gz"
 MIXED, HALF, SINGLE = "mixed 16 bits", "16-bit weights", "TF32 or float32"
 LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
-TRAININGS = (HALF, MIXED, SINGLE, LORA, QLORA)
 ADAPTERS = (LORA, QLORA)
 TPU = "TPU"  # what runs a program of all TPUs
 BATCHES = (1, 8, 32, 128)  # of a language model, whose steps may be several passes

@@ -1,7 +1,10 @@
-"""A picture of one answer: what the whole work costs against how long it takes, both logarithmic. SVG as text."""
+"""A picture of one answer: what the whole work costs against how long it takes, both logarithmic. SVG as text.
+
+It is drawn twice, for a screen and for a phone.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -9,14 +12,14 @@ from whichdevice.base.numbers import time_words
 from whichdevice.decide import Answer, Option
 from whichdevice.decide.words import amount_words
 
-WIDE, HIGH, LEFT, RIGHT, BELOW, MARGIN = 640, 320, 62, 110, 40, 18
+BELOW, MARGIN = 40, 18  # of every picture
 MIN_USD = 0.01  # what costs less or nothing is drawn here
 AXIS_TIMES = (  # seconds that an axis may name, as far as there is room
     1, 5, 20, 60, 180, 600, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 16 * 3600, 86400, 2 * 86400, 4 * 86400, 8 * 86400,
     16 * 86400, 32 * 86400, 64 * 86400, 128 * 86400, 365 * 86400,
 )  # fmt: skip
 COSTS = (MIN_USD, *(one * 10.0**power for power in range(-2, 7) for one in (2, 5, 10)))  # USD
-MAX_NAMES = 15  # of more choices, only those have names that no other one beats in both time and cost
+MAX_NAMES = 15  # of more choices, only those have names and bars that no other one beats in both time and cost
 APART = (60, 24)  # names of an axis, at least
 DOT, LETTER = 4, 7.8  # half a dot, and a letter's width ...
 PICK_DOT, PICK_LETTER = 6, 8.6  # ... of the pick, whose name is bold
@@ -32,90 +35,103 @@ PLACES = (  # of a name from its dot, the best first
 class Frame:
     """The size of a picture, and its margins left and right."""
 
-    wide: int = WIDE
-    high: int = HIGH
-    left: int = LEFT
-    right: int = RIGHT
+    wide: int = 640
+    high: int = 320
+    left: int = 62
+    right: int = 110
 
 
-USUAL = Frame()
-CHART_SIZES = {  # for report/chart.js, which draws the same picture anew
-    "wide": WIDE,
-    "high": HIGH,
-    "left": LEFT,
-    "below": BELOW,
-    "margin": MARGIN,
-    "right": RIGHT,
-    "min_usd": MIN_USD,
-    "times": AXIS_TIMES,
-    "costs": COSTS,
-    "apart": APART,
-    "max_names": MAX_NAMES,
-    "dot": DOT,
-    "letter": LETTER,
-    "pick_dot": PICK_DOT,
-    "pick_letter": PICK_LETTER,
-    "name": {"above": NAME_ABOVE, "below": NAME_BELOW, "gap": NAME_GAP},
-    "anchors": ANCHORS,
-    "places": PLACES,
-    "narrow": {"wide": 360, "high": 340, "left": 44, "right": 40},  # on a phone
-}
+@dataclass(frozen=True)
+class Axis:
+    """What an axis shows: its values and their places, what it may name, and how that is written."""
+
+    values: Sequence[float]
+    place: "Scale"
+    names: Sequence[float]
+    written: Callable[[float], str]
+    title: str
+
+
+FRAMES = {"wide": Frame(), "narrow": Frame(wide=360, high=340, left=44, right=40)}
 
 
 def chart(answer: Answer) -> str:
-    """An SVG element with a point for each choice and bars for intervals; empty for fewer than two choices."""
+    """SVG elements with a point for each choice, and a bar for its interval if named; empty for fewer than two."""
     shown = [option for option in answer.choices if option.seconds and option.usd is not None]
     if len(shown) < 2:
         return ""
+    ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
+    return "".join(_drawn(answer, ordered, name, frame) for name, frame in FRAMES.items())
+
+
+def _drawn(answer: Answer, shown: Sequence[Option], name: str, frame: Frame) -> str:
     times = [end for option in shown for end in (option.seconds_low, option.seconds_high) if end]
     costs = [max(end or 0.0, MIN_USD) for option in shown for end in (option.usd_low, option.usd_high)]
-    across, up = scale(times, LEFT, WIDE - RIGHT), scale(costs, HIGH - BELOW, MARGIN)
-    label = escape(f"Cost against time of {len(shown)} devices for {amount_words(answer)}")
-    parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{label}">']
-    for second in ticks(AXIS_TIMES, times, across, APART[0]):
-        parts.append(line(across(second), MARGIN, across(second), HIGH - BELOW, "grid"))
-        parts.append(text(across(second), HIGH - BELOW + 16, time_words(second), "middle"))
-    for usd in ticks(COSTS, costs, up, APART[1]):
-        parts.append(line(LEFT, up(usd), WIDE - RIGHT, up(usd), "grid"))
-        parts.append(text(LEFT - 6, up(usd) + 4, "free" if usd <= MIN_USD else f"{usd:,.10g}", "end"))
-    parts.append(text(LEFT - 6, MARGIN - 2, "USD", "end"))
-    parts.append(text(WIDE - RIGHT, HIGH - 6, f"time for {amount_words(answer)}, with its start", "end"))
-    ordered = sorted(shown, key=lambda one: (one is not answer.pick, not one.row.is_here, one.usd or 0.0))
-    places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, MIN_USD))) for one in ordered]
-    halves = [PICK_DOT if one is answer.pick else DOT for one in ordered]
-    taken = [(x - half, y - half, x + half, y + half) for half, (x, y) in zip(halves, places, strict=True)]
-    for one, (x, y) in zip(ordered, places, strict=True):
-        parts += _point(one, one is answer.pick, x, y, across, up)
+    across, up = scale(times, frame.left, frame.wide - frame.right), scale(costs, frame.high - BELOW, MARGIN)
+    parts = axes(
+        frame, Axis(times, across, AXIS_TIMES, time_words, "time, with its start"),
+        Axis(costs, up, COSTS, lambda usd: "free" if usd <= MIN_USD else f"{usd:,.10g}", "USD"),
+    )  # fmt: skip
+    places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, MIN_USD))) for one in shown]
+    taken = boxes(places, [one is answer.pick for one in shown])
+    for one, (x, y) in zip(shown, places, strict=True):
+        kind = " ".join(["pick"] * (one is answer.pick) + ["measured" if one.row.is_here else "forecast"])
+        parts.append(dot(one.device, x, y, kind))
         if one.on_front or one is answer.pick or len(shown) <= MAX_NAMES:
-            parts += name_beside(one.device, x, y, _kind(one, one is answer.pick), taken)
-    return "".join([*parts, "</svg>"])
+            left, right = (across(end or 1.0) for end in (one.seconds_low, one.seconds_high))
+            low, high = (up(max(end or 0.0, MIN_USD)) for end in (one.usd_low, one.usd_high))
+            parts.append(line(left, low, right, high, f"bar {kind}"))
+            parts += name_beside(one.device, x, y, kind, taken, frame)
+    return svg(name, frame, f"Cost against time of {len(shown)} devices for {amount_words(answer)}", parts)
 
 
-def ticks(names: Sequence[float], values: Sequence[float], place: "Scale", apart: float) -> list[float]:
+def svg(name: str, frame: Frame, label: str, parts: Sequence[str]) -> str:
+    """Return a picture of these parts; `name` is that of its frame."""
+    opening = f'<svg class="chart {name}" viewBox="0 0 {frame.wide} {frame.high}" role="img"'
+    return f'{opening} aria-label="{escape(label)}">{"".join(parts)}</svg>'
+
+
+def axes(frame: Frame, right: Axis, up: Axis) -> list[str]:
+    """Return the grid and the names of both axes."""
+    parts = []
+    for value in ticks(right, APART[0]):
+        x = right.place(value)
+        parts.append(line(x, MARGIN, x, frame.high - BELOW, "grid"))
+        parts.append(text(x, frame.high - BELOW + 16, right.written(value), "middle"))
+    for value in ticks(up, APART[1]):
+        y = up.place(value)
+        parts.append(line(frame.left, y, frame.wide - frame.right, y, "grid"))
+        parts.append(text(frame.left - 6, y + 4, up.written(value), "end"))
+    parts.append(text(4, MARGIN - 4, up.title, "start"))
+    parts.append(text(frame.wide - frame.right, frame.high - 6, right.title, "end"))
+    return parts
+
+
+def ticks(axis: Axis, apart: float) -> list[float]:
     """Return the ticks of an axis: those among the values, not too near to the one before or to the axis' unit."""
     named: list[float] = []
-    for name in names:
-        inside = min(values) / 1.1 <= name <= max(values) * 1.1 and place(name) > MARGIN + 12
-        if inside and (not named or abs(place(name) - place(named[-1])) >= apart):
+    for name in axis.names:
+        place = axis.place(name)
+        inside = min(axis.values) / 1.1 <= name <= max(axis.values) * 1.1 and place > MARGIN + 12
+        if inside and (not named or abs(place - axis.place(named[-1])) >= apart):
             named.append(name)
     return named
 
 
-def _kind(option: Option, pick: bool) -> str:
-    return " ".join(["pick"] * pick + ["measured" if option.row.is_here else "forecast"])
+def boxes(places: Sequence[tuple[float, float]], picks: Sequence[bool]) -> list[tuple[float, float, float, float]]:
+    """Return the boxes of dots: left, top, right, bottom."""
+    halves = [PICK_DOT if is_pick else DOT for is_pick in picks]
+    return [(x - half, y - half, x + half, y + half) for half, (x, y) in zip(halves, places, strict=True)]
 
 
-def _point(option: Option, pick: bool, x: float, y: float, across: "Scale", up: "Scale") -> list[str]:
-    """A dot, which has the device's name, and the ends of its intervals."""
-    kind = _kind(option, pick)
-    ends = [up(max(end or 0.0, MIN_USD)) for end in (option.usd_low, option.usd_high)]
-    bar = line(across(option.seconds_low or 1.0), ends[0], across(option.seconds_high or 1.0), ends[1], f"bar {kind}")
-    dot = f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{PICK_DOT if pick else DOT}">'
-    return [bar, f"{dot}<title>{escape(option.device)}</title></circle>"]
+def dot(name: str, x: float, y: float, kind: str) -> str:
+    """Return a dot, which tells its name to who points at it."""
+    radius = PICK_DOT if "pick" in kind.split() else DOT
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{escape(name)}</title></circle>'
 
 
 def name_beside(
-    name: str, x: float, y: float, kind: str, taken: list[tuple[float, float, float, float]], frame: Frame = USUAL
+    name: str, x: float, y: float, kind: str, taken: list[tuple[float, float, float, float]], frame: Frame
 ) -> list[str]:
     """The name beside its dot, or none where it has no room; `taken` are boxes: left, top, right, bottom."""
     bold = "pick" in kind.split()

@@ -11,8 +11,8 @@ import pandas as pd
 from whichdevice.base.numbers import number
 from whichdevice.decide import Answer, table, words
 from whichdevice.study.report.chart import chart
-from whichdevice.study.report.live import live_data
 from whichdevice.study.report.numbers import alike, interval, undecided_words, verdict_words, with_setting
+from whichdevice.study.report.products import typed_parts
 from whichdevice.study.results import StudyResults
 from whichdevice.study.study_cells import repeat_failed, workflow_command
 from whichdevice.study.tables.base import CELL, length_words, share_words
@@ -64,9 +64,8 @@ def answer_parts(answer: Answer, everything: bool = True) -> dict[str, Any]:
         "head": table.head(answer, energy=True),
         "cells": table.cells(answer, everything, energy=True),
         "chart": chart(answer),
-        "live": live_data(answer) if answer.pick is not None and len(answer.options) > 1 else None,
+        "typed": None if answer.pick is None else typed_parts(answer),
         "notes": [*filter(None, [table.folded(answer, everything)]), *words.notes(answer)],
-        "lasting": words.lasting_notes(answer),
     }
 
 
