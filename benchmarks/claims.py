@@ -34,7 +34,6 @@ CLAIMS = {
         ["benchmarks/simulated_studies.py"],
     ),
     "tables": ("10,000 records in 10 s", ["benchmarks/tables.py", "10000", "--tables"]),
-    "many_tables": ("100,000 records in 90 s and 4 GB", ["benchmarks/tables.py", "100000", "--tables"]),
     "honesty": (
         "false alarms of a family at most 5 %, half width at most 5 %, a planted 10 % found in at least 80 %, runs "
         "beside a load flagged",

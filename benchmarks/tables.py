@@ -1,7 +1,7 @@
 """Seconds and peak memory of tables, figures and report from many records: `python benchmarks/tables.py [records]`.
 
 Ten repeats a cell, 100 timed windows in each record, four times as many as the published study leaves. With
-`--tables` nothing is drawn: `python benchmarks/tables.py 100000 --tables`.
+`--tables` nothing is drawn: `python benchmarks/tables.py 10000 --tables`.
 """
 
 import json
@@ -25,7 +25,7 @@ from whichdevice.study.config.model import Device, Measure, Study, Train, Worklo
 from whichdevice.study.figures import draw, figure_names  # noqa: E402
 from whichdevice.study.report.contents import write_report  # noqa: E402
 from whichdevice.study.study_cells import study_runs  # noqa: E402
-from whichdevice.study.tables.make import readers, write_tables  # noqa: E402
+from whichdevice.study.tables.make import write_tables  # noqa: E402
 
 REPEATS, WINDOWS, STEPS = 10, 100, 5
 
@@ -80,20 +80,19 @@ def main(records: int, drawn: bool) -> None:
         clock = time.perf_counter()
         write_tables(config, paths, ROOT / "config/published.csv", folder / "tables")
         clock = tell(f"tables from {len(paths)} records", clock)
-        print(f"peak resident memory so far: {peak_memory(len(paths)):.2f} GB")
+        print(f"peak resident memory so far: {peak_memory():.2f} GB")
         if drawn:
             for figure in figure_names():
                 draw(figure, folder / "tables", config, folder / f"{figure}.svg", folder / f"{figure}.png")
                 clock = tell(f"figure {figure}", clock)
             write_report(config, folder / "tables", folder, folder / "report.html")
             tell("report", clock)
-            print(f"peak resident memory: {peak_memory(len(paths)):.2f} GB")
+            print(f"peak resident memory: {peak_memory():.2f} GB")
 
 
-def peak_memory(records: int) -> float:
-    """Peak resident memory of this process so far and, for each reader, of the largest of them, in GB of 2^30 bytes."""
-    own, largest = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return (own + readers(records) * largest) / (2**20 if sys.platform != "darwin" else 2**30)
+def peak_memory() -> float:
+    """Peak resident memory of this process so far, in GB of 2^30 bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform != "darwin" else 2**30)
 
 
 def tell(stage: str, since: float) -> float:

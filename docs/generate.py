@@ -368,8 +368,6 @@ def _fact_box(name: str, costs: Mapping[str, str]) -> str:
         forward, training = (_operations(costs[name]) for name in ("forward", "training"))
         rows.append(["parameters", f"{int(costs['parameters']):,}"])
         rows.append(["operations", f"forward {forward}, training {training}"])
-    if recipe.target:
-        rows.append(["target", f"{recipe.target.value:g}: {recipe.target.source}"])
     rows.append(["counted unit", chosen.unit])
     return f"## {name}\n\n{about}\n\n{grid(['', ''], rows)}"
 
@@ -415,7 +413,7 @@ def tables() -> dict[str, str]:
     """A page for each table with its columns, and one that lists them."""
     text = (
         "# Tables\n\n`results/<study>/tables/<name>.csv`, one file each. Times are in seconds unless a column says "
-        "otherwise. `whichdevice export --parquet results/<study>` writes them as Parquet.\n\n"
+        "otherwise.\n\n"
     )
     text += grid(["table", "holds"], [[f"[{name}]({name}.md)", table_about(name)] for name in table_names()])
     listed = "\n".join(table_names())

@@ -6,12 +6,17 @@ python docs/records.py tables               write docs/results/tables/<study>/*.
 
 import argparse
 import tempfile
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pandas as pd
+import yaml
+from pydantic import ValidationError
 
 from whichdevice.base.sheets.hardware import HARDWARE
 from whichdevice.decide.table import study_head, study_rows
+from whichdevice.study.config.model import Study
 from whichdevice.study.results import StudyResults
 from whichdevice.study.tables.make import write_tables
 
@@ -45,7 +50,7 @@ def pack(results: Path, file: Path = FILE) -> None:
 
 
 def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
-    """Write published figures, claims and answers of each study in the file."""
+    """Write published figures and answers of each study in the file."""
     rows = _rows(file)
     for study in sorted({row["study"] for row in rows}):
         with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +59,8 @@ def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
                 if row["study"] == study:
                     path = root / row["path"]
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_text(row["text"], encoding="utf-8")
+                    text = of_today(row["text"]) if row["path"] == "config.yaml" else row["text"]
+                    path.write_text(text, encoding="utf-8")
             write_tables(
                 root / "config.yaml",
                 sorted(root.glob("runs/**/record.json")),
@@ -63,11 +69,23 @@ def tables(file: Path = FILE, out: Path = FOLDER / "tables") -> None:
                 sorted(root.glob("compiled/**/*.json")),
             )
             (out / study).mkdir(parents=True, exist_ok=True)
-            for name in ("published.csv", "claims.csv"):
-                (out / study / name).write_bytes((root / "tables" / name).read_bytes())
+            (out / study / "published.csv").write_bytes((root / "tables" / "published.csv").read_bytes())
             answers = StudyResults(root / "config.yaml", root / "tables").answers
             rows_of = pd.DataFrame(study_rows(answers), columns=study_head())
             rows_of.to_csv(out / study / "answers.csv", index=False)
+
+
+def of_today(text: str) -> str:
+    """Return a kept config without the keys that are no more."""
+    config = yaml.safe_load(text)
+    try:
+        Study.model_validate(config)
+    except ValidationError as error:
+        for fault in error.errors():
+            if fault["type"] == "extra_forbidden":
+                *path, key = fault["loc"]
+                reduce(getitem, path, config).pop(key)
+    return yaml.safe_dump(config, sort_keys=False)
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

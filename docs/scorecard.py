@@ -202,7 +202,7 @@ A_STEP = 1e-3  # seconds: published "step times" below are of an example
 def _claims() -> str:
     """Each published time or speed beside what is measured here and forecast elsewhere for as much of the same work."""
     ours: dict[tuple[str, ...], dict[str, str]] = {}
-    for file in sorted(FOLDER.glob("tables/*/claims.csv")):
+    for file in sorted(FOLDER.glob("tables/*/published.csv")):
         for row in read_rows(file):
             if row["metric"] in CLAIMED and row["value"]:
                 example = row["metric"] == "step_time" and float(row["value"]) < A_STEP
@@ -226,23 +226,22 @@ def reproduced() -> list[list[str]]:
     rows = []
     for file in sorted(FOLDER.glob("tables/*/published.csv")):
         for row in read_rows(file):
+            counts = row["metric"] in REPRODUCED and row["evidence"] == "measured"
             learned = row["metric"] == "validation_accuracy"
-            counts = row["standing"] == "as published" and row["metric"] in REPRODUCED and row["measured"]
-            if not counts or row["unit"] == "us/sample" or (learned and row["data"] == "standin"):
+            if not counts or not (row["ratio"] or learned) or (row["unit"] == "s" and float(row["value"]) < A_STEP):
                 continue  # a time per example is the epoch's again
-            interval = (
-                f" [{_digits(row['measured_low'])}, {_digits(row['measured_high'])}]" if row["measured_low"] else ""
-            )
-            number = f"{float(row['measured']):.4g}" if learned else _digits(row["measured"])
+            written = time_words if row["unit"] == "s" else "{:.4g}".format
+            theirs, ours = (written(float(row[name])) for name in ("value", "ours"))
+            ends = [written(float(row[f"ours_{end}"])) for end in ("low", "high") if row[f"ours_{end}"]]
             notes = ["stand-in data" if row["data"] == "standin" else "real data"]
-            notes += [part for part in row["note"].split("; ") if learned and part.startswith("learned for")]
+            notes += [part for part in row["note"].split("; ") if part.startswith("learned ")]
             rows.append(
                 [
                     f"`{row['workload']}`",
                     REPRODUCED[row["metric"]],
-                    f"{float(row['value']):.4g} {row['unit']}".removesuffix(" fraction"),
+                    theirs,
                     f"{row['published_device']}, {row['date'][:4]}",
-                    number + interval,
+                    f"{ours} [{', '.join(ends)}]" if ends else ours,
                     ", ".join(notes),
                 ]
             )
@@ -250,11 +249,6 @@ def reproduced() -> list[list[str]]:
     earlier = [[f"`{row['workload']}`", *list(row.values())[1:]] for row in _rows("reproduced")]
     rows += [[*row[:-1], f"earlier code; {row[-1]}"] for row in earlier if (row[0], row[1]) not in covered]
     return sorted(rows, key=lambda row: row[0])
-
-
-def _digits(text: str) -> str:
-    """Three significant digits of a number; nothing of an empty field."""
-    return f"{float(text):.3g}" if text else ""
 
 
 def _score(claim: Row, sessions: list[Row]) -> list[str]:

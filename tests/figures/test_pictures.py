@@ -135,15 +135,11 @@ def test_cold_start_tells_until_a_device_begins_the_first_step_and_each_later_on
     assert len(first) == 1 and not is_hollow(first[0])  # nobody ran the others
 
 
-def test_claims_have_a_cross_each_and_this_studys_numbers_beside_them(on_a_cpu: StudyResults) -> None:
-    seconds, speeds = drawn(draw_claims(on_a_cpu)).axes
-    claims = on_a_cpu.claims
-    for panel, unit in ((seconds, "s"), (speeds, "TFLOP/s")):
-        wanted = claims[(claims["unit"] == unit) & claims["value"].notna()]
-        crosses = [line for line in panel.lines if line.get_marker() == "X"]
-        assert len(crosses) == len(panel.get_yticks()) <= len(wanted)
-    assert {is_hollow(line) for line in marks(seconds)} == {True, False}
-    assert sum(to_hex(line.get_markerfacecolor()) == style.PAPER for line in speeds.lines) == 3  # disputed
+def test_claims_have_a_cross_each_and_this_studys_times_beside_them(on_a_cpu: StudyResults) -> None:
+    (panel,) = drawn(draw_claims(on_a_cpu)).axes
+    crosses = [line for line in panel.lines if line.get_marker() == "X"]
+    assert len(crosses) == len(panel.get_yticks()) > 20
+    assert {is_hollow(line) for line in marks(panel)} == {True, False}
 
 
 def test_the_kinds_of_devices_differ_in_grey_and_in_shape() -> None:

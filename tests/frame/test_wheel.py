@@ -68,7 +68,6 @@ CALLS = {
     "config": ([], 0, "study: quick"),
     "deploy": (["matmul", "--dry-run", *SMALL], 2, "storage.bucket is empty"),
     "explorer": (["--model", "resnet5O"], 2, "no model"),
-    "export": (["--parquet", "results/none"], 2, "results/none"),
     "fetch": (["nowhere"], 2, "no study was published at nowhere"),
     "merge": (["--list"], 0, ""),
     "plan": (SMALL, 0, "matmul"),

@@ -73,16 +73,15 @@ def test_a_file_with_a_workload_class_is_no_model_file(tmp_path):
     assert is_model_file(path)
 
 
-def test_a_study_knows_batch_size_epochs_and_goal_without_importing_the_file(tmp_path):
+def test_a_study_knows_batch_size_and_epochs_without_importing_the_file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "BATCH_SIZE = 12\nEPOCHS = 3\nGOAL = 0.9\nMETRIC = 'accuracy'\nUNIT = 'image'\nraise ValueError\n" + MODEL
+        "BATCH_SIZE = 12\nEPOCHS = 3\nMETRIC = 'accuracy'\nUNIT = 'image'\nraise ValueError\n" + MODEL
     )
     chosen = Model.read(str(path))
     workload = chosen.workload(Options(batch_size=12))
     assert (chosen.recipe.batch_size, chosen.recipe.epochs) == (12, 3)
     assert (workload.metric, chosen.unit) == ("accuracy", "image")
-    assert chosen.recipe.target is not None and chosen.recipe.target.own
     assert workload.dataset is None
 
 

@@ -30,7 +30,6 @@ PREDICT = {"module": "mnist_cnn", "mode": "predict"}
         ("matmul", {"mode": "predict"}, "mode: matmul is a single operation and predicts nothing"),
         ("again", {**PREDICT, "fraction": 0.1}, "fraction: mode predict reads no training data"),
         ("again", {**PREDICT, "export": True}, "export: mode predict learns nothing"),
-        ("again", {**PREDICT, "target": 0.99}, "target: mode predict learns nothing"),
         ("again", {**PREDICT, "epochs": 3}, "epochs: mode predict learns nothing"),
         ("again", {**PREDICT, "steps_per_epoch": 3}, "steps_per_epoch: mode predict learns nothing"),
         ("again", {**PREDICT, "validation": False}, "validation: mode predict learns nothing"),
@@ -62,6 +61,6 @@ def test_axes_that_mean_something_pass(plan):
             "follows": {"module": "follows.py", **sequences},
             "predicted": {"module": "shakespeare_lstm", "mode": "predict", **sequences, "loop": ["epoch", "fit"]},
             "generated": {"module": "decoder", **GENERATE, **sequences},
-            "matmul": {"batch_size": [64], "epochs": 3, "target": 0.5},
+            "matmul": {"batch_size": [64], "epochs": 3},
         }
     )

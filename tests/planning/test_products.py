@@ -1,13 +1,15 @@
-"""Which models a call exports: those of workloads that learn in it or have learned, narrowed by `only`."""
+"""Which models a call exports, what is forecast alone, and what tables and page are drawn by."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 import synthetic
 
+from whichdevice.base.files import CONFIG, HERE
 from whichdevice.study.config.model import Study
-from whichdevice.study.planning.products import export_inputs, exported_models, other_learned
+from whichdevice.study.planning.products import drawing_code, export_inputs, exported_models, other_learned
 from whichdevice.study.programs import program_requests
 from whichdevice.study.records.store import write_record
 from whichdevice.study.study_cells import own_sizes
@@ -53,3 +55,26 @@ def test_a_sweep_is_forecast_beside_the_measured_size_and_not_measured(plan):
     assert {run.cell.batch_size for run in planned.runs} == {256}
     assert sorted(request.batch_size for request in program_requests(planned.study)) == [1, 256, 2048]
     assert own_sizes(planned.study, "mnist_cnn") == [256]
+
+
+def copied(folder: Path) -> tuple[Path, Path]:
+    """Copies of what of package and config is no code."""
+    places = folder / "package", folder / "config"
+    for source, place in zip((HERE, CONFIG), places, strict=True):
+        shutil.copytree(source, place, ignore=shutil.ignore_patterns("*.py", "*.yaml", "__pycache__", "workflow"))
+    return places
+
+
+def test_tables_and_page_are_drawn_anew_after_a_change_of_any_sheet_constants_or_template(tmp_path):
+    before = drawing_code(Study(), *copied(tmp_path / "before"))
+    files = [path.relative_to(tmp_path / "before") for path in (tmp_path / "before").rglob("*") if path.is_file()]
+    known = {"constants.json", "lived.json", "energy.json", "measured_rates.csv", "machines.csv", "style.css"}
+    assert known < {path.name for path in files}
+    for place, path in enumerate(files):
+        folder = tmp_path / str(place)
+        folders = copied(folder)
+        with (folder / path).open("ab") as file:
+            file.write(b" ")
+        after = drawing_code(Study(), *folders)
+        expected = {"report", "compare"} if "report" in path.parts else set(before)
+        assert {name for name in before if after[name] != before[name]} == expected, path

@@ -49,7 +49,7 @@ def test_a_cell_that_the_reference_was_not_asked_for_is_not_run_there(tmp_path: 
     devices = BOTH | {"own": Device(kind="gpu")}
     study = results(tmp_path, devices)
     study.summary = study.summary[study.summary["device"] != "cpu"]
-    study.speedups = study.speedups[study.speedups["device"] != "gpu"]
+    study.comparisons = study.comparisons[study.comparisons["device"] != "gpu"]
     assert verdicts(study)["gpu"] == "not run on cpu"
 
 

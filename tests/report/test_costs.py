@@ -1,10 +1,9 @@
-"""What the page says of cost, energy and targets: no claim without a price, a meter or a verdict."""
+"""What the page says of cost and energy: no claim without a price or a meter."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 import synthetic
 from synthetic_energy import metered
 
@@ -19,11 +18,10 @@ def section(
     change: Callable[[Run, Record], Record],
     usd: float | None = None,
     repeats: int = 4,
-    target: float = 0.9,
 ) -> dict[str, Any]:
     study = synthetic.small_study(
         devices={"cpu": Device(kind="cpu", usd_per_hour=usd), "gpu": Device(kind="gpu", usd_per_hour=usd)},
-        workloads={"mnist_cnn": Workload(batch_size=[256, 1024], target=target)},
+        workloads={"mnist_cnn": Workload(batch_size=[256, 1024])},
         measure=Measure(repeats=repeats),
         train=Train(epochs=4, repeats=2),
     )
@@ -65,21 +63,12 @@ def test_a_reading_as_short_as_the_meters_update_is_told(tmp_path: Path) -> None
     assert "may hide up to" in meters[1] and meters[1].endswith("take more measure.seconds")
 
 
-def test_a_mean_stands_only_where_every_seed_got_there(tmp_path: Path) -> None:
-    def diverging(run: Run, record: Record) -> Record:
-        for epoch in record.epochs if run.repeat == 2 and run.cell.device == "gpu" else []:
-            epoch.validation_metric = 0.1
-        return record
+def test_of_each_device_its_cheapest_settings_stand_beside_the_cheapest_device(tmp_path: Path) -> None:
+    def change(run: Run, record: Record) -> Record:
+        times = {"cpu": 1.0, "gpu": 3.0}[run.cell.device] * (1.2 if run.cell.batch_size == 256 else 1)
+        return synthetic.slowed(record, times * 1024 / (1000 * run.cell.batch_size) * record.steady.throughput)
 
-    rows = {row["where"]: row for row in section(tmp_path, diverging)["targets"]}
-    cpu, gpu = rows["cpu b256"], rows["gpu b256"]
-    assert (cpu["reached"], cpu["target"]) == ("2 of 2", "validation accuracy ≥ 0.9")
-    assert cpu["epochs"][1].startswith("[") and cpu["usd"] == ("–", "")
-    assert (gpu["reached"], gpu["epochs"]) == ("1 of 2", ("never", "median"))
-    assert gpu["note"].startswith("best 0.") and gpu["note"].endswith("in 4 epochs")
-
-
-@pytest.mark.parametrize("target", [0.9999])
-def test_a_target_that_nobody_reached_is_never(tmp_path: Path, target: float) -> None:
-    rows = section(tmp_path, with_meter, target=target)["targets"]
-    assert {row["seconds"] for row in rows} == {("never", "median")}
+    rows = section(tmp_path, change, usd=1.0)["rows"]
+    assert [(row["where"], row["what"], row["n"], row["times"]) for row in rows] == [
+        ("cpu (tensorflow, b1024)", "USD", 4, "lowest"), ("gpu (tensorflow, b1024)", "USD", 4, "×3"),
+    ]  # fmt: skip

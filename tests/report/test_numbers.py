@@ -65,10 +65,7 @@ def test_every_number_stands_in_a_table_and_is_written_so(page: Page, folder: Pa
 
 
 def same(value: float, text: str) -> bool:
-    """Whether a text is this number with three digits or more, in its own unit or in the table's.
-
-    A crossover between two batch sizes has two digits.
-    """
+    """Whether a text is this number with three digits or more, in its own unit or in the table's."""
     digits, unit = re.fullmatch(r"([\d.,e+-]+) ?(\D*)", text).groups()  # type: ignore[union-attr]
     told = float(digits.replace(",", ""))
     off = min(abs(told * UNITS[unit] - value), abs(told - value))

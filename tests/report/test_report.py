@@ -100,9 +100,9 @@ def test_the_page_says_which_device_and_how_replicas_scale(tmp_path: Path) -> No
     }  # fmt: skip
     page = page_of(synthetic.small_study(devices=devices), tmp_path)
     text = re.sub(r"\s+", " ", page.text)
-    assert "gpu4 at every size, 256 to 1024" in text
+    assert "gpu1 at every size, 256 to 1024" in text
     assert "1 → 4" in text and "256 → 1024" in text
-    assert "virtual replicas on one CPU: a rehearsal, no scaling" in text
+    assert "a rehearsal on virtual replicas, which shows no speed" in text
     assert "cpu8 / cpu" not in text  # a rehearsal is no verdict
 
 
@@ -110,5 +110,5 @@ def test_loops_and_backends_are_compared_in_the_answer(tmp_path: Path) -> None:
     workload = Workload(batch_size=[256], backend=["jax", "tensorflow"], loop=["epoch", "fit"])
     study = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": workload})
     text = re.sub(r"\s+", " ", page_of(study, tmp_path).text)
-    assert re.search(r"float32epoch[\d.]+ \[[\d.]+ – [\d.]+\] times as fast as fit: .*?\(cpu, jax, batch 256", text)
+    assert re.search(r"float32epoch[\d.]+ \[[\d.]+ – [\d.]+\] times as fast as fit: .*?\(cpu, jax, size 256", text)
     assert re.search(r"mnist_cnn · float32jax0\.\d+ \[[\d.]+ – [\d.]+\] times as fast as tensorflow", text)

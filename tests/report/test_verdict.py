@@ -39,8 +39,8 @@ def by_device(ratios: dict[str, float]) -> Callable[[Run], float]:
 
 def test_measured_devices_are_compared_by_the_decision_rule(tmp_path: Path) -> None:
     [[work, device, against, sizes]] = compared(results(tmp_path, by_device({"cpu": 1, "gpu": 5})))
-    assert (work, device, sizes) == ("mnist_cnn · float32", "cpu", "gpu at every size, 256 to 1024")
-    assert re.fullmatch(r"4\.96 \[4\.9\d – \d\.\d+\] times the time of gpu: slower, n = 4", against)
+    assert (work, device, sizes) == ("mnist_cnn · float32", "gpu", "gpu at every size, 256 to 1024")
+    assert re.fullmatch(r"4\.96 \[4\.9\d – \d\.\d+\] times as fast as cpu: faster, n = 4 \(at size 1024\)", against)
 
 
 def test_devices_within_five_per_cent_are_the_same_and_one_device_has_nothing_to_compare(tmp_path: Path) -> None:
@@ -53,24 +53,34 @@ def test_devices_within_five_per_cent_are_the_same_and_one_device_has_nothing_to
     assert first.command == "whichdevice study gpu --configfile results/small/config.yaml" and first.warning
 
 
-CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"verdict": "crossover", "crossover": 512.3, "size_below": 256, "size_above": 1024, "faster_above": "gpu",
-      "faster_below": "cpu"}, "gpu from about 512 (measured at 256 and 1024), below cpu"),
-    ({"verdict": "one device is faster at every size", "faster": "gpu"}, "gpu at every size, 64 to 1024"),
-    ({"verdict": "only one size", "sizes": "64"}, "one size compared, 64"),
-    ({"verdict": "same within 5 %"}, "same within 5 % at every size"),
-    ({"verdict": "undecided", "undecided": "64", "n_to_decide": 12},
-     "undecided (about n = 12 would decide) at every size"),
-]  # fmt: skip
+FAST, SLOW, OPEN, ALIKE = "faster", "slower", "undecided", "same within 5 %"
 
 
-@pytest.mark.parametrize(("row", "words"), CHANGES)
-def test_which_device_at_which_batch_size(row: dict[str, Any], words: str) -> None:
-    from whichdevice.study.tables.batch_sizes import CROSSOVER, ONE_FASTER, ONE_SIZE
-
-    known = {"crossover": CROSSOVER, "one device is faster at every size": ONE_FASTER, "only one size": ONE_SIZE}
-    whole = {"sizes": "64 1024", "undecided": None, "faster": None, "n_to_decide": None, **row}
-    assert size_words(pd.Series(whole | {"verdict": known.get(row["verdict"], row["verdict"])})) == words
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({64: (0.5, SLOW), 256: (2.0, FAST)}, "gpu from about 128 (measured at 64 and 256), below cpu"),
+        ({64: (0.5, SLOW), 256: (8.0, FAST)}, "gpu from about 91 (measured at 64 and 256), below cpu"),  # on logs
+        ({16: (0.5, SLOW), 64: (1.02, OPEN), 256: (2.0, FAST)},
+         "gpu from about 62 (measured at 16 and 256), below cpu"),
+        ({16: (0.5, SLOW), 64: (2.0, FAST), 256: (0.5, SLOW)},
+         "gpu from about 32 (measured at 16 and 64), below cpu; "
+         "cpu from about 128 (measured at 64 and 256), below gpu"),
+        ({64: (2.0, FAST), 1024: (9.0, FAST)}, "gpu at every size, 64 to 1024"),
+        ({64: (0.2, SLOW), 1024: (0.9, SLOW)}, "cpu at every size, 64 to 1024"),
+        ({64: (3.0, FAST)}, "one size compared, 64"),
+        ({64: (1.0, ALIKE), 1024: (1.0, ALIKE)}, "same within 5 % at every size"),
+        ({64: (1.0, OPEN), 1024: (1.0, ALIKE)}, "undecided (about n = 12 would decide) at every size"),
+        ({64: (1.0, ALIKE), 256: (1.4, FAST), 1024: (2.0, FAST)}, "gpu at 256, 1024; else same within 5 %"),
+        ({64: (0.5, SLOW), 256: (1.04, OPEN)}, "cpu at 64; else undecided (about n = 12 would decide)"),
+    ],
+)  # fmt: skip
+def test_which_device_at_which_batch_size(sizes: dict[int, tuple[float, str]], words: str) -> None:
+    rows = [
+        {"batch_size": size, "ratio": ratio, "verdict": verdict, "n_to_decide": 12 if verdict == OPEN else None}
+        for size, (ratio, verdict) in sizes.items()
+    ]
+    assert size_words(pd.DataFrame(rows).assign(baseline="cpu", compared="gpu")) == words
 
 
 def test_what_limits_the_answer_comes_first(tmp_path: Path) -> None:

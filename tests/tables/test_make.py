@@ -1,7 +1,6 @@
 """Tables are found by their files and made from records, whatever these hold."""
 
 import itertools
-import os
 import re
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from whichdevice.measure.record import Record
 from whichdevice.study import tables
 from whichdevice.study.cells import Run
 from whichdevice.study.config.model import Data, Device, Forecast, Measure, Study, Train, Workload
-from whichdevice.study.tables import make as collecting
 from whichdevice.study.tables import table_about, table_names
 from whichdevice.study.tables.base import Column, Sources, read_table, table, write_table
 from whichdevice.study.tables.make import TABLES, collect, write_tables
@@ -106,36 +104,6 @@ def test_text_that_looks_like_nothing_survives_the_file(tmp_path: Path) -> None:
     back = read_table(tmp_path / "t.csv", columns)
     assert back["device"].tolist() == ["NA", "01"]
     assert (back["n"].isna().tolist(), back["flag"].isna().tolist()) == ([False, True], [False, True])
-
-
-@pytest.fixture
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several processes for any two records, one record at a time."""
-    monkeypatch.setattr(collecting, "FEW", 2)
-    monkeypatch.setattr(collecting, "AT_ONCE", 1)
-    monkeypatch.setattr(collecting, "usable_cores", lambda: 2)
-
-
-@pytest.mark.usefixtures("few_are_many")
-def test_two_processes_give_the_rows_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = synthetic.small_study()
-    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
-    paths[1].write_bytes(paths[1].read_bytes()[:200])
-    together = collect(study, paths[::-1])
-    monkeypatch.setattr(collecting, "usable_cores", lambda: 1)
-    alone = collect(study, paths)
-    assert together == alone
-    assert [row["status"] for row in alone[0]] == ["ok", "unreadable", *["ok"] * 6]
-    assert alone[1]
-
-
-@pytest.mark.usefixtures("few_are_many")
-def test_a_reader_that_is_killed_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = synthetic.small_study()
-    _, paths = synthetic.write_study(study, tmp_path, artefacts=False)
-    monkeypatch.setattr(collecting, "read_record", lambda path: os._exit(9))
-    with pytest.raises(StudyError, match="was killed"):
-        collect(study, paths)
 
 
 def test_tables_follow_the_keys_that_their_rule_names_and_no_other(tmp_path: Path) -> None:

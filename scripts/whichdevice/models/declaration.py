@@ -39,7 +39,6 @@ class Declaration:
     optimizer: str | None = None
     metric: Tree = None
     higher_is_better: bool | None = None
-    goal: float | None = None
     batch_size: int = 32
     epochs: int = 1
     steps_per_epoch: int | None = None
@@ -66,7 +65,6 @@ FILE_CONSTANTS = {constant.name.upper(): constant.name for constant in fields(De
 TYPES: dict[str, tuple[type, ...]] = {
     "optimizer": (str,),
     "higher_is_better": (bool,),
-    "goal": (int, float),
     "unit": (str,),
     "source": (str,),
 }

@@ -44,7 +44,6 @@ from whichdevice.models.workloads.base import (
     Options,
     Recipe,
     Split,
-    Target,
     TrainingWorkload,
 )
 
@@ -73,14 +72,12 @@ class Adapter:
     def recipe(self) -> Recipe:
         """How the file says that its model is trained."""
         declared, label = self.declared, self.address.label
-        goal = None if declared.goal is None else float(declared.goal)
         return Recipe(
             source=declared.source or f"model {'file ' if self.address.kind == 'file' else ''}{label}",
             batch_size=declared.batch_size,
             epochs=declared.epochs,
             steps_per_epoch=declared.steps_per_epoch,
             sequence_length=declared.sequence_length,
-            target=None if goal is None else Target(goal, f"GOAL in {label}", standin=goal, own=True),
         )
 
     @property

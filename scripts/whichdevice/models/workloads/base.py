@@ -36,17 +36,6 @@ NO_GENERATION = (
 
 
 @dataclass(frozen=True)
-class Target:
-    """A quality to reach: of the metric, or of the loss where there is none; `source` says who reached it."""
-
-    value: float
-    source: str
-    training: bool = False  # whether it is of training data; of validation data otherwise
-    standin: float | None = None  # on stand-in data, chosen here, so that two epochs show something
-    own: bool = False  # a model file's own, not a publication's
-
-
-@dataclass(frozen=True)
 class Recipe:
     """The publication's training, and where that is written."""
 
@@ -55,7 +44,6 @@ class Recipe:
     epochs: int = 0
     steps_per_epoch: int | None = None  # None: the whole training data, without the tail
     sequence_length: int | None = None
-    target: Target | None = None
 
 
 @dataclass(frozen=True)

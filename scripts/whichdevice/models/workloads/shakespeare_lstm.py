@@ -7,7 +7,7 @@ import numpy as np
 
 from whichdevice.models.batch_order import BatchOrder, RandomDraws
 from whichdevice.models.losses import sparse_cross_entropy
-from whichdevice.models.workloads.base import Arrays, Recipe, Split, Target, TrainingWorkload
+from whichdevice.models.workloads.base import Arrays, Recipe, Split, TrainingWorkload
 
 BYTE_VALUES = 256
 LSTM_UNITS = 512
@@ -22,7 +22,6 @@ class ShakespeareLstm(TrainingWorkload):
         epochs=10,
         steps_per_epoch=100,
         sequence_length=100,
-        target=Target(0.64, "tensorflow/tpu notebook, 2018: 0.6437 after 10 epochs, on training text", training=True),
     )
     dataset = "tiny_shakespeare"
     unit = "sequence"

@@ -8,7 +8,7 @@ import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.batch_order import BatchOrder, RandomDraws
-from whichdevice.models.workloads.base import Arrays, Options, Recipe, Split, Target, TrainingWorkload
+from whichdevice.models.workloads.base import Arrays, Options, Recipe, Split, TrainingWorkload
 
 GRU_UNITS = 512
 WARM_UP = 50  # steps whose error the loss ignores
@@ -32,9 +32,6 @@ class WeatherGru(TrainingWorkload):
         epochs=20,
         steps_per_epoch=100,
         sequence_length=1344,
-        target=Target(
-            0.0023, "Hvass-Labs tutorial 23: test loss 0.00228, 100 steps an epoch, stopped at epoch 18", standin=0.012
-        ),
     )
     dataset = "weather_denmark"
     unit = "sequence"

@@ -210,9 +210,6 @@ class Workload(Section):
     )
     epochs: Count | None = Field(None, description="epochs to learn; empty takes train.epochs")
     steps_per_epoch: PositiveInt | None = Field(None, description="empty takes the recipe's, or the whole data")
-    target: PositiveFloat | None = Field(
-        None, description="quality that time to target counts to; empty takes the recipe's"
-    )
     validation: Bool = Field(True, description="evaluate after each epoch, so that callbacks can act")
     sweep: Values[PositiveInt] | None = Field(
         None, description="more batch sizes that are only forecast, for the picture of throughput over batch size"

@@ -56,7 +56,7 @@ def draw_roofline(study: StudyResults) -> Figure | str:
     formats = set(best["product"]) | set(limits["product"])
     figure.legend(handles=[*_legend(looks, formats)], loc="outside right center", fontsize=7.5)
     rest = f"; {len(devices) - len(shown)} more devices in the tables" if len(devices) > len(shown) else ""
-    figure.supxlabel(style.runs_note(best["n"]) + rest)
+    figure.supxlabel(f"geometric means over processes; bars: 95 % t-intervals{rest}")
     return figure
 
 

@@ -33,7 +33,7 @@ CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, SKY, BLACK]
 KIND_COLOURS = {"cpu": BLACK, "gpu": BLUE, "tpu": ORANGE}  # three shades of grey where there is no colour
 KIND_MARKERS = {"cpu": "s", "gpu": "o", "tpu": "^"}
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">"]
-GREY, PALE = "#5f5f5f", "#d9d9d9"
+GREY = "#5f5f5f"
 ERROR = "#c22000"
 PAPER, GRID, FAINT = "#ffffff", "#e6e6e6", "#b5b5b5"
 STYLE: dict[Any, Any] = {
@@ -75,7 +75,6 @@ DARK = {
     BLACK: "#e4e8ec",
     GREY: "#a3adb8",
     FAINT: "#5d6873",
-    PALE: "#3d4650",
     GRID: "#2b333b",
     BLUE: "#3a9bdc",
     SKY: "#79bdeb",
@@ -254,15 +253,6 @@ def log_axis(axes: Axes, which: str, values: Iterable[float]) -> None:
     axis.set_minor_formatter(NullFormatter())
     if positive and spread < 1.3:  # a single point, or nearly: give it room
         (axes.set_xlim if which == "x" else axes.set_ylim)(min(positive) / 2.2, max(positive) * 2.2)
-
-
-def runs_note(counts: Iterable[float]) -> str:
-    """How many runs stand behind each point."""
-    numbers = sorted({int(count) for count in counts if count == count})
-    if not numbers:
-        return ""
-    n = f"n = {numbers[0]}" if len(numbers) == 1 else f"n = {numbers[0]} to {numbers[-1]}"
-    return f"{n} processes per point" + ("; bars: 95 % t-interval" if numbers[-1] > 1 else "; no interval from one")
 
 
 def shortened(text: str, length: int = 40) -> str:

@@ -1,20 +1,19 @@
 """How the measured runs learned: loss and quality, over epochs and over time."""
 
+from itertools import product
 from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from whichdevice.study.figures import draws, style
 from whichdevice.study.results import StudyResults
 
-PANELS = [("loss", "passed"), ("loss", "elapsed"), ("metric", "passed"), ("metric", "elapsed")]
-AXIS_LABELS = {"passed": "epochs", "elapsed": "seconds of training and validation", "loss": "loss", "metric": "quality"}
+QUANTITIES = {"loss": "loss", "metric": "quality"}
+OVER = {"passed": "epochs", "elapsed": "seconds of training and validation"}
 DASHES = {"training": "-", "validation": "--"}
-MAX_RUNS = len(style.CYCLE)
 
 
 @draws(
@@ -30,18 +29,23 @@ def draw_training_curves(study: StudyResults) -> Figure | str:
     curves = elapsed(study.epochs)
     if curves.empty:
         return "No run learned."
-    runs = list(curves.drop_duplicates(["workload", "device", "backend"])["run"])
-    shown = curves[curves["run"].isin(runs[:MAX_RUNS])]
-    panels = [panel for panel in PANELS if shown[[panel[0], f"validation_{panel[0]}"]].notna().any(axis=None)]
-    figure = style.new_figure(style.WIDTH, 2.3 * (len(panels) // 2) + 1.4)
-    looks = {run: _look(place) for place, run in enumerate(runs[:MAX_RUNS])}
-    for axes, (quantity, over) in zip(style.grid_of(figure, len(panels), 2), panels, strict=True):
-        _panel(axes, shown, quantity, over, looks)
+    first = curves.drop_duplicates(["workload", "device", "backend"])
+    shown = first.head(len(style.CYCLE))
+    looks: dict[str, dict[str, Any]] = {
+        run: {"color": colour, "marker": marker, "ms": 4.5}
+        for run, colour, marker in zip(shown["run"], style.CYCLE, style.MARKERS, strict=False)
+    }
+    known = [name for name in QUANTITIES if curves[[name, f"validation_{name}"]].notna().any(axis=None)]
+    figure = style.new_figure(style.WIDTH, 2.3 * len(known) + 1.4)
+    panels = style.grid_of(figure, 2 * len(known), 2)
+    for axes, (quantity, over) in zip(panels, product(known, OVER), strict=True):
+        _panel(axes, curves[curves["run"].isin(list(looks))], quantity, over, looks)
+    names = [f"{row['workload']}, {row['device']} {row['backend']}" for _, row in shown.iterrows()]
+    lines = [Line2D([], [], label=name, **look) for name, look in zip(names, looks.values(), strict=True)]
     kinds = [Line2D([], [], color=style.GREY, ls=dashes, label=kind) for kind, dashes in DASHES.items()]
-    style.legend_below(figure, [*_legend(shown, looks), *kinds])
-    rest = f"; {len(runs) - MAX_RUNS} more in table epochs" if len(runs) > MAX_RUNS else ""
-    alone = "; a point alone: train.seconds ended the run in its first epoch" if (shown["passed"] < 1).any() else ""
-    figure.supxlabel(f"one run of each workload, device and backend{alone}{rest}")
+    style.legend_below(figure, [*lines, *kinds])
+    rest = f"; {len(first) - len(shown)} more in table epochs" if len(first) > len(shown) else ""
+    figure.supxlabel(f"one run of each workload, device and backend{rest}")
     return figure
 
 
@@ -51,38 +55,14 @@ def elapsed(epochs: pd.DataFrame) -> pd.DataFrame:
     return epochs.assign(elapsed=spent.groupby(epochs["run"]).cumsum())
 
 
-def _look(place: int) -> dict[str, Any]:
-    return {"color": style.CYCLE[place], "marker": style.MARKERS[place], "ms": 4.5}
-
-
 def _panel(axes: Axes, curves: pd.DataFrame, quantity: str, over: str, looks: dict[str, dict[str, Any]]) -> None:
-    ends: list[float] = []
     for run, rows in curves.groupby("run", sort=False):
-        for kind, dashes in DASHES.items():
-            values = rows[quantity if kind == "training" else f"validation_{quantity}"]
-            if values.notna().any():
-                filled = {} if kind == "training" else {"mfc": style.PAPER}
-                axes.plot(rows[over], values, ls=dashes, **looks[str(run)] | filled)
-                ends += values.dropna().tolist()
+        for name, dashes, filled in ((quantity, "-", {}), (f"validation_{quantity}", "--", {"mfc": style.PAPER})):
+            if rows[name].notna().any():
+                axes.plot(rows[over], rows[name], ls=dashes, **looks[str(run)] | filled)
     if quantity == "loss":
-        style.log_axis(axes, "y", ends)
+        style.log_axis(axes, "y", [*curves["loss"], *curves["validation_loss"]])
     if over == "elapsed":
         style.log_axis(axes, "x", curves["elapsed"])
-    else:
-        axes.set_xlim(0, curves["passed"].max() * 1.08)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    axes.set_xlabel(AXIS_LABELS[over], fontsize=8)
-    axes.set_title(f"{AXIS_LABELS[quantity]} over {'epochs' if over == 'passed' else 'time'}")
-
-
-def _legend(curves: pd.DataFrame, looks: dict[str, dict[str, Any]]) -> list[Line2D]:
-    first = curves.drop_duplicates("run").set_index("run")
-    several = first["device"].nunique() > 1 or first["backend"].nunique() > 1
-    handles = []
-    for run, look in looks.items():
-        row = first.loc[run]
-        name = str(row["metric_name"])
-        metric = "" if name == "nan" else f", {name}"
-        where = f", {row['device']} {row['backend']}" if several else ""
-        handles.append(Line2D([], [], label=f"{row['workload']}{where}{metric}", **look))
-    return handles
+    axes.set_xlabel(OVER[over], fontsize=8)
+    axes.set_title(f"{QUANTITIES[quantity]} over {'epochs' if over == 'passed' else 'time'}")

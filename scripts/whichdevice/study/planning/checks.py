@@ -172,7 +172,6 @@ def _meaningless(workload: Workload, model: Model) -> list[tuple[str, str]]:
         ("options", workload.options and not _may_read_options(model), f"{model} reads none"),
         ("fraction", predicts and workload.fraction != [1.0], f"mode {mode} reads no training data"),
         ("export", predicts and workload.export, learns_not),
-        ("target", predicts and workload.target is not None, learns_not),
         ("epochs", predicts and workload.epochs is not None, learns_not),
         ("steps_per_epoch", predicts and workload.steps_per_epoch is not None, learns_not),
         ("validation", predicts and not workload.validation, learns_not),

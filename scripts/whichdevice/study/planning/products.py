@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from whichdevice.base.code_hash import code_hash
 from whichdevice.base.errors import StudyError
-from whichdevice.base.files import CONFIG, HERE
+from whichdevice.base.files import CONFIG, HERE, INSTALLED
 from whichdevice.base.sheets.prices import price_sheets
 from whichdevice.forecast.products import ProgramRequest, read_compiled
 from whichdevice.forecast.xla.compile import KEPT
@@ -20,7 +20,6 @@ from whichdevice.study.tables import table_modules
 if TYPE_CHECKING:
     from whichdevice.study.planning.study_plan import StudyPlan
 
-REPORT = HERE / "study/report"
 PROGRAM_AXES = ("workload", "precision", "batch_size", "sequence_length")  # of `only`, that a program has
 
 
@@ -90,19 +89,28 @@ def learned_records(study: Study, workload: str) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def drawing_code(study: Study) -> dict[str, str]:
+def drawing_code(study: Study, package: Path = HERE, config: Path = CONFIG) -> dict[str, str]:
     """Hash of the code and files that tables, figures, report and comparison are made by, as each rule's parameter.
 
-    Sheets count by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
+    Files count by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
     """
     tables = ["whichdevice.study.tables.make", *table_modules()]
     figures = ["whichdevice.study.figures", *figure_modules(*figure_names())]
-    sheets = [CONFIG / "published.csv", CONFIG / "hardware.csv", *price_sheets(study.prices)]
-    page = sorted(path for ending in ("html", "jinja", "css", "js") for path in REPORT.glob(f"*.{ending}"))
-    page += sorted(CONFIG.glob("forecast_*.*"))
+    page = _files(package / "report")
+    data = [*_files(config), *price_sheets(study.prices), *(path for path in _files(package) if path not in page)]
     return {
-        "tables": code_hash(*tables, files=sheets),
-        "figures": code_hash(*figures, *tables),
-        "report": code_hash("whichdevice.study.report.contents", *tables, files=page),
-        "compare": code_hash("whichdevice.study.report.compare", *tables, files=page),
+        "tables": code_hash(*tables, files=data),
+        "figures": code_hash(*figures, *tables, files=data),
+        "report": code_hash("whichdevice.study.report.contents", *tables, files=[*data, *page]),
+        "compare": code_hash("whichdevice.study.report.compare", *tables, files=[*data, *page]),
     }
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return all below a folder but code, configs of studies and hidden files: sheets, constants, templates."""
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix not in (".py", ".yaml") and not path.name.startswith(".")
+        if {"__pycache__", INSTALLED.name}.isdisjoint(path.relative_to(folder).parts)
+    ]

@@ -23,9 +23,9 @@ from whichdevice.study.report.numbers import (
 )
 from whichdevice.study.results import StudyResults
 from whichdevice.study.tables.base import CELL, diverged_words
+from whichdevice.study.tables.comparisons import DEVICE, in_order
 from whichdevice.study.tables.measured import is_rehearsal, measured_values, without_rehearsals
 from whichdevice.study.tables.runs import NOT_MEASURED
-from whichdevice.study.tables.speedups import baseline_of
 
 Done = set[tuple[str, int]]  # model and repeat of each good run
 CARD_TITLES = {
@@ -100,9 +100,9 @@ HEADINGS = [
 
 
 def reference_device(study: StudyResults) -> str | None:
-    """The device that table `speedups` divides by; None where no other one was measured."""
-    devices = without_rehearsals(measured_values(study.runs))["device"].unique().tolist()
-    return baseline_of("device", devices, study.study) if len(devices) > 1 else None
+    """The device that the others are compared with; None where no other one was measured."""
+    devices = in_order(without_rehearsals(measured_values(study.runs)), study.study)
+    return devices[0] if len(devices) > 1 else None
 
 
 def without_ratio(study: StudyResults, reference: str | None) -> dict[Key, str]:
@@ -217,8 +217,8 @@ def _yaml(value: Any) -> str:
 
 def cell_table(study: StudyResults) -> dict[str, Any]:
     """Return rows, and the headings of the columns that hold something."""
-    ratios, roofs = _by_cell(study.speedups[study.speedups["comparison"] == "device"]), _by_cell(study.roofline)
-    reference = reference_device(study)
+    reference, pairs, roofs = reference_device(study), study.comparisons, _by_cell(study.roofline)
+    ratios = _by_cell(pairs[(pairs["axis"] == DEVICE) & (pairs["baseline"] == reference)])
     unrelated = without_ratio(study, reference)
     rows = []
     for _, row in study.summary.iterrows():

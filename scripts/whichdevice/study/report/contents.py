@@ -5,11 +5,10 @@ Costs and energy, limits, scaling and forecasts of other devices are sections ma
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import yaml
 
@@ -19,26 +18,20 @@ from whichdevice.forecast.joint import read_scorecard
 from whichdevice.study.figures import figure_facts, figure_names
 from whichdevice.study.report.cells import cell_table, machine_cards, reproductions
 from whichdevice.study.report.compare import compared_with
-from whichdevice.study.report.numbers import (
-    RULE,
-    cell_number,
-    interval,
-    verdict_words,
-    with_setting,
-)
+from whichdevice.study.report.numbers import RULE, cell_number, interval, with_setting
 from whichdevice.study.report.page import render
 from whichdevice.study.report.verdict import BROKEN, first_screen
 from whichdevice.study.results import NOTHING, StudyResults
 from whichdevice.study.study_cells import repeat_failed, workflow_command
-from whichdevice.study.tables.base import device_name, length_words, share_words
-from whichdevice.study.tables.costs import JOULES, LESS, MORE, USD
-from whichdevice.study.tables.measured import OPERATIONS, WORK, is_rehearsal
+from whichdevice.study.tables.base import device_name, length_words
+from whichdevice.study.tables.comparisons import REPLICAS
+from whichdevice.study.tables.measured import OPERATIONS, WORK, at_common_share, enough_repeats, without_rehearsals
+from whichdevice.study.tables.published import FIGURE
 
 SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
-COST_UNITS = {USD: "USD", JOULES: "J"}
+COST_UNITS = {"usd_per_million": "USD", "joules_per_million": "J"}
 MUCH_BLUR = 0.02
 WAITS = 0.05  # of a step: less is no waiting
-WRITTEN = {"epochs": number, "seconds": seconds, "seconds_from_start": seconds, "usd": number, "joules": number}
 PICTURES = ["speedups", "worth_it", "throughput", "training_curves", "cold_start", "claims"]  # these first
 CATEGORIES = ["Limits"]  # other figures have their own sections
 MAX_LISTED = 200
@@ -47,20 +40,23 @@ MAX_LISTED = 200
 def cost_section(study: StudyResults) -> dict[str, Any]:
     """Everything of the section; `rows` is empty where no device has a price or a meter."""
     return {
-        "rows": [_cost_row(row) for rows in _together(study.cost_choices) for _, row in rows.iterrows()],
+        "rows": list(_cost_rows(study.costs)),
         "prices": list(_prices(study)),
         "meters": list(_meters(study)),
         "pipelines": list(_pipelines(study)),
-        "targets": [_target_row(row) for _, row in study.time_to_target.iterrows() if pd.notna(row["target"])],
-        "untargeted": list(_untargeted(study.time_to_target)),
     }
 
 
-def _together(choices: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of each piece of work, money before energy."""
-    size = choices["batch_size"].where(choices["unit"].isin(OPERATIONS), 0)
-    for _, work in choices.groupby([*(choices[name] for name in [*WORK, "model"]), size], dropna=False, sort=False):
-        yield from (rows for _, rows in work.groupby("quantity", sort=False))
+def _cost_rows(costs: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Of each piece of work the settings of every device that take least money, then those that take least energy."""
+    cells = at_common_share(without_rehearsals(costs))
+    size = cells["batch_size"].where(cells["unit"].isin(OPERATIONS), 0)
+    for _, work in cells.groupby([*(cells[name] for name in [*WORK, "model"]), size], dropna=False, sort=False):
+        for quantity, n in (("usd_per_million", "n"), ("joules_per_million", "n_metered")):
+            known = work[work[quantity].notna()]
+            known = known[enough_repeats(known[n], known["device"])]
+            least = known.loc[known.groupby("device", sort=False)[quantity].idxmin()]
+            yield from (_cost_row(row, quantity, n, least[quantity].min()) for _, row in least.iterrows())
 
 
 def _cell_words(row: pd.Series) -> str:
@@ -69,24 +65,16 @@ def _cell_words(row: pd.Series) -> str:
     return f"{row['device']} ({row['backend']}, {size}{loop})"
 
 
-def _cost_row(row: pd.Series) -> dict[str, Any]:
-    words = {MORE: "more", LESS: "less"}
-    lowest = row["device"] == row["lowest"]
+def _cost_row(row: pd.Series, quantity: str, n: str, lowest: float) -> dict[str, Any]:
     return {
-        "what": COST_UNITS[row["quantity"]],
+        "what": COST_UNITS[quantity],
         "workload": row["workload"],
         "work": ", ".join([row["precision"], *length_words(row)]),
         "where": _cell_words(row),
-        "value": cell_number(row, "value"),
-        "beside": f"{row['unit']}s " + (interval(row["value_low"], row["value_high"]) or ""),
-        "n": row["n_value"],
-        "ratio": cell_number(row, "ratio"),
-        "ratio_interval": interval(row["ratio_low"], row["ratio_high"]),
-        "verdict": "lowest"
-        if lowest
-        else with_setting(words.get(row["verdict"], verdict_words(row)), row)
-        if pd.notna(row["ratio"])
-        else "–",
+        "value": cell_number(row, quantity),
+        "beside": f"{row['unit']}s " + (interval(row[f"{quantity}_low"], row[f"{quantity}_high"]) or ""),
+        "n": row[n],
+        "times": f"×{number(row[quantity] / lowest)}" if row[quantity] > lowest else "lowest",
         "source": row["source"] if pd.notna(row["source"]) else "",
     }
 
@@ -119,48 +107,6 @@ def _pipelines(study: StudyResults) -> Iterator[str]:
         takes = f"{seconds(row['pipeline_time'])} for the batch of a step, {two(100 * share)} % of the step"
         waits = f": the device waits for it {two(100 - 100 / share)} % of the time" if share > 1 + WAITS else ""
         yield f"{row['workload']}, {_cell_words(row)}, {whose}: {takes}{waits}"
-
-
-def _target_row(row: pd.Series) -> dict[str, Any]:
-    better = "≥" if row["better"] == "higher" else "≤"
-    loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
-    or_more = " or more" if row["n_timed_out"] else ""
-    kind, loss = ("validation" if "validation" in row["quantity"] else "training"), "loss" in row["quantity"]
-    return {
-        "workload": row["workload"],
-        "where": f"{row['device']} b{row['batch_size']}",
-        "settings": " · ".join([row["backend"], row["precision"], *share_words(row), *loop]),
-        "target": f"{kind} {'loss' if loss else row['metric']} {better} {number(row['target'])}",
-        "target_source": row["target_source"],
-        "reached": f"{row['n_reached']} of {row['n']}",
-        "note": f"best {quality(row['best'])} in {row['given_epochs']}{or_more} epochs"
-        if row["n_reached"] < row["n"]
-        else "",
-        "disturbed": ", ".join(
-            f"{row[column]} {word}"
-            for column, word in (("n_disturbed", "disturbed"), ("n_timed_out", "ran out of time"))
-            if row[column]
-        ),
-        "seeds": "" if row["n_seeds"] == row["n"] else f"{row['n_seeds']} different seeds",
-        **{name: _taken(row, name, written) for name, written in WRITTEN.items()},
-        "source": row["source"] if pd.notna(row["source"]) else "",
-    }
-
-
-def _taken(row: pd.Series, name: str, written: Any) -> tuple[str, str]:
-    """A mean with its interval where every run reached the target; else the median, which may be never."""
-    if pd.notna(row[name]):
-        return written(row[name]), interval(row[f"{name}_low"], row[f"{name}_high"], written) or ""
-    median = row[f"{name}_median"]
-    if pd.isna(median):
-        return "–", ""
-    return ("never", "median") if np.isinf(median) else (written(median), "median")
-
-
-def _untargeted(table: pd.DataFrame) -> Iterator[str]:
-    """Workloads without a target, with what to do about it."""
-    for reason, rows in table[table["target"].isna()].groupby("target_source", sort=False):
-        yield f"{', '.join(rows['workload'].unique())}: {reason}"
 
 
 def forecast_section(study: StudyResults) -> dict[str, Any]:
@@ -251,25 +197,26 @@ def _limit_row(row: pd.Series) -> dict[str, Any]:
 
 
 def scaling_rows(study: StudyResults) -> list[dict[str, Any]]:
-    """Every row, rehearsals on virtual replicas last and without an efficiency."""
-    rows = study.scaling.assign(rehearsal=is_rehearsal(study.scaling)).sort_values("rehearsal", kind="stable")
-    return [_scaling_row(row) for _, row in rows.iterrows()]
+    """Every comparison of more replicas with fewer."""
+    return [_scaling_row(row) for _, row in study.comparisons[study.comparisons["axis"] == REPLICAS].iterrows()]
 
 
 def _scaling_row(row: pd.Series) -> dict[str, Any]:
     sizes = dict.fromkeys([row["baseline_batch_size"], row["batch_size"]])
     loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
+    ends = (row[f"ratio{end}"] * row["baseline_replicas"] / row["replicas"] for end in ("", "_low", "_high"))
+    efficiency, low, high = ends
     return {
-        **{name: row[name] for name in ("workload", "scaling", "n")},
+        **{name: row[name] for name in ("workload", "n")},
         "note": with_setting("" if pd.isna(row["note"]) else row["note"], row) or None,
-        "devices": f"{row['baseline']} → {row['device']}",
+        "devices": f"{row['baseline_device']} → {row['device']}",
         "settings": " · ".join([row["backend"], row["precision"], *loop]),
-        "replicas": f"{row['baseline_replicas']} → {row['replicas']}",
+        "replicas": f"{row['baseline']} → {row['compared']}",
         "batch_size": " → ".join(map(str, sizes)),
         "ratio": cell_number(row, "ratio"),
         "ratio_interval": interval(row["ratio_low"], row["ratio_high"]),
-        "efficiency": None if row["rehearsal"] else cell_number(row, "efficiency"),
-        "efficiency_interval": interval(row["efficiency_low"], row["efficiency_high"]),
+        "efficiency": cell_number({"efficiency": efficiency}, "efficiency"),
+        "efficiency_interval": interval(low, high),
     }
 
 
@@ -300,7 +247,7 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "how_good": how_good(),
         "categories": CATEGORIES,
         "forecasts": forecast_section(study),
-        "published": [_published(row) for _, row in study.published.iterrows()],
+        "published": published_rows(study),
         "cards": list(cards.values()),
         "broken": _broken(study.runs),
         "retry": repeat_failed(study.study),
@@ -314,11 +261,12 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
 def _shown(study: StudyResults, figures: list[dict[str, Any]]) -> dict[str, bool]:
     """The sections that need data, and whether each has some."""
     drawn = {figure["category"] for figure in figures}
+    costs = study.costs[["usd_per_million", "joules_per_million", "pipeline"]]
     return {
-        "Cost and energy": bool(study.cost_choices["value"].notna().any() or study.costs["pipeline"].notna().any()),
+        "Cost and energy": bool(costs.notna().any(axis=None)),
         "Limits": "Limits" in drawn or not study.limits.empty,
         "Forecasts": not study.forecasts.empty,
-        "Scaling": not study.scaling.empty,
+        "Scaling": bool((study.comparisons["axis"] == REPLICAS).any()),
     }
 
 
@@ -335,22 +283,39 @@ def _figures(folder: Path, command: str) -> Iterator[dict[str, Any]]:
         yield {"name": name, **facts._asdict(), "address": address, "blank": NOTHING.encode() in path.read_bytes()}
 
 
+def published_rows(study: StudyResults) -> list[dict[str, Any]]:
+    """Each published figure beside what was measured of it, or alone."""
+    rows = []
+    for _, figure in study.published.groupby(FIGURE, dropna=False, sort=False):
+        measured = figure[figure["evidence"] == "measured"]
+        rows += [_published(row) for _, row in (measured if len(measured) else figure.head(1)).iterrows()]
+    return rows
+
+
 def _published(row: pd.Series) -> dict[str, Any]:
     """Empty texts where a number is missing; the ratio is given only for like things."""
     size = "" if pd.isna(row["published_batch_size"]) else f" b{row['published_batch_size']}"
-    texts = {name: "" if pd.isna(row[name]) else row[name] for name in ("source", "date", "unit", "caveat", "note")}
-    written = quality if row["unit"] == "fraction" or "loss" in row["metric"] else number
-    where = f"{row['device']}, {row['precision']}, b{row['batch_size']}" if pd.notna(row["measured"]) else ""
+    texts = {name: "" if pd.isna(row[name]) else row[name] for name in ("source", "date", "caveat")}
+    here = row["evidence"] == "measured"
+    fine = row["unit"] == "fraction" or "loss" in row["metric"]
+    written = quality if fine else number
     return texts | {
-        "what": f"{row['published_workload']}{size}: {str(row['metric']).replace('_', ' ')}",
+        "what": f"{row['workload']}{size}: {str(row['metric']).replace('_', ' ')}",
         "their_device": row["published_device"],
-        "value": "" if pd.isna(row["value"]) else written(row["value"]),
+        "value": _amount(row["value"], row["unit"], written),
         "disputed": row["standing"] == "disputed",
-        "measured": "" if pd.isna(row["measured"]) else written(row["measured"]),
-        "where": where,
-        "n": "" if pd.isna(row["n"]) else f"n = {row['n']}",
-        "ratio": "" if pd.isna(row["ratio"]) else f"×{number(row['ratio'])}",
+        "measured": _amount(row["ours"], row["unit"], written) if here else "",
+        "where": f"{row['device']}, {row['precision']}, b{row['batch_size']}" if here else "",
+        "n": f"n = {row['n']}" if here else "",
+        "ratio": f"×{number(row['ratio'])}" if here and pd.notna(row["ratio"]) else "",
+        "note": "not measured here" if not here else "" if pd.isna(row["note"]) else row["note"],
     }
+
+
+def _amount(value: Any, unit: Any, written: Callable[[float], str]) -> str:
+    if pd.isna(value):
+        return ""
+    return seconds(value) if unit == "s" else f"{written(value)} {'' if pd.isna(unit) else unit}".strip()
 
 
 def _broken(runs: pd.DataFrame) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Write numbers, times and verdicts for people, and find the rows of one table that belong to a row of another.
+"""Write numbers, times and verdicts for people.
 
 The exact value stays in the table; verdicts follow the decision rule (`whichdevice.study.tables.decision_rule`).
 """
@@ -14,19 +14,10 @@ from whichdevice.study.tables.measured import ONE
 
 Key = tuple[Any, ...]
 RULE = (
-    "Faster, slower: p below 0.05 after Holm's correction over all comparisons of one kind, and beyond 3 %. Same "
+    "Faster, slower: p below 0.05 after Holm's correction over all comparisons along one axis, and beyond 3 %. Same "
     "within 5 %: the 90 % interval is inside 0.95 to 1.05. Otherwise undecided, with the repeats that would probably "
-    "decide (80 % power, an estimate from the spread seen). Every table is a separate family, so one of them "
-    "may decide a pair that another, with more comparisons, leaves undecided."
+    "decide (80 % power, an estimate from the spread seen)."
 )
-
-
-def alike(table: pd.DataFrame, row: pd.Series, columns: list[str]) -> pd.Series:
-    """True for the rows of a table that have in these columns what `row` has, or lack what it lacks."""
-    same = pd.Series(True, table.index)
-    for name in columns:
-        same &= table[name].isna() if pd.isna(row[name]) else (table[name] == row[name]).fillna(False)
-    return same
 
 
 def cell_key(row: Any) -> Key:

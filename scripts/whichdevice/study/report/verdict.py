@@ -3,22 +3,23 @@
 Answers are those of `whichdevice.decide`, which a terminal shows too; nothing here prices, compares or decides.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from whichdevice.base.numbers import number
 from whichdevice.decide import Answer, table, words
 from whichdevice.study.report.chart import chart
-from whichdevice.study.report.numbers import alike, interval, undecided_words, verdict_words, with_setting
+from whichdevice.study.report.numbers import interval, undecided_words, verdict_words, with_setting
 from whichdevice.study.report.products import typed_parts
 from whichdevice.study.results import StudyResults
 from whichdevice.study.study_cells import repeat_failed, workflow_command
 from whichdevice.study.tables.base import CELL, length_words, share_words
-from whichdevice.study.tables.batch_sizes import CROSSOVER, ONE_FASTER, ONE_SIZE, OWN_BEST, SEVERAL
-from whichdevice.study.tables.costs import LESS, MORE
-from whichdevice.study.tables.decision_rule import SAME
+from whichdevice.study.tables.comparisons import BEST
+from whichdevice.study.tables.decision_rule import FASTER, SAME, SLOWER
 from whichdevice.study.tables.measured import WORK, measured_values, setting_text, timed
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
@@ -175,66 +176,82 @@ COUNTED = {
 
 def compared(study: StudyResults) -> list[list[str]]:
     """Measured devices, then backends and loops, by the decision rule: work, what, against what, by batch size."""
-    rows_found = []
-    for _, rows in study.fastest.groupby([*WORK, "model"], dropna=False, sort=False):
-        if rows["device"].nunique() < 2:
-            continue
-        best = rows[rows["device"] == rows["lowest"]].iloc[0]
-        for _, row in rows[rows["device"] != rows["lowest"]].iterrows():
-            sizes = "; ".join(dict.fromkeys(by_batch_size(study.crossover, best, str(row["device"]))))
-            if pd.isna(row["ratio"]):
-                against = "no repeat of the same work in common"
-            else:
-                against = _ratio_words(row, f"times the time of {best['device']}")
-            rows_found.append([_work(best), str(row["device"]), against, sizes])
+    table_rows, best = [], study.comparisons[study.comparisons["axis"] == BEST]
+    for _, rows in best.groupby([*WORK, "model", "baseline", "compared"], dropna=False, sort=False):
+        rows = rows[rows["fraction"] == rows["fraction"].max()].sort_values("batch_size")
+        last = rows.iloc[-1]
+        against = _ratio_words(last, f"at size {last['batch_size']}")
+        table_rows.append([_work(last), last["compared"], against, size_words(rows)])
     for axis in ("backend", "loop"):
-        rows = study.speedups[study.speedups["comparison"] == axis]
+        rows = study.comparisons[study.comparisons["axis"] == axis]
         rows = rows.sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
-        one = ["workload", "compared", "device", "sequence_length", *(["backend"] if axis == "loop" else [])]
+        one = [*WORK, "baseline", "compared", "device", *(["backend"] if axis == "loop" else [])]
         for _, row in rows.drop_duplicates(one).sort_index().iterrows():
-            where = f"{row['device']}{f', {row.backend}' if axis == 'loop' else ''}, batch {row['batch_size']}"
-            against = _ratio_words(row, f"times as fast as {row['baseline']}")
-            rows_found.append([_work(row), str(row["compared"]), f"{against} ({where})", ""])
-    return rows_found
+            where = f"{row['device']}{f', {row.backend}' if axis == 'loop' else ''}, size {row['batch_size']}"
+            table_rows.append([_work(row), row["compared"], _ratio_words(row, where), ""])
+    return table_rows
 
 
 def _work(row: pd.Series) -> str:
     return " · ".join([str(row["workload"]), str(row["precision"]), *length_words(row), *share_words(row)])
 
 
-def _ratio_words(row: pd.Series, times: str) -> str:
+def _ratio_words(row: pd.Series, where: str) -> str:
     """A ratio with its interval and what the decision rule says of it."""
-    judged = {MORE: "slower", LESS: "faster"}.get(str(row["verdict"]), verdict_words(row))
     bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
-    return f"{number(row['ratio'])} {bounds} {times}: {with_setting(judged, row)}, n = {row['n']}"
+    judged = f"{with_setting(verdict_words(row), row)}, n = {row['n']}"
+    return f"{number(row['ratio'])} {bounds} times as fast as {row['baseline']}: {judged} ({where})"
 
 
-def by_batch_size(crossover: pd.DataFrame, work: pd.Series, other: str) -> Iterator[str]:
-    """Which of two devices is faster at which batch sizes; with own best settings, where these were compared."""
-    both = {str(work["device"]), other}
-    rows = crossover[alike(crossover, work, [*WORK, "model", "fraction"])]
-    rows = rows[[{first, second} == both for first, second in zip(rows["first"], rows["second"], strict=True)]]
-    of_best = rows[rows["comparison"] == OWN_BEST]
-    for _, row in (of_best if len(of_best) else rows).iterrows():
-        yield size_words(row)
-
-
-def size_words(row: pd.Series) -> str:
-    """One row of table `crossover` in words."""
-    sizes = str(row["sizes"]).split()
-    if row["verdict"] in (CROSSOVER, SEVERAL):
-        between = f"measured at {row['size_below']} and {row['size_above']}"
-        several = ", one of several changes" if row["verdict"] == SEVERAL else ""
-        at = f"about {about(row['crossover'])} ({between})"
-        return f"{row['faster_above']} from {at}, below {row['faster_below']}{several}"
-    if row["verdict"] == ONE_SIZE:
+def size_words(rows: pd.DataFrame) -> str:
+    """Which of two choices is faster at which batch sizes; a row for each size, ascending."""
+    first = rows.iloc[0]
+    names = {FASTER: str(first["compared"]), SLOWER: str(first["baseline"])}
+    sizes, verdicts = list(rows["batch_size"]), list(rows["verdict"])
+    if len(sizes) == 1:
         return f"one size compared, {sizes[0]}"
-    if row["verdict"] == ONE_FASTER:
-        return f"{row['faster']} at every size, {sizes[0]} to {sizes[-1]}"
-    rest = SAME if pd.isna(row["undecided"]) else undecided_words(row["n_to_decide"])
-    if pd.notna(row["faster"]):
-        return f"{row['faster']} at {str(row['faster_at']).replace(' ', ', ')}; else {rest}"
-    return f"{rest} at every size"
+    if passed := crossings(sizes, list(rows["ratio"]), verdicts):
+        return "; ".join(
+            f"{names[one.faster]} from about {about(one.size)} (measured at {one.below} and {one.above}), below "
+            f"{names[SLOWER if one.faster == FASTER else FASTER]}"
+            for one in passed
+        )
+    sure = [size for size, verdict in zip(sizes, verdicts, strict=True) if verdict in names]
+    open_ = rows[~rows["verdict"].isin(list(names))]
+    rest = SAME if (open_["verdict"] == SAME).all() else undecided_words(open_["n_to_decide"].max())
+    if not sure:
+        return f"{rest} at every size"
+    faster = next(names[verdict] for verdict in verdicts if verdict in names)
+    if open_.empty:
+        return f"{faster} at every size, {sizes[0]} to {sizes[-1]}"
+    return f"{faster} at {', '.join(map(str, sure))}; else {rest}"
+
+
+class Crossing(NamedTuple):
+    """Where the faster of two choices changes: the size, the surely decided ones around it, and the verdict above."""
+
+    size: float
+    below: int
+    above: int
+    faster: str
+
+
+def crossings(sizes: Sequence[int], ratios: Sequence[float], verdicts: Sequence[str]) -> list[Crossing]:
+    """Return each change over ascending batch sizes.
+
+    It lies where the line between measured ratios passes 1 on logarithmic axes, the middle place of several.
+    """
+    sure = [place for place, verdict in enumerate(verdicts) if verdict in (FASTER, SLOWER)]
+    logs, changes = np.log(ratios), []
+    for first, last in pairwise(sure):
+        if verdicts[first] == verdicts[last]:
+            continue
+        passed = [place for place in range(first, last) if (logs[place] > 0) != (logs[place + 1] > 0)]
+        at = passed[len(passed) // 2]
+        share = logs[at] / (logs[at] - logs[at + 1])
+        size = sizes[at] * (sizes[at + 1] / sizes[at]) ** share
+        changes.append(Crossing(float(size), sizes[first], sizes[last], verdicts[last]))
+    return changes
 
 
 def about(value: float) -> str:

@@ -138,15 +138,11 @@ def diverged_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
 
 
 def epochs_words(row: "pd.Series | Mapping[str, Any]") -> str:
-    """How many epochs the runs of a cell learned, with the fewest where they differ, and whether time ended them."""
-    return epochs_text(row["fewest_epochs"], row["learned_epochs"], bool(row["n_cut"]))
-
-
-def epochs_text(fewest: float, most: float, cut: bool) -> str:
     """Return `3 epochs`, `12 to 18 epochs`, or `0.62 epochs (time budget)` where train.seconds ended learning."""
-    few, highest = (f"{count:.0f}" if count % 1 == 0 else f"{count:.3g}" for count in (fewest, most))
-    span = highest if few == highest else f"{few} to {highest}"
-    return f"{span} epoch{'' if span == '1' else 's'}" + " (time budget)" * cut
+    epochs = (float(row[name]) for name in ("fewest_epochs", "learned_epochs"))
+    few, most = (f"{count:.0f}" if count % 1 == 0 else f"{count:.3g}" for count in epochs)
+    span = most if few == most else f"{few} to {most}"
+    return f"{span} epoch{'' if span == '1' else 's'}" + " (time budget)" * bool(row["n_cut"])
 
 
 def device_name(row: pd.Series) -> str:

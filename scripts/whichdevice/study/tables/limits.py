@@ -1,4 +1,4 @@
-"""Tables of limits: what a device can do, how near each cell comes, and where its time goes."""
+"""Tables of limits: what a device can do, and how near each cell comes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,15 +8,14 @@ import pandas as pd
 
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables import makes
-from whichdevice.study.tables.base import CELL, Sources, columns_of, table
-from whichdevice.study.tables.decision_rule import geometric
+from whichdevice.study.tables.base import Sources, columns_of, table
 from whichdevice.study.tables.hardware import Sheet, sheet_peak, sheet_row, wrong_row
-from whichdevice.study.tables.measured import disturbed, enough_repeats, timed, without_rehearsals
-from whichdevice.study.tables.runs import RUN_PARTS
+from whichdevice.study.tables.measured import enough_repeats, without_rehearsals
 from whichdevice.study.tables.summary import cells_of_runs
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
 TIMES_CACHE = 4  # STREAM's rule: each array at least so many times the last-level cache
+WIDE_NOTE = "a number whose interval is wider than a factor of three sets no limit"
 ENDS = ("", "_low", "_high")
 
 LIMITS_COLUMNS = columns_of("limits")
@@ -36,12 +35,15 @@ def make_limits(sources: Sources) -> pd.DataFrame:
 def limits_table(summary: pd.DataFrame, runs: pd.DataFrame, study: Study, sheet: Sheet) -> pd.DataFrame:
     """A row for each device, backend and number format with a measured product or stream."""
     cells = without_rehearsals(summary[summary["n_timed"].fillna(0) > 0])
-    cells = cells.assign(product=product_format(cells), gbs=bytes_per_second(cells) / 1e9)
-    products, streams = cells[cells["unit"] == "product"], cells[cells["unit"] == "gigabyte"]
+    is_stream = cells["unit"] == "gigabyte"
     host = runs.groupby("device")[["threads", "physical_cores", "last_level_cache"]].first()
-    cached = _in_cache(streams, host["last_level_cache"])
-    streams = streams.assign(product=_stored_format(streams), cached=cached)
-    rows = [*_rows(products, streams, host)]
+    cells = cells.assign(
+        product=_stored_format(cells).where(is_stream, product_format(cells)),
+        tflops=cells["tflops"].where(~is_stream),
+        gbs=(bytes_per_second(cells) / 1e9).where(is_stream),
+        cached=is_stream & _in_cache(cells, host["last_level_cache"]),
+    )
+    rows = _limits(cells[is_stream | (cells["unit"] == "product")], host["last_level_cache"])
     return table([row | _by_sheet(row, host, study, sheet) for row in rows], LIMITS_COLUMNS)
 
 
@@ -61,27 +63,31 @@ def bytes_per_second(cells: pd.DataFrame) -> pd.Series:
     return cells["bytes_per_step"] / cells["step_time"]
 
 
-def _rows(products: pd.DataFrame, streams: pd.DataFrame, host: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    both = pd.concat([products, streams])
-    for key, _ in both.groupby(["device", "backend", "product"], sort=False):
-        device, backend, product = (str(part) for part in key)
-        products_here = products[(products["device"] == device) & (products["product"] == product)]
-        moved = streams[streams["device"] == device]
-        row: dict[str, Any] = {"device": device, "backend": backend, "product": product, "evidence": "measured"}
-        streamed = moved[(moved["backend"] == backend) & (moved["product"] == product)]
-        best_stream, device_stream = _best_stream(streamed), _best_stream(_narrow(moved))
-        for best in (_best(products_here[products_here["backend"] == backend], "tflops"), best_stream):
-            if best is not None:
-                row |= {name: best[name] for name in ("kind", "device_name", "replicas")} | _number(best)
-        peak = _best(_narrow(products_here), "tflops")
-        row["device_peak_tflops"] = float("nan") if peak is None else peak["tflops"]
-        row["device_bandwidth_gbs"] = float("nan") if device_stream is None else device_stream["gbs"]
-        row["ridge"] = 1e3 * row["device_peak_tflops"] / row["device_bandwidth_gbs"]
-        cached = any(stream is not None and stream["cached"] for stream in (best_stream, device_stream))
-        notes = [_cache_note(host["last_level_cache"].get(device))] if cached else []
-        wide = len(_narrow(products_here)) < len(products_here) or len(_narrow(moved)) < len(moved)
-        notes += ["a number whose interval is wider than a factor of three sets no limit"] if wide else []
-        yield row | {"note": "; ".join(notes) or None}
+def _limits(cells: pd.DataFrame, caches: pd.Series) -> Iterator[dict[str, Any]]:
+    """Yield each backend's best product and stream in each format, with the limits of its device."""
+    for device, of_device in cells.groupby("device", sort=False):
+        streams = of_device[of_device["gbs"].notna()]
+        stream = _best_stream(_narrow(streams))
+        for product, of_format in of_device.groupby("product", sort=False):
+            products = of_format[of_format["gbs"].isna()]
+            peak = _best(_narrow(products), "tflops")
+            limits = _device_limits(peak, stream)
+            wide = len(_narrow(products)) < len(products) or len(_narrow(streams)) < len(streams)
+            for backend, rows in of_format.groupby("backend", sort=False):
+                best = [cell for cell in (_best(rows, "tflops"), _best_stream(rows)) if cell is not None]
+                cached = any(cell is not None and cell["cached"] for cell in (*best, stream))
+                cache = [_cache_note(caches[device])] if cached else []
+                row = {"device": device, "backend": backend, "product": product, "evidence": "measured", **limits}
+                for cell in best:
+                    row |= {name: cell[name] for name in ("kind", "device_name", "replicas")} | _number(cell)
+                yield row | {"note": "; ".join([*cache, *([WIDE_NOTE] if wide else [])]) or None}
+
+
+def _device_limits(peak: pd.Series | None, stream: pd.Series | None) -> dict[str, float]:
+    """Return the limits of a device by its best product in a format and its best stream."""
+    tflops = float("nan") if peak is None else float(peak["tflops"])
+    gbs = float("nan") if stream is None else float(stream["gbs"])
+    return {"device_peak_tflops": tflops, "device_bandwidth_gbs": gbs, "ridge": 1e3 * tflops / gbs}
 
 
 def _narrow(cells: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +107,7 @@ def _cache_note(cache: Any) -> str:
 
 
 def _best_stream(streams: pd.DataFrame) -> pd.Series | None:
-    beyond = streams[~streams["cached"]]
+    beyond = streams[~streams["cached"] & streams["gbs"].notna()]
     return _best(streams if beyond.empty else beyond, "gbs")
 
 
@@ -130,7 +136,6 @@ def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Shee
         "sheet_tflops": peak.tflops,
         "sheet_gbs": peak.gigabytes,
         "peak_of_sheet": row["device_peak_tflops"] / peak.tflops if peak.tflops else None,
-        "bandwidth_of_sheet": row["device_bandwidth_gbs"] / peak.gigabytes if peak.gigabytes else None,
         "sheet_source": peak.source or wrong_row(str(row["device"]), name, study, sheet),
     }
 
@@ -171,52 +176,10 @@ def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
             mfu=cells["tflops"] / peak,
             **{f"mfu_{end}": ends[f"tflops_{end}"] / peak for end in ("low", "high")},
             mfu_sheet=cells["tflops"] / cells["sheet_tflops"],
-            bandwidth_share=bytes_per_second(cells) / 1e9 / bandwidth,
-            roof_tflops=roof,
             of_roof=cells["tflops"] / roof,
             bound=pd.Series(np.where(peak <= by_memory, "compute", "memory"), cells.index).where(roof.notna()),
             note=cells["device"].map(notes).where(bandwidth.notna()),
             n=cells["n_timed"],
         ),
         ROOFLINE_COLUMNS,
-    )
-
-
-BREAKDOWN_COLUMNS = columns_of("breakdown")
-
-
-def _cells(runs: pd.DataFrame) -> pd.Series:
-    return runs.groupby(CELL, dropna=False, sort=False).ngroup()
-
-
-@makes("where a step's time goes, from the runs that were broken down", BREAKDOWN_COLUMNS)
-def make_breakdown(sources: Sources) -> pd.DataFrame:
-    """Return table `breakdown`."""
-    return breakdown_table(sources.table("runs"))
-
-
-def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row for each cell with an undisturbed run that was broken down; its parts add up to the cell's step time."""
-    step_time = geometric(timed(runs)["step_time"], _cells(runs))["mean"]
-    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["broken_down"].notna()]
-    good = good[~disturbed(good)]
-    whole = _cells(runs).loc[good.index].map(step_time).astype(float)
-    scale = (whole / good["broken_down"]).fillna(1.0)
-    parts = ["broken_down", *(f"{name}_time" for name in RUN_PARTS)]
-    good = good.assign(**{name: good[name] * scale for name in parts})
-    cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
-    seconds = good[parts].astype(float).groupby(cell, sort=False).mean()
-    first = good[~cell.duplicated()].set_axis(seconds.index)
-    notes = good["breakdown_note"].dropna()
-    shares = {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in RUN_PARTS}
-    rows = first[[*CELL, "kind", "source"]].join(seconds.rename(columns={"broken_down": "step_time"}))
-    return table(
-        rows.assign(
-            **shares,
-            n=cell.value_counts(),
-            note=notes.groupby(cell.loc[notes.index]).agg(lambda texts: "; ".join(dict.fromkeys(texts))),
-            method=first["breakdown_method"],
-            evidence="measured",
-        ),
-        BREAKDOWN_COLUMNS,
     )

@@ -5,7 +5,6 @@ update of the kernel does not change; else by the operating system, so that two 
 session ends where a machine measured nothing for more than an hour.
 """
 
-import numpy as np
 import pandas as pd
 
 from whichdevice.base.parts import WHOLE_COUNT
@@ -107,15 +106,6 @@ def disturbed(runs: pd.DataFrame) -> pd.Series:
     return runs["disturbed"].fillna(False) | runs["learning_disturbed"].fillna(False)
 
 
-def by_repeat_and_size(rows: pd.DataFrame) -> pd.DataFrame:
-    """`value` of one cell's settings: a row per repeat, a column per batch size; quicker than a pivot."""
-    repeats, row = np.unique(rows["repeat"].to_numpy(int), return_inverse=True)
-    sizes, column = np.unique(rows["batch_size"].to_numpy(int), return_inverse=True)
-    values = np.full((len(repeats), len(sizes)), np.nan)
-    values[row, column] = rows["value"].to_numpy(float)
-    return pd.DataFrame(values, pd.Index(repeats, name="repeat"), pd.Index(sizes, name="batch_size"))
-
-
 def enough_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None = None) -> pd.Series:
     """True where a cell has enough good repeats to be chosen as the best one: of all cells, or of each `choice`.
 
@@ -124,11 +114,6 @@ def enough_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None
     """
     most = counts.max() if choice is None else counts.groupby(choice, dropna=False).transform("max")
     return (2 * counts >= most) & ((counts >= 2) | (most < 2))
-
-
-def quantity(unit: str) -> str:
-    """Return what `value` is of."""
-    return "tflops" if unit == "product" else "throughput"
 
 
 def without_rehearsals(rows: pd.DataFrame) -> pd.DataFrame:

@@ -20,7 +20,6 @@ from whichdevice.study.tables.decision_rule import within_process
 
 NOT_MEASURED = "not_measured"
 UNREADABLE = "unreadable"
-RUN_PARTS = ("input", "host", "compute", "other")
 PIPELINE_COLUMNS = columns_of("pipeline")
 RUN_COLUMNS = columns_of("runs")
 
@@ -43,7 +42,6 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         **_speed(record),
         **_latency(record),
         **_prefill(record),
-        **_breakdown(record),
         **_pipeline(record),
         **_quality(record),
         **_circumstances(record),
@@ -105,7 +103,6 @@ def _speed(record: Record) -> dict[str, Any]:
         "tflops": flops / step_time / 1e12 if flops and step_time else None,
         "cold_tflops": flops / first / 1e12 if flops and first else None,
         "epoch_time": steps * step_time if steps and step_time else None,
-        "first_epoch_time": first + (steps - 1) * step_time if first and steps and step_time else None,
     }
 
 
@@ -123,7 +120,6 @@ def _prefill(record: Record) -> dict[str, Any]:
         return {}
     return {
         "prefill_time": generated.prefill.step_time,
-        "prefill_throughput": generated.prefill.throughput,
         "prompt": generated.prompt,
         "cache_bytes": generated.cache_bytes,
     }
@@ -214,16 +210,6 @@ def _steady_watts(energy: Energy | None) -> float | None:
 
 def _listed(values: dict[str, str], between: str) -> str | None:
     return "; ".join(f"{name}{between}{value}" for name, value in sorted(values.items())) or None
-
-
-def _breakdown(record: Record) -> dict[str, Any]:
-    """The columns `breakdown_of_run` of one record."""
-    breakdown = record.breakdown
-    if breakdown is None:
-        return {}
-    parts = {f"{name}_time": getattr(breakdown, name) for name in RUN_PARTS}
-    note = breakdown.reason or "; ".join(breakdown.notes) or None
-    return {"broken_down": breakdown.step_time, **parts, "breakdown_note": note, "breakdown_method": breakdown.method}
 
 
 def _pipeline(record: Record) -> dict[str, Any]:

@@ -10,47 +10,14 @@ from whichdevice.study.tables.decision_rule import arithmetic, geometric, noise_
 from whichdevice.study.tables.measured import disturbed, timed
 from whichdevice.study.tables.runs import NOT_MEASURED, PIPELINE_COLUMNS
 
-COLD = ["start", "initialise", "load", "build", "first_step", "warm_up"]
-INTERVALS = [
-    "step_time",
-    "throughput",
-    "latency_p50",
-    "latency_p99",
-    "prefill_time",
-    "prefill_throughput",
-    "epoch_time",
-    "first_epoch_time",
-    *COLD,
-]
-GEOMETRIC = ["tflops", "cold_tflops"]
-LEARNED = [
-    "learned_epoch_time",
-    "validation_time",
-    "learning_time",
-    "training_metric",
-    "validation_metric",
-    "loss",
-    "validation_loss",
-]
-LEARNED_BOUNDS = ["learned_epoch_time", "validation_metric", "validation_loss"]
+INTERVALS = ["step_time", "throughput", "latency_p50", "latency_p99", "prefill_time", "epoch_time", "first_step"]
+GEOMETRIC = ["tflops", "cold_tflops", "start", "initialise", "load", "build"]
+LEARNED = ["learning_time", "training_metric", "validation_metric", "loss", "validation_loss"]
+LEARNED_BOUNDS = ["validation_metric", "validation_loss"]
 FIRST = [
-    "metric",
-    "unit",
-    "kind",
-    "replicas",
-    "module",
-    "mode",
-    "parameters",
-    "training_examples",
-    "steps_per_epoch",
-    "steps_per_sequence",
-    "flops_per_step",
-    "bytes_per_step",
-    "prompt",
-    "cache_bytes",
-    "host_memory",
-    *PIPELINE_COLUMNS,
-]
+    "metric", "unit", "kind", "replicas", "module", "mode", "parameters", "training_examples", "steps_per_epoch",
+    "steps_per_sequence", "flops_per_step", "bytes_per_step", "prompt", "cache_bytes", "host_memory", *PIPELINE_COLUMNS,
+]  # fmt: skip
 JOINED = ["source", "device_name", *columns_of("types")]
 UTILISATION = columns_of("utilisation")
 SUMMARY_COLUMNS = columns_of("summary")
