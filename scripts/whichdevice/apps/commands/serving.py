@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from whichdevice.apps.questions.serving import Machines, ServingQuestion
     from whichdevice.decide import Answer
     from whichdevice.decide.serving import Load, Serving
-    from whichdevice.models.generators import Generator
+    from whichdevice.models.diffusion import Diffusion
     from whichdevice.models.loading import Model
 
     Predicted = Callable[[int], Sequence[Answer]]
@@ -147,7 +147,7 @@ def _exported(args: argparse.Namespace, model: "Model") -> Mapping[int, float]:
         return {}
 
 
-def _generated(args: argparse.Namespace, model: "Generator") -> "Serving":
+def _generated(args: argparse.Namespace, model: "Diffusion") -> "Serving":
     """The answer for a model that makes images or videos."""
     from whichdevice.apps.questions.generation import GenerationQuestion, ask_generation
     from whichdevice.apps.questions.serving import device_named
@@ -237,7 +237,7 @@ def served(args: argparse.Namespace, predicted: "Predicted") -> "Served":
     """
     from whichdevice.apps.questions.serving import ask_serving, machines
     from whichdevice.models.address import full_name
-    from whichdevice.models.generators import generator
+    from whichdevice.models.diffusion import generator
 
     if (makes := generator(full_name(args.model))) is not None:
         return _generated(args, makes), None

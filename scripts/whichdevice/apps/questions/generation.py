@@ -15,7 +15,7 @@ from whichdevice.decide.serving import Load, Server, Serving, decide
 from whichdevice.forecast.serving.batches import capacity
 from whichdevice.forecast.serving.generators import Generating
 from whichdevice.forecast.serving.server import memory_of
-from whichdevice.models.generators import Generator
+from whichdevice.models.diffusion import Diffusion
 
 ENGINE = "diffusers"
 
@@ -24,7 +24,7 @@ ENGINE = "diffusers"
 class GenerationQuestion:
     """A model, its load, and what may serve it; steps and size are the authors' where they are None."""
 
-    model: Generator
+    model: Diffusion
     load: Load
     devices: tuple[str, ...] | None = None
     steps: int | None = None
