@@ -15,7 +15,7 @@ import torch
 
 from whichdevice.base.files import write_atomically
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
-from whichdevice.models.generators import WORKS, Generator, generators
+from whichdevice.models.diffusion import DIFFUSION, WORKS, Diffusion
 
 Inputs = Callable[[int], dict[str, Any]]
 
@@ -24,13 +24,13 @@ def _zeros(*shape: int) -> torch.Tensor:
     return torch.zeros(*shape, dtype=torch.bfloat16)
 
 
-def _call_inputs(model: Generator, height: int, width: int) -> Inputs:
+def _call_inputs(model: Diffusion, height: int, width: int) -> Inputs:
     """What diffusers gives a denoiser for n passes."""
     fields, kind = model.denoiser.fields, model.denoiser.kind
     tokens = model.tokens(height, width)
 
     def latents(count: int, channels: int, scale: int) -> tuple[int, ...]:
-        frames = (model.latents,) if model.frames > 1 else ()
+        frames = (model.latent_frames,) if model.frames > 1 else ()
         return (count, channels, *frames, height // scale, width // scale)
 
     def inputs(count: int) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _call_inputs(model: Generator, height: int, width: int) -> Inputs:
                 "guidance": _zeros(count),
             }  # fmt: skip
         if kind == "CogVideoXTransformer3DModel":
-            frames = model.latents * fields.get("patch_size_t", 1)
+            frames = model.latent_frames * fields.get("patch_size_t", 1)
             turned = (torch.zeros(tokens, 64), torch.zeros(tokens, 64))
             rotary = {"image_rotary_emb": turned} if fields.get("use_rotary_positional_embeddings") else {}
             return rotary | time | {
@@ -90,7 +90,7 @@ def _call_inputs(model: Generator, height: int, width: int) -> Inputs:
         assert kind == "LTXVideoTransformer3DModel", kind
         return time | {
             "hidden_states": _zeros(count, tokens, 128), "encoder_hidden_states": _zeros(count, 128, 4096),
-            "encoder_attention_mask": torch.ones(count, 128), "num_frames": model.latents,
+            "encoder_attention_mask": torch.ones(count, 128), "num_frames": model.latent_frames,
             "height": height // model.side, "width": width // model.side,
         }  # fmt: skip
 
@@ -104,8 +104,8 @@ DECODERS: Mapping[str, tuple[int, int]] = {
 }  # fmt: skip
 
 
-def _decode_inputs(model: Generator, height: int, width: int) -> Inputs:
-    decoder = model.decoder
+def _decode_inputs(model: Diffusion, height: int, width: int) -> Inputs:
+    decoder = model.autoencoder
     scale, channels = DECODERS.get(decoder.kind, (8, decoder.fields.get("latent_channels", 4)))
     if "z_dim" in decoder.fields:
         scale, channels = 16, decoder.fields["z_dim"]
@@ -113,23 +113,23 @@ def _decode_inputs(model: Generator, height: int, width: int) -> Inputs:
     return lambda count: {"z": _zeros(count, channels, *frames, height // scale, width // scale)}
 
 
-def _decoded_frames(model: Generator) -> int:
+def _decoded_frames(model: Diffusion) -> int:
     """Frames that come of what is decoded in a trace."""
     if model.frames == 1:
         return 1
-    if model.decoder.kind == "AutoencoderKLCogVideoX":
+    if model.autoencoder.kind == "AutoencoderKLCogVideoX":
         return 8
-    return 1 + (8 if model.decoder.kind == "AutoencoderKLLTXVideo" else 4)
+    return 1 + (8 if model.autoencoder.kind == "AutoencoderKLLTXVideo" else 4)
 
 
-def _traced(model: Generator, height: int, width: int) -> tuple[Trace, Trace]:
+def _traced(model: Diffusion, height: int, width: int) -> tuple[Trace, Trace]:
     """A call of the denoiser and of the decoder."""
     calls = _call_inputs(model, height, width)
     call = Step(
         model.denoiser.made, calls, lambda module, given: module(**given, return_dict=False)[0], None, "bfloat16"
     )
     decodes = _decode_inputs(model, height, width)
-    decode = Step(model.decoder.made, decodes, lambda module, given: module.decode(**given)[0], None, "bfloat16")
+    decode = Step(model.autoencoder.made, decodes, lambda module, given: module.decode(**given)[0], None, "bfloat16")
     return trace_step(call, model.together), trace_step(decode, 1)
 
 
@@ -164,7 +164,7 @@ def _values(whole: Trace, half: Trace) -> list[float]:
     return [float(f"{part:.5g}") for part in (2 * small - large, 2 * (large - small))]
 
 
-def traced(model: Generator) -> dict[str, Any]:
+def traced(model: Diffusion) -> dict[str, Any]:
     """Return the work and the values of a call and of what is decoded, by the size."""
     height, width = model.height, model.width
     half = (height // 2, width) if height // model.side % 2 == 0 else (height, width // 2)
@@ -179,7 +179,7 @@ def traced(model: Generator) -> dict[str, Any]:
 def main() -> None:
     """Trace what is missing, or what is named; one line a model."""
     known = json.loads(WORKS.read_text(encoding="utf-8")) if WORKS.is_file() else {}
-    for model in generators():
+    for model in DIFFUSION.values():
         if model.name not in known or model.name in sys.argv[1:]:
             print(model.name, flush=True)
             known[model.name] = traced(model)

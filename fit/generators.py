@@ -17,7 +17,7 @@ from fit.serving import score, spread_of, write_json
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.generators import GENERATOR_CONSTANTS, SHARP, Generating, whole, work_of
 from whichdevice.forecast.time_model import Peaks
-from whichdevice.models.generators import generator
+from whichdevice.models.diffusion import generator
 from whichdevice.study.tables.base import read_rows
 
 PUBLISHED = Path(__file__).parent / "data" / "generators_published.csv"

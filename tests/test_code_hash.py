@@ -194,3 +194,9 @@ def test_what_an_earlier_process_read_is_read_again_only_where_nothing_sound_is_
     [kept] = tmp_path.rglob("code_hash*.json")
     kept.write_text("{", encoding="utf-8")
     assert hashed_and_read() == (first, reads)
+
+
+def test_a_table_that_a_module_reads_counts_as_its_code(hashed: Hashed) -> None:
+    reads = {"shared.py": "ROWS = rows_of_code(__file__, 'sizes.csv')\ndef double(x):\n    return 2 * x\n"}
+    first, other = (hashed(changed={**reads, "sizes.csv": f"size\n{size}\n"}) for size in (1, 2))
+    assert first != other == hashed(changed={**reads, "sizes.csv": "size\n2\n"})

@@ -7,7 +7,7 @@ from fit.serving import score
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.generators import Generating, capacity, read_generators
-from whichdevice.models.generators import Generator, generator
+from whichdevice.models.diffusion import Diffusion, generator
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def rows() -> list[Row]:
     return published()
 
 
-def model(name: str) -> Generator:
+def model(name: str) -> Diffusion:
     """A model that is known."""
     found = generator(name)
     assert found is not None

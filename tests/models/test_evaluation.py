@@ -21,7 +21,6 @@ from whichdevice.models.script.evaluation import (
     takes_gradients,
 )
 from whichdevice.models.script.found import Evaluation
-from whichdevice.models.script.further import further
 from whichdevice.models.script.size import Stack
 
 EVALUATE = """
@@ -282,27 +281,6 @@ def test_a_teacher_is_a_part_of_each_step(tmp_path: Path) -> None:
     assert [one.every for one in evaluations_in(stack, 32, work_of)] == [1]
 
 
-TRAINS = "def train(model, epochs, data):\n    step(model, data, epochs=epochs)\n"
-AGAIN = {  # script: how many times its first training, and the lines of the others
-    "step(net, epochs=4)\nstep(net, epochs=2)\n": (1.5, [2]),
-    "step(net, data)\nother = Net()\nstep(other, data)\n": (2, [3]),
-    "step(net, data)\nother = [1]\nstep(net, other)\n": (1, []),
-    "step(net, data)\ndata = [1]\nstep(net, data)\n": (1, []),
-    "step(net, stream())\nstep(net, stream())\n": (2, [2]),
-    "step(net, data)\nnet.trainable = True\nstep(net, data)\n": (1, []),
-    "step(net, data, rate=0.1)\nstep(net, data, rate=0.01)\n": (2, [2]),
-    "step(net, data, True)\nstep(net, data, False)\n": (1, []),
-    TRAINS + "train(net, 5, data=data)\nprint(net)\nlarge = Net()\ntrain(large, 5, data=data)\n": (2, [6]),
-    TRAINS + "if data:\n    train(net, 5, data)\n    train(net, 5, val)\n": (1, []),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", AGAIN)
-def test_trainings_after_the_first_are_counted_where_they_are_as_long_by_its_text(text: str, tmp_path: Path) -> None:
-    stack = stack_of(text, tmp_path / "train.py")
-    assert further(stack, "step", lambda value: isinstance(value, Net)) == AGAIN[text]
-
-
 def transformers(strategy: str, data: Any = range(2000), **settings: Any) -> SimpleNamespace:
     """Hugging Face's trainer with 2,000 examples to evaluate."""
     known = {"per_device_eval_batch_size": 8, "eval_steps": None, "logging_steps": 500, "max_steps": -1}
@@ -388,19 +366,19 @@ UNREAD = {  # a function in the loop over epochs, whether gradients are by name 
 
 @pytest.mark.parametrize("case", UNREAD)
 def test_what_may_run_a_model_that_does_not_show_is_said_not_to_be_counted(case: str, tmp_path: Path) -> None:
-    text, free, expected = UNREAD[case]
+    text, no_grad, expected = UNREAD[case]
     name = text.partition("def ")[2].partition("(")[0]
     text += f"def load_test_data():\n    evaluate = make()\n    evaluate(1)\nload_test_data()\n{EPOCHS}    {name}()\n"
-    found = evaluations_in(stack_of(text, tmp_path / "train.py", {"make": lambda: print}), 32, work_of, free=free)
+    found = evaluations_in(stack_of(text, tmp_path / "train.py", {"make": lambda: print}), 32, work_of, no_grad=no_grad)
     assert [(one.line, one.batches) for one in found] == [(len(text.splitlines()), None)] * expected
 
 
 def test_a_single_pass_of_what_is_named_so_is_counted_where_gradients_are_by_name(tmp_path: Path) -> None:
     text = "def show():\n    net(rows)\n" + EPOCHS + "    if epoch % 2 == 0:\n        {name}()\n"
     images = stack_of(text.replace("show", "{name}").format(name="generate_images"), tmp_path / "train.py")
-    found = evaluations_in(images, 32, work_of, free=True)
+    found = evaluations_in(images, 32, work_of, no_grad=True)
     assert [(one.batches, one.batch_size, one.every) for one in found] == [(1, 7, 2)]
-    assert evaluations_in(stack_of(text.format(name="show"), tmp_path / "other.py"), 32, work_of, free=True) == []
+    assert evaluations_in(stack_of(text.format(name="show"), tmp_path / "other.py"), 32, work_of, no_grad=True) == []
 
 
 def test_a_compiled_function_is_none_of_the_scripts_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

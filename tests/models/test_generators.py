@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from whichdevice.models.generators import Generator, Kernels, generator, generators
+from whichdevice.models.diffusion import DIFFUSION, Diffusion, Kernels, generator
 
 FLUX, SDXL = "hf:black-forest-labs/FLUX.1-dev", "hf:stabilityai/stable-diffusion-xl-base-1.0"
 
 
-def model(name: str) -> Generator:
+def model(name: str) -> Diffusion:
     """A model that is known."""
     found = generator(name)
     assert found is not None
@@ -50,8 +50,8 @@ def test_attention_is_that_of_the_sizes(name: str) -> None:
     assert attention(model(name).work().call) == pytest.approx(BY_HAND[name], rel=0.02)
 
 
-@pytest.mark.parametrize("one", generators(), ids=lambda one: one.name.rpartition("/")[2])
-def test_every_model_is_traced_and_has_weights_by_part(one: Generator) -> None:
+@pytest.mark.parametrize("one", DIFFUSION.values(), ids=lambda one: one.name.rpartition("/")[2])
+def test_every_model_is_traced_and_has_weights_by_part(one: Diffusion) -> None:
     """At half of the size attention has between a quarter and a half of the work, the rest a half and constants."""
     whole, half = one.work(), one.work(height=one.height // 2)
     assert whole.calls == half.calls == one.calls * one.steps
@@ -90,12 +90,12 @@ def test_a_name_needs_neither_its_organisation_nor_its_ending() -> None:
 
 @pytest.mark.needs("torch", "diffusers")
 @pytest.mark.slow
-@pytest.mark.parametrize("one", generators(), ids=lambda one: one.name.rpartition("/")[2])
-def test_a_part_has_as_many_weights_as_its_configuration_makes(one: Generator) -> None:
+@pytest.mark.parametrize("one", DIFFUSION.values(), ids=lambda one: one.name.rpartition("/")[2])
+def test_a_part_has_as_many_weights_as_its_configuration_makes(one: Diffusion) -> None:
     """By diffusers and transformers."""
     import torch
 
-    for part in (one.denoiser, *one.encoders, one.decoder):
+    for part in (one.denoiser, *one.encoders, one.autoencoder):
         with torch.device("meta"):
             made = part.made()
         assert sum(weight.numel() for weight in made.parameters()) == pytest.approx(part.parameters, rel=2e-3)

@@ -22,7 +22,7 @@ from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script import torch_tape
-from whichdevice.models.script.found import Found, Way
+from whichdevice.models.script.found import Conditions, Found
 from whichdevice.models.script.look import known, probe
 from whichdevice.models.script.run import run_watched
 from whichdevice.models.script.several import ACCUMULATION, SHARED, divides_by_gpus
@@ -46,7 +46,7 @@ FOUND = {  # script, what it needs: what is found
     ("torch_nested.py", ""): Found("torch", 2, 400, 3),
     ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32", asks=None, keeps="steps"),
     ("torch_processes.py", ""): Found(
-        "torch", 32, 640, 3, precision="mixed", way=Way(gpus=2), asks=2, keeps="examples"
+        "torch", 32, 640, 3, precision="mixed", conditions=Conditions(gpus=2), asks=2, keeps="examples"
     ),
     ("torch_deepspeed.py", ""): Found(
         "torch", 16, 320, 3, precision="mixed", notes=(TWO,), asks=None, keeps="examples"
@@ -1423,7 +1423,7 @@ def test_a_step_runs_on_without_the_values_that_it_draws_checks_and_chooses_by(t
     (tmp_path / "train.py").write_text(CHECKS_BOXES, encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
     found = probe(address)
-    assert (found.way.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
+    assert (found.conditions.values, found.batch_size, found.examples * found.epochs) == (False, 8, 240)
     assert "an upper bound" in found.notes[0]
     step = step_of(Model.read(address.text).workload(Options(batch_size=8)), "float32", "train")
     assert trace_step(step, 8).trained == 400
@@ -1441,7 +1441,7 @@ def test_what_a_launcher_gives_a_script_is_there(tmp_path):
 def test_a_group_of_processes_a_loss_around_its_model_and_copies_of_weights_make_a_step(tmp_path):
     (tmp_path / "train.py").write_text(OF_A_GROUP, encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
-    assert (found.batch_size, found.examples, found.epochs, found.way.values) == (16, 4800, 1, False)
+    assert (found.batch_size, found.examples, found.epochs, found.conditions.values) == (16, 4800, 1, False)
     assert (found.asks, found.keeps) == (4, "steps")
 
 
@@ -1451,7 +1451,7 @@ def test_a_step_whose_code_fails_without_values_is_computed(tmp_path):
     (tmp_path / "train.py").write_text(SEGMENTS, encoding="utf-8")
     address = read_address(str(tmp_path / "train.py"))
     found = probe(address)
-    assert (found.way.values, found.batch_size, found.examples) == (True, 32, 320)
+    assert (found.conditions.values, found.batch_size, found.examples) == (True, 32, 320)
     step = step_of(Model.read(address.text).workload(Options(batch_size=32)), "float32", "train")
     trace = trace_step(step, 32)
     assert trace.trained == 36 and "values" in trace.notes[0]
@@ -1597,8 +1597,7 @@ if __name__ == "__main__":
 def test_layers_split_over_gpus_and_processes_that_share_weights_train(text, amounts, tmp_path):
     """What any accelerator is asked is answered by a GPU; what trains in processes of its own trains here."""
     found = probed(text, tmp_path)
-    assert (found.batch_size, found.examples, found.epochs, found.way.gpus) == amounts
-    assert found.way.left_out == ()
+    assert (found.batch_size, found.examples, found.epochs, found.conditions.gpus) == amounts
 
 
 @pytest.mark.slow

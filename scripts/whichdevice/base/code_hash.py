@@ -1,8 +1,9 @@
 """Hash the code that a step really runs: edits to it measure again, edits to words about it do not.
 
 The hash covers the named modules and all that they import within this package, found in the syntax tree. Comments,
-formatting, docstrings, imports for type checkers and `__version__` do not count. Modules that are imported by
-a computed name (a workload, a backend) are named by the caller.
+formatting, docstrings, imports for type checkers and `__version__` do not count; a table that a module reads by
+`rows_of_code` counts as the module does. Modules that are imported by a computed name (a workload, a backend) are named
+by the caller.
 
 Reading a hundred syntax trees takes a second, so what each gave is kept beside this module's bytecode, by a checksum of
 the file's content: an edited file is read anew whatever its date.
@@ -19,7 +20,7 @@ from pathlib import Path
 from threading import Lock
 
 from whichdevice.base.errors import StudyError
-from whichdevice.base.files import write_atomically
+from whichdevice.base.files import csv_rows, write_atomically
 
 _lock = Lock()
 PACKAGE = Path(__file__).parents[1]
@@ -27,6 +28,7 @@ HASH_LENGTH = 16
 KEY_LENGTH = 12
 RULES = Path(__file__).read_bytes()  # with other rules a file has another digest
 DIGESTS = Path(cache_from_source(__file__)).with_suffix(".json")
+TABLE = ".csv"
 MAX_KEPT = 2000  # states of files; a checkout has about 300 files
 
 
@@ -44,6 +46,34 @@ def string_constants(source: str | bytes) -> set[str]:
     """Return every string in a file's content."""
     nodes = ast.walk(parsed(source))
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def rows_of_code(module: str, table: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file beside a module, which is named by `__file__`; its hash covers them."""
+    return csv_rows(Path(module).with_name(table))
+
+
+def imported_names(tree: ast.Module, inside: str) -> Iterator[str]:
+    """Return absolute names of all that a file of the package `inside` imports, anywhere; a name may be no module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = inside.split(".") if inside else []
+            start = parents[: len(parents) - node.level + 1] if node.level else []
+            base = [*start, *([node.module] if node.module else [])]
+            yield from (".".join(filter(None, [*base, name])) for name in ("", *(alias.name for alias in node.names)))
+
+
+def imported_packages(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the first names of the modules that statements import, without those of their own package."""
+    packages = set[str]()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            packages |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            packages.add(node.module.partition(".")[0])
+    return packages
 
 
 def code_hash(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE) -> str:
@@ -100,13 +130,15 @@ def _find(module: str, package: Path) -> Path | None:
 
 @cache
 def _source(path: Path, module: str, package: Path) -> tuple[str, frozenset[str]]:
-    """Return what one file adds: a digest of its code, and the modules of the package that it may import."""
+    """Return what one file adds: a digest of its code and tables, and the modules of the package that it may import."""
     content = path.read_bytes()
     inside = module if path.name == "__init__.py" else module.rpartition(".")[0]
     key = f"{hashlib.sha256(RULES + content).hexdigest()} {path.suffix} {inside}"
     if key not in _kept():
         _kept()[key] = _digest_and_imports(content, path.suffix == ".py", inside)
     digest, imports = _kept()[key]
+    for table in (path.with_name(name) for name in imports if name.endswith(TABLE)):
+        digest = hashlib.sha256(digest.encode() + (table.read_bytes() if table.is_file() else b"")).hexdigest()
     return digest, frozenset(name for name in imports if _find(name, package) is not None)
 
 
@@ -121,8 +153,16 @@ def _digest_and_imports(content: bytes, is_python: bool, inside: str) -> tuple[s
         for name, value in ast.iter_fields(node):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 setattr(node, name, list(_counted(value)))
-    imports = {name for name in _imports(tree, inside) if name.partition(".")[0] == PACKAGE.name}
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), sorted(imports)
+    imports = {name for name in imported_names(tree, inside) if name.partition(".")[0] == PACKAGE.name}
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), sorted(imports.union(_tables(tree)))
+
+
+def _tables(tree: ast.Module) -> Iterator[str]:
+    """Return the names of the tables that a file reads by `rows_of_code`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="rows_of_code"), args=[_, ast.Constant(value=str(table))]):
+                yield table
 
 
 @cache
@@ -151,16 +191,3 @@ def _counted(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _counted(node.orelse)
         elif not (isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__version__"]):
             yield node
-
-
-def _imports(tree: ast.Module, inside: str) -> Iterator[str]:
-    """Absolute names of everything that is imported anywhere; a name may turn out to be no module."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            parents = inside.split(".")
-            start = parents[: len(parents) - node.level + 1] if node.level else []
-            base = ".".join([*start, *([node.module] if node.module else [])])
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)

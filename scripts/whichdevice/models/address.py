@@ -16,17 +16,17 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from whichdevice.base.code_hash import parsed
+from whichdevice.base.code_hash import imported_names, parsed
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import csv_rows
 from whichdevice.base.plugins import defined_name, top_level
 from whichdevice.models.diffusion import SIZES, diffusion_name
+from whichdevice.models.names import by_plain_name, hint, nearest
 
 Kind = Literal["built-in", "file", "function", "saved", "library", "hub"]
 BUILT_IN = Path(__file__).parent / "workloads"
@@ -103,11 +103,10 @@ def read_address(text: str) -> Address:
     if is_path(text):
         return file_address(text)
     if text not in built_in_names():
-        near = get_close_matches(text, built_in_names(), 1) or _near_hub_names(text)
-        hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(built_in_names())}"
-        if Path(f"{text}.py").is_file():
-            hint = f"; did you mean the file {text}.py?"
-        raise StudyError(f"no built-in workload {text!r}{hint} (or give {ADDRESSES})")
+        file = f"the file {text}.py" if Path(f"{text}.py").is_file() else None
+        near = hint(file or nearest(text, built_in_names()) or near_hub_name(text))
+        near = near or f"; there are {', '.join(built_in_names())}"
+        raise StudyError(f"no built-in workload {text!r}{near} (or give {ADDRESSES})")
     return Address(text, "built-in", BUILT_IN / f"{text}.py", f"whichdevice.models.workloads.{text}")
 
 
@@ -133,21 +132,17 @@ def hub_model(name: str) -> str | None:
     return names.get(wanted) or names.get(SAME_SIZES.sub("", wanted))
 
 
-def _near_hub_names(name: str) -> list[str]:
-    """The model of Hugging Face in the table whose name is nearest, if one is near."""
-    return [f"hf:{_hub_names()[near]}" for near in get_close_matches(name.casefold(), _hub_names(), 1, 0.75)]
+def near_hub_name(name: str) -> str | None:
+    """Return the address of the model in the table whose name is nearest, if one is near."""
+    near = nearest(name.casefold(), _hub_names(), 0.75)
+    return f"hf:{_hub_names()[near]}" if near else None
 
 
 @cache
 def _hub_names() -> dict[str, str]:
     """The table's names by themselves, without the organisation, and without words that leave the sizes as they are."""
-    names: dict[str, str] = {}
-    for model in (line["model"] for line in csv_rows(HUB_TABLE)):
-        plain = model.casefold()
-        short = plain.rpartition("/")[2]
-        for key in (plain, short, SAME_SIZES.sub("", plain), SAME_SIZES.sub("", short)):
-            names.setdefault(key, model)
-    return names
+    names = by_plain_name(line["model"] for line in csv_rows(HUB_TABLE))
+    return {SAME_SIZES.sub("", name): model for name, model in reversed(names.items())} | names
 
 
 def config_file(name: str) -> Path | None:
@@ -185,8 +180,7 @@ def file_address(text: str) -> Address:
     if path.is_dir():
         raise StudyError(f"workload file {path}: a folder; name a file in it, e.g. {path / 'my_model.py'}")
     if not path.is_file():
-        near = _nearest_file(path)
-        raise StudyError(f"workload file {path}: not found" + (f"; did you mean {near}?" if near else ""))
+        raise StudyError(f"workload file {path}: not found{hint(_nearest_file(path))}")
     if path.suffix == ".keras":
         address = Address(text, "saved", path)
     elif path.suffix == ".py":
@@ -210,23 +204,23 @@ def _nearest_file(path: Path) -> Path | None:
     below = [file for pattern in ("*", "*/*", "*/*/*") for file in Path().glob(pattern) if file.suffix in SUFFIXES]
     for files in (beside, below):
         names = {file.stem: file for file in reversed(files)}
-        begun = [name for name in sorted(names) if name.startswith(path.stem)]
-        if near := begun or get_close_matches(path.stem, names, 1):
-            return names[near[0]]
+        begun = next((name for name in sorted(names) if name.startswith(path.stem)), None)
+        if near := begun or nearest(path.stem, names):
+            return names[near]
     return None
 
 
 def _function(text: str, module: str, function: str) -> Address:
     first, *rest = module.split(".")
-    near = get_close_matches(module, LIBRARIES, 1)
-    hint = f"; did you mean {near[0]}:{function}?" if near else ""
+    near = nearest(module, LIBRARIES)
+    meant = hint(near and f"{near}:{function}")
     for root in _roots(first):
         if (path := _module_file(root, [first, *rest])) is not None:
             address = Address(text, "function", path, module, function, root)
             _refuse_results(address)
             return address
-        raise StudyError(f"workload {text}: the package {first} has no module {module}{hint}")
-    raise StudyError(f"workload {text}: no package {first} in this folder, nor installed{hint}")
+        raise StudyError(f"workload {text}: the package {first} has no module {module}{meant}")
+    raise StudyError(f"workload {text}: no package {first} in this folder, nor installed{meant}")
 
 
 def _roots(package: str) -> Iterator[Path]:
@@ -297,14 +291,4 @@ def _imports(path: Path, module: str) -> Iterator[str]:
         tree = parsed(path.read_bytes())
     except (SyntaxError, ValueError, RecursionError):  # the run gives the reason
         return
-    inside = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            parents = inside.split(".") if inside else []
-            start = parents[: len(parents) - node.level + 1] if node.level else []
-            base = ".".join([*start, *([node.module] if node.module else [])])
-            if base:
-                yield base
-            yield from (f"{base}.{alias.name}" if base else alias.name for alias in node.names)
+    yield from imported_names(tree, module if path.name == "__init__.py" else module.rpartition(".")[0])

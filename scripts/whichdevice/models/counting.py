@@ -103,16 +103,16 @@ def model_costs(
     return replace(costs, parameters=known.parameters, trainable_parameters=trainable)
 
 
-def _honest(found: Costs, model: Any) -> Costs:
+def _honest(costs: Costs, model: Any) -> Costs:
     """The count, unknown where it has no product of a model with weights, a lower bound where layers hide theirs."""
     hidden = sorted({type(layer).__name__ for layer in _all_layers(model) if type(layer).__name__ in HIDING})
-    if found.forward_flops == 0:
+    if costs.forward_flops == 0:
         reason = f"unknown: {', '.join(hidden)} hides its products" if hidden else "unknown: no product was found"
-        return replace(found, forward_flops=None, training_flops=None, counted=reason)
-    traced = {*hidden} <= {"JaxLayer", "FlaxLayer"} and found.operations
-    if hidden and found.forward_flops is not None and not traced:
-        return replace(found, counted=f"a lower bound: without {', '.join(hidden)}")
-    return found
+        return replace(costs, forward_flops=None, training_flops=None, counted=reason)
+    traced = {*hidden} <= {"JaxLayer", "FlaxLayer"} and costs.operations
+    if hidden and costs.forward_flops is not None and not traced:
+        return replace(costs, counted=f"a lower bound: without {', '.join(hidden)}")
+    return costs
 
 
 def _all_layers(model: Any) -> list[Any]:

@@ -7,12 +7,12 @@ import ast
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from whichdevice.base.code_hash import parsed
+from whichdevice.base.code_hash import imported_packages, parsed
 from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, framework_of
+from whichdevice.models.names import hint, nearest
 from whichdevice.models.shapes import Array, Tree
 
 GENERATING = ("empty_cache", "call_with_cache")  # of a Keras file whose model generates tokens
@@ -61,12 +61,12 @@ TUNING = (  # how a PyTorch model is trained: models/tuning.py
     "METHOD", "LORA_RANK", "LORA_LAYERS", "LORA_DROPOUT", "GRADIENT_CHECKPOINTING", "GRADIENT_ACCUMULATION",
     "PRECISION",
 )  # fmt: skip
-FILE_CONSTANTS = {constant.name.upper(): constant.name for constant in fields(Declaration)[:16]}
-TYPES: dict[str, tuple[type, ...]] = {
-    "optimizer": (str,),
+FILE_CONSTANTS = {constant.name.upper(): constant.name for constant in fields(Declaration)[:15]}
+BY_OUTPUT = ("loss", "metric", "loss_weights")  # may be one for each output
+TYPES: dict[str, tuple[type, ...]] = {  # of constants that are no whole number above 0
+    **dict.fromkeys(("loss", "metric", "optimizer", "unit", "source"), (str,)),
+    "loss_weights": (int, float),
     "higher_is_better": (bool,),
-    "unit": (str,),
-    "source": (str,),
 }
 DTYPES = ("float32", "uint8", "int32")
 
@@ -113,15 +113,14 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
     names = [name for name, _, _ in constants(tree)]
     framework = _framework(tree, faults)
     if "model" not in functions:
-        near = get_close_matches(function, [name for node in tree.body for name in _defined(node)], 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        faults.insert(0, f"it defines no function {function}(options) that returns {FRAMEWORKS[framework]}{hint}")
+        near = hint(nearest(function, [name for node in tree.body for name in _defined(node)]))
+        faults.insert(0, f"it defines no function {function}(options) that returns {FRAMEWORKS[framework]}{near}")
     return Declaration(
         functions=functions,
         by_compile=any(_called_name(node) in ("compile", "load_model") for node in ast.walk(tree))
         or function != "model",
         own_step=any(isinstance(node, ast.FunctionDef) and node.name in OWN_STEPS for node in ast.walk(tree)),
-        frameworks=tuple(name for name in ("tensorflow", "jax", "torch") if name in _imported(tree)),
+        frameworks=tuple(name for name in ("tensorflow", "jax", "torch") if name in imported_packages(ast.walk(tree))),
         fault="; ".join(faults) or None,
         hints=_hints(names),
         framework=framework,
@@ -143,13 +142,6 @@ def _framework(tree: ast.Module, faults: list[str]) -> str:
 def _called_name(node: ast.AST) -> str | None:
     called = node.func if isinstance(node, ast.Call) else None
     return called.attr if isinstance(called, ast.Attribute) else None
-
-
-def _imported(tree: ast.Module) -> set[str]:
-    """First names of all modules that a file imports, anywhere in it."""
-    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
-    return {name.partition(".")[0] for name in names}
 
 
 def _parsed(path: Path) -> ast.Module | str:
@@ -179,25 +171,16 @@ def _checked(name: str, value: Any) -> Any:
         raise value
     if name in ("input", "target"):
         return _arrays(value)
-    if name in ("loss", "metric", "loss_weights"):
-        return _named_by_output(value, (int, float) if name == "loss_weights" else (str,))
-    expected = TYPES.get(name)
-    if expected is None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise FaultError(f"is {value!r}; it must be a whole number above 0")
-    elif not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        raise FaultError(f"is {value!r}; it must be {' or '.join(kind.__name__ for kind in expected)}")
-    return value
-
-
-def _named_by_output(value: Any, kinds: tuple[type, ...]) -> Tree:
-    """One value, or a tuple or dict of values by output."""
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
-    for part in parts:
-        if not (part is None and part is not value) and (not isinstance(part, kinds) or isinstance(part, bool)):
-            names = " or ".join(kind.__name__ for kind in kinds)
-            raise FaultError(f"is {value!r}; it must be {names}, or a tuple or dict of them by output")
-    return value
+    if name in BY_OUTPUT and isinstance(value, dict | tuple):
+        parts = [part for part in (value.values() if isinstance(value, dict) else value) if part is not None]
+    else:
+        parts = [value]
+    kinds = TYPES.get(name)
+    if all(type(part) in kinds if kinds else type(part) is int and part > 0 for part in parts):
+        return value
+    words = " or ".join(kind.__name__ for kind in kinds) if kinds else "a whole number above 0"
+    several = ", or a tuple or dict of them by output" if name in BY_OUTPUT else ""
+    raise FaultError(f"is {value!r}; it must be {words}{several}")
 
 
 def _arrays(value: Any) -> Tree:
@@ -232,13 +215,9 @@ def _array(value: Any) -> Array:
 
 def _hints(names: list[str]) -> tuple[str, ...]:
     """Constants that look like misspelt ones."""
-    hints = []
-    for name in names:
-        known = [*FILE_CONSTANTS, *TUNING]
-        near = get_close_matches(name, known, 1, 0.8) if name not in known else []
-        if near and near[0] not in names:
-            hints.append(f"{name} is not used; did you mean {near[0]}?")
-    return tuple(hints)
+    known = [*FILE_CONSTANTS, *TUNING]
+    near = {name: nearest(name, known, 0.8) for name in names if name not in known}
+    return tuple(f"{name} is not used{hint(meant)}" for name, meant in near.items() if meant and meant not in names)
 
 
 class FaultError(ValueError):

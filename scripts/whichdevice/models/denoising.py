@@ -65,8 +65,8 @@ class Denoising(nn.Module):
         by_length: dict[int, list[Tensor]] = defaultdict(list)
         for output in read:
             by_length[output.last_hidden_state.shape[1]].append(output.last_hidden_state)
-        texts = [_padded(torch.cat(vectors, -1), self.known.width) for vectors in by_length.values()]
-        text = torch.cat(texts, 1)[:, -self.known.tokens :]
+        texts = [_padded(torch.cat(vectors, -1), self.known.text_width) for vectors in by_length.values()]
+        text = torch.cat(texts, 1)[:, -self.known.words :]
         wholes = [output.get("text_embeds", output.get("pooler_output")) for output in read]
         summaries = [whole for whole in wholes if whole is not None]
         pooled = torch.cat(summaries, -1)[:, -self.known.pooled :] if self.known.pooled else None

@@ -1,25 +1,30 @@
-"""Sizes of well-known diffusion models: the denoiser, what reads the words, what turns pixels into latents and back.
+"""Well-known models that make images or videos of words: their parts, what training one takes, the work of an image.
 
-    DIFFUSION["black-forest-labs/FLUX.1-dev"].denoiser.parameters
-    DIFFUSION["stabilityai/stable-diffusion-xl-base-1.0"].denoiser.made()     # by diffusers, without values on `meta`
+    DIFFUSION["black-forest-labs/FLUX.1-dev"].denoiser.made()     # by diffusers, without values on `meta`
+    generator("hf:black-forest-labs/FLUX.1-dev").work(steps=28, height=1024, width=1024)
 
-They are in diffusion_models.json. Fields are those of each part's config.json on huggingface.co; what is left out is
-the library's default. Weights are counted by the file sizes there, two or four bytes a weight. Nothing is downloaded.
+Sizes are in diffusion_models.json: fields are those of each part's config.json on huggingface.co; what is left out is
+the library's default. Weights are counted by the file sizes there, two or four bytes a weight, or are those that
+diffusers and transformers make. The kernels of a call of the denoiser and of the decoder are traced on their own
+modules at two sizes (fit/generator_traces.py): attention grows with tokens and their square, the rest with tokens.
+Nothing is downloaded.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from whichdevice.base.errors import StudyError
+from whichdevice.models.names import by_plain_name
 
 SIZES = Path(__file__).with_name("diffusion_models.json")
+WORKS = Path(__file__).with_name("generators.json")  # traced
 Library = Literal["diffusers", "transformers"]
 
 
@@ -41,37 +46,52 @@ class Part:
         return kind(**fields) if self.library == "diffusers" else kind(kind.config_class(**fields))
 
 
+class Kernels(NamedTuple):
+    """Kernels of a kind: operations and bytes of all, and how many they are."""
+
+    operations: float
+    nbytes: float
+    kernels: float
+
+
+class Made(NamedTuple):
+    """The work of a batch of images or videos: a call of the denoiser, how many, and the decoder's.
+
+    Kernels are by kind and number format, as forecast/work.py names them.
+    """
+
+    call: Mapping[str, Kernels]
+    calls: float
+    decode: Mapping[str, Kernels]
+
+
 @dataclass(frozen=True)
 class Diffusion:
-    """A model that makes images of words.
+    """One model; a step is `calls` calls, each of `together` passes at once. `side` pixels are a token's side.
 
-    `size` is the side of a square image that it was made for, `scale` the pixels of a side of a latent, `channels` its
-    values. Every token of `tokens` reaches the denoiser, as a vector of `width`. A transformer sees `patch` by `patch`
-    latents as one token of an image.
+    What can be trained has `words`: tokens of a text that reach the denoiser, as vectors of `text_width`. Its images
+    are squares of `height`; a side of a latent stands for `scale` pixels, and a latent has `channels` values.
     """
 
     name: str
     denoiser: Part
     encoders: tuple[Part, ...]
     autoencoder: Part
-    tokens: int
-    width: int
+    steps: int  # of its authors' example
+    head: int  # values of a head of attention
+    together: int = 2  # with the words and without
+    calls: int = 1
+    denoisers: int = 1  # of which each step runs one
+    side: int = 16
+    height: int = 1024
+    width: int = 1024
+    frames: int = 1
+    frames_together: int = 4  # of a video, in one latent
+    words: int = 0
+    text_width: int = 0
     pooled: int = 0  # values of the whole text, beside its tokens
-    size: int = 1024
     scale: int = 8
     channels: int = 4
-    patch: int = 1
-    guided: bool = False  # by a number among the denoiser's inputs
-
-    @property
-    def parameters(self) -> int:
-        """Weights of all parts."""
-        return self.denoiser.parameters + self.frozen
-
-    @property
-    def frozen(self) -> int:
-        """Weights that training leaves as they are: of the text encoders and the autoencoder."""
-        return sum(part.parameters for part in (*self.encoders, self.autoencoder))
 
     @property
     def blocks(self) -> int | None:
@@ -87,20 +107,78 @@ class Diffusion:
         names = ("num_layers", "num_single_layers")
         return {name: round(fields[name] * times) for name in names if name in fields}
 
-    def latents(self, size: int | None = None) -> int:
-        """Return the side of the latents of an image of this side in pixels."""
-        return (size or self.size) // self.scale
+    @property
+    def makes(self) -> Literal["image", "video"]:
+        """Image or video."""
+        return "video" if self.frames > 1 else "image"
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Weights by part."""
+        return {
+            "denoiser": self.denoisers * self.denoiser.parameters,
+            "words": sum(part.parameters for part in self.encoders),
+            "decoder": self.autoencoder.parameters,
+        }
+
+    @property
+    def latent_frames(self) -> int:
+        """Frames of latents."""
+        return 1 + (self.frames - 1) // self.frames_together
+
+    def tokens(self, height: int, width: int) -> int:
+        """Tokens of an image or video."""
+        return (height // self.side) * (width // self.side) * self.latent_frames
+
+    @cached_property
+    def _traced(self) -> Mapping[str, Any]:
+        return dict(_read(WORKS)[self.name])
+
+    def _times(self, height: int, width: int) -> float:
+        """How many times larger than the authors' an image is."""
+        return self.tokens(height, width) / self.tokens(self.height, self.width)
+
+    def work(
+        self, steps: int | None = None, height: int | None = None, width: int | None = None, images: int = 1
+    ) -> Made:
+        """Return the work of one image or video, or of several together; by default as its authors make it."""
+        height, width = height or self.height, width or self.width
+        size, traced = self._times(height, width), self._traced
+        frames = images * self.frames / traced["frames"]
+        return Made(
+            dict(_grown(traced["call"], size, images, 2.0 * self.denoiser.parameters)),
+            self.calls * (steps or self.steps),
+            dict(_grown(traced["decode"], size, frames)),
+        )
+
+    def values_bytes(self, height: int, width: int) -> float:
+        """Return bytes of the values that are alive at once: in a call, or of what is decoded, few frames at once."""
+        size = self._times(height, width)
+        return max(fixed + grows * size for fixed, grows in self._traced["values"])
+
+
+def _grown(
+    kinds: Mapping[str, Sequence[Any]], size: float, times: float, shared: float = 0.0
+) -> Iterator[tuple[str, Kernels]]:
+    """Kernels by kind: operations and bytes are a constant, and parts that grow with the size and with its square.
+
+    Images of a batch share so many bytes of weights, which products read.
+    """
+    for name, (*amounts, count) in kinds.items():
+        operations, nbytes = (times * (fixed + grows * size + square * size**2) for fixed, grows, square in amounts)
+        if name.startswith("product"):
+            nbytes = max(nbytes - (times - 1) * shared, nbytes / times)
+        yield name, Kernels(operations, nbytes, count)
 
 
 @cache
-def read_sizes() -> Mapping[str, Any]:
-    """Return what the file of sizes holds."""
-    return dict(json.loads(SIZES.read_text(encoding="utf-8")))
+def _read(path: Path) -> Mapping[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
-def part_of(given: str | Mapping[str, Any]) -> Part:
-    """Return a part of the file of sizes: one that models share, by its name there, or one of a model alone."""
-    known = read_sizes()["parts"][given] if isinstance(given, str) else given
+def _part(given: str | Mapping[str, Any]) -> Part:
+    """A part of the file of sizes: one that models share, by its name there, or one of a model alone."""
+    known = _read(SIZES)["parts"][given] if isinstance(given, str) else given
     fields = {name: _fixed(value) for name, value in known["fields"].items()}
     return Part(**{**known, "fields": MappingProxyType(fields)})
 
@@ -110,20 +188,23 @@ def _fixed(value: Any) -> Any:
 
 
 def _diffusion(name: str, denoiser: Any, encoders: Any, autoencoder: Any, **sizes: Any) -> Diffusion:
-    return Diffusion(name, part_of(denoiser), tuple(map(part_of, encoders)), part_of(autoencoder), **sizes)
+    return Diffusion(name, _part(denoiser), tuple(map(_part, encoders)), _part(autoencoder), **sizes)
 
 
 DIFFUSION: Mapping[str, Diffusion] = MappingProxyType(
-    {name: _diffusion(name, **sizes) for name, sizes in read_sizes()["trained"].items()}
+    {name: _diffusion(name, **sizes) for name, sizes in _read(SIZES)["models"].items()}
 )
-
-
-@cache
-def _names() -> Mapping[str, str]:
-    """Names by themselves and without the organisation, in small letters."""
-    return {key: name for name in DIFFUSION for key in (name.casefold(), name.casefold().rpartition("/")[2])}
+_NAMES = by_plain_name(DIFFUSION)
 
 
 def diffusion_name(text: str) -> str | None:
-    """Return the model's name in DIFFUSION; None where it is none of these."""
-    return _names().get(text.casefold())
+    """Return the name of a model that can be trained; None where it is none of these."""
+    name = _NAMES.get(text.casefold())
+    return name if name and DIFFUSION[name].words else None
+
+
+def generator(name: str) -> Diffusion | None:
+    """Return the model of this name; None where it is no known one that makes images or videos."""
+    plain = name.removeprefix("hf:").casefold()
+    known = _NAMES.get(plain) or _NAMES.get(f"{plain}-diffusers")
+    return DIFFUSION[known] if known else None

@@ -28,8 +28,8 @@ def diffusion_adapter(address: Address) -> Adapter:
     """Return the adapter of a diffusion model's address."""
     known = DIFFUSION[diffusion_name(address.function) or ""]
     declared = Declaration(
-        input=_cached_inputs(known, known.latents(), known.tokens),
-        target={"noise": Array((known.channels, known.latents(), known.latents()))},
+        input=_cached_inputs(known, known.height, known.words),
+        target=_noise(known, known.height),
         optimizer="AdamW",
         batch_size=1,
         unit="image",
@@ -41,9 +41,15 @@ def diffusion_adapter(address: Address) -> Adapter:
     return Adapter(address, declared, lambda: SimpleNamespace(known=known))
 
 
-def _cached_inputs(known: Diffusion, side: int, tokens: int) -> Tree:
+def _noise(known: Diffusion, size: int) -> dict[str, Array]:
+    """Return the noise in the latents of an image of this side in pixels."""
+    return {"noise": Array((known.channels, size // known.scale, size // known.scale))}
+
+
+def _cached_inputs(known: Diffusion, size: int, tokens: int) -> Tree:
     """Return what the denoiser gets for an image, made before the training."""
-    inputs = {"latents": Array((known.channels, side, side)), "time": Array(()), "text": Array((tokens, known.width))}
+    latents, text = _noise(known, size)["noise"], Array((tokens, known.text_width))
+    inputs = {"latents": latents, "time": Array(()), "text": text}
     return inputs | ({"pooled": Array((known.pooled,))} if known.pooled else {})
 
 
@@ -55,14 +61,12 @@ class DiffusionModel(NamedModel):
     def __init__(self, adapter: Adapter, options: Options) -> None:
         super().__init__(adapter, options)
         self.known: Diffusion = adapter.load().known
-        size, tokens = self._whole("size", self.known.size), self._whole("tokens", self.known.tokens)
-        multiple = self.known.scale * self.known.patch
-        if size % multiple:
-            raise StudyError(f"{self.address.text}: size is {size}; it must be a multiple of {multiple} pixels")
-        side = self.known.latents(size)
-        inputs = _cached_inputs(self.known, side, tokens)
+        size, tokens = self._whole("size", self.known.height), self._whole("tokens", self.known.words)
+        if size % self.known.side:
+            raise StudyError(f"{self.address.text}: size is {size}; it must be a multiple of {self.known.side} pixels")
+        inputs = _cached_inputs(self.known, size, tokens)
         if not self.cached:
-            if tokens != self.known.tokens:
+            if tokens != self.known.words:
                 raise StudyError(
                     f"{self.address.text}: the option tokens is for texts that are made before: cached=true"
                 )
@@ -70,7 +74,7 @@ class DiffusionModel(NamedModel):
                 f"words_{place}": Array((part.tokens,), "int32", 1000) for place, part in enumerate(self.known.encoders)
             }
             inputs = {"image": Array((3, size, size)), "time": Array(()), **words}
-        targets = {"noise": Array((self.known.channels, side, side))}
+        targets = _noise(self.known, size)
         optimizer = self._stated().get("optimizer", self.declared.optimizer)
         self._shapes = inputs, targets
         self.declared = replace(self.declared, input=inputs, target=targets, optimizer=optimizer)

@@ -13,7 +13,7 @@ from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Final
 
-from whichdevice.base.code_hash import parsed
+from whichdevice.base.code_hash import imported_names, imported_packages, parsed
 
 KERAS: Final = "keras"
 TORCH: Final = "torch"
@@ -43,7 +43,7 @@ def framework_in(files: Iterable[Path]) -> str:
 
 def _of_requirements(tree: ast.Module) -> str | None:
     """The framework that an imported package needs, by its own metadata."""
-    imported = _imported(tree) - sys.stdlib_module_names
+    imported = imported_packages(ast.walk(tree)) - sys.stdlib_module_names
     installed = packages_distributions() if imported else {}
     for distribution in (name for package in imported for name in installed.get(package, ())):
         needed = {name[0].lower() for text in requires(distribution) or () if (name := REQUIREMENT.match(text))}
@@ -53,35 +53,17 @@ def _of_requirements(tree: ast.Module) -> str | None:
     return None
 
 
-def _imported(tree: ast.Module) -> set[str]:
-    """First names of the modules that a file imports."""
-    nodes = list(ast.walk(tree))
-    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
-    return {name.partition(".")[0] for name in names}
-
-
 def framework_of(tree: ast.Module, otherwise: str = KERAS) -> str:
     """`keras`, `torch` or `jax`, of what a file imports anywhere; `otherwise` where it imports neither."""
-    imported, tensorflow = set[str](), set[str]()  # its names in the file
     nodes = list(ast.walk(tree))
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            imported |= {_package(alias.name) for alias in node.names}
-            tensorflow |= {alias.asname or alias.name for alias in node.names if alias.name == "tensorflow"}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names = [alias.name for alias in node.names]
-            imported |= {_package(node.module or "")} | ({"keras"} & {*names} if node.module == "tensorflow" else set())
+    imported = imported_packages(nodes)
+    aliases = (alias for node in nodes if isinstance(node, ast.Import) for alias in node.names)
+    tensorflow = {alias.asname or alias.name for alias in aliases if alias.name == "tensorflow"}
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     loaders = {id(node.value) for node in attributes if node.attr in ("datasets", "utils")}
-    if any(
+    if any(f"{name}.".startswith("tensorflow.keras.") for name in imported_names(tree, "")) or any(
         attribute.attr == "keras" and getattr(attribute.value, "id", "") in tensorflow and id(attribute) not in loaders
         for attribute in attributes
     ):
         imported.add("keras")
     return next((name for name, packages in FRAMEWORK_PACKAGES.items() if packages & imported), otherwise)
-
-
-def _package(module: str) -> str:
-    """The first name of a module; `tensorflow.keras` is Keras."""
-    return "keras" if module.startswith("tensorflow.keras") else module.partition(".")[0]

@@ -12,7 +12,6 @@ models/tuning.py. A mixture of experts is routed evenly, as on random words.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import csv_rows
-from whichdevice.models.address import HUB_NAME, HUB_TABLE, Address, config_file, hub_model
+from whichdevice.models.address import HUB_NAME, HUB_TABLE, Address, config_file, hub_model, near_hub_name
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
 from whichdevice.models.hub import hub_config
 from whichdevice.models.model_file import Adapter
+from whichdevice.models.names import hint
 from whichdevice.models.objectives import DEFAULT, Objective, Rollout, find_objective
 from whichdevice.models.shapes import Array, Tree
 from whichdevice.models.torch_model import TorchFile
@@ -182,17 +182,13 @@ def configuration(name: str) -> Configuration:
     path = config_file(name)
     if path is not None:
         return _read(name, path)
-    models = known_models()
     if (model := hub_model(name)) is not None:
-        return models[model]
-    plain = {model.casefold(): model for model in models}
-    plain |= {model.casefold().rpartition("/")[2]: model for model in models}
-    near = get_close_matches(name.casefold(), plain, 1, 0.75)
-    hint = f"; did you mean {PREFIX}{plain[near[0]]}?" if near else "."
+        return known_models()[model]
+    near = hint(near_hub_name(name)) or "."
     if HUB_NAME.fullmatch(name):
-        return _read(name, hub_config(name, hint))
+        return _read(name, hub_config(name, near))
     raise StudyError(
-        f"{PREFIX}{name}: its sizes are not in {HUB_TABLE.name}{hint} Name it ORG/NAME as on the hub, or a folder with "
+        f"{PREFIX}{name}: its sizes are not in {HUB_TABLE.name}{near} Name it ORG/NAME as on the hub, or a folder with "
         f"its config.json: {PREFIX}path/to/folder"
     )
 
@@ -360,7 +356,7 @@ class HubModel(NamedModel):
         return int(self.options.get("length", None) or super().length or LENGTH)
 
 
-def _inputs(found: Configuration) -> Tree:
-    if found.kind == "whisper":
-        return {"input_features": Array((int(found.fields.get("num_mel_bins", 80)), 3000))}
-    return {"input_ids": Array((None,), "int32", found.vocabulary)}
+def _inputs(known: Configuration) -> Tree:
+    if known.kind == "whisper":
+        return {"input_features": Array((int(known.fields.get("num_mel_bins", 80)), 3000))}
+    return {"input_ids": Array((None,), "int32", known.vocabulary)}

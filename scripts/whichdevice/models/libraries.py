@@ -1,12 +1,12 @@
 """Models that need no file: from keras.applications and KerasHub with random weights, and saved .keras files.
 
-Nothing is downloaded. KerasHub keeps the sizes of its models with their weights, on a server: those below are of the
-models' papers, and a model is refused whose number of weights is another one than KerasHub states.
+Nothing is downloaded. KerasHub keeps the sizes of its models with their weights, on a server: those in
+keras_hub_models.csv are of the models' papers, and a model is refused whose number of weights is another one than
+KerasHub states.
 """
 
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.base.errors import StudyError
+from whichdevice.base.code_hash import rows_of_code
+from whichdevice.base.errors import StudyError, did_you_mean
 from whichdevice.models.address import Address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS
@@ -24,31 +25,10 @@ from whichdevice.models.shapes import Array, Tree
 from whichdevice.models.workloads.base import Options
 
 CLASSES_OF_IMAGENET = 1000
-IMAGE_SIZES = {  # that a network of keras.applications was made for; the others: 224
-    "EfficientNetB1": 240, "EfficientNetB2": 260, "EfficientNetB3": 300, "EfficientNetB4": 380, "EfficientNetB5": 456,
-    "EfficientNetB6": 528, "EfficientNetB7": 600, "EfficientNetV2B1": 240, "EfficientNetV2B2": 260,
-    "EfficientNetV2B3": 300, "EfficientNetV2S": 384, "EfficientNetV2M": 480, "EfficientNetV2L": 480,
-    "InceptionResNetV2": 299, "InceptionV3": 299, "NASNetLarge": 331, "Xception": 299,
-}  # fmt: skip
-TEXT = ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim")
-PRESETS: dict[str, tuple[str, tuple[int, ...]]] = {  # preset: class before "Backbone", the sizes in TEXT
-    "bert_tiny_en_uncased": ("Bert", (30522, 2, 2, 128, 512)),  # Turc et al., 2019
-    "bert_small_en_uncased": ("Bert", (30522, 4, 8, 512, 2048)),
-    "bert_medium_en_uncased": ("Bert", (30522, 8, 8, 512, 2048)),
-    "bert_base_en_uncased": ("Bert", (30522, 12, 12, 768, 3072)),  # Devlin et al., 2018
-    "bert_base_en": ("Bert", (28996, 12, 12, 768, 3072)),
-    "bert_large_en_uncased": ("Bert", (30522, 24, 16, 1024, 4096)),
-    "bert_large_en": ("Bert", (28996, 24, 16, 1024, 4096)),
-    "distil_bert_base_en_uncased": ("DistilBert", (30522, 6, 12, 768, 3072)),  # Sanh et al., 2019
-    "distil_bert_base_en": ("DistilBert", (28996, 6, 12, 768, 3072)),
-    "roberta_base_en": ("Roberta", (50265, 12, 12, 768, 3072)),  # Liu et al., 2019
-    "roberta_large_en": ("Roberta", (50265, 24, 16, 1024, 4096)),
-    "gpt2_base_en": ("GPT2", (50257, 12, 12, 768, 3072)),  # Radford et al., 2019
-    "gpt2_medium_en": ("GPT2", (50257, 24, 16, 1024, 4096)),
-    "gpt2_large_en": ("GPT2", (50257, 36, 20, 1280, 5120)),
-    "gpt2_extra_large_en": ("GPT2", (50257, 48, 25, 1600, 6400)),
-    "opt_125m_en": ("OPT", (50272, 12, 12, 768, 3072)),  # Zhang et al., 2022
-}
+IMAGE_SIZE = 224  # that most networks of keras.applications were made for
+IMAGE_SIZES = {row["model"]: int(row["image_size"]) for row in rows_of_code(__file__, "keras_image_sizes.csv")}
+PRESETS = {row["preset"]: row for row in rows_of_code(__file__, "keras_hub_models.csv")}
+TEXT = ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim")  # sizes of a backbone there
 CAUSAL = ("GPT2", "OPT")  # decoders, trained on the next token; the others classify a text
 MadeOf = Callable[[Options], Any]
 LENGTH = 128  # tokens, where neither config nor command says
@@ -103,19 +83,21 @@ def _ready(address: Address, model: MadeOf, shapes: MadeOf, **stated: Any) -> Ad
 def _application(address: Address) -> Adapter:
     known = _exported("keras", "applications/__init__.py")
     if known and address.function not in known:
-        raise StudyError(f"workload {address.text}: no such model{_near(address.function, known)}")
+        raise StudyError(f"workload {address.text}: no such model{did_you_mean(address.function, known)}")
+
+    usual = IMAGE_SIZES.get(address.function, IMAGE_SIZE)
 
     def model(options: Options) -> Any:
         import keras
 
-        size = options.get("image_size", IMAGE_SIZES.get(address.function, 224))
+        size = options.get("image_size", usual)
         classes = options.get("classes", CLASSES_OF_IMAGENET)
         return getattr(keras.applications, address.function)(
             weights=None, input_shape=(size, size, 3), classes=classes, classifier_activation="softmax"
         )
 
     def shapes(options: Options) -> tuple[Tree, Tree]:
-        size = options.get("image_size", IMAGE_SIZES.get(address.function, 224))
+        size = options.get("image_size", usual)
         classes = options.get("classes", CLASSES_OF_IMAGENET)
         return Array((size, size, 3)), Array((), "int32", classes)
 
@@ -129,16 +111,16 @@ def _hub(address: Address) -> Adapter:
         raise StudyError(f"workload {address.text}: KerasHub is not installed here: pip install keras-hub")
     if preset not in PRESETS:
         raise StudyError(
-            f"workload {address.text}: its sizes are not known without a download{_near(preset, [*PRESETS])}; for "
+            f"workload {address.text}: its sizes are not known without a download{did_you_mean(preset, PRESETS)}; for "
             "another model write a file whose model(options) makes its backbone (docs/reference/model-file.md)"
         )
-    kind, sizes = PRESETS[preset]
+    kind, sizes = PRESETS[preset]["class"], {name: int(PRESETS[preset][name]) for name in TEXT}
     causal = kind in CAUSAL
 
     def model(options: Options) -> Any:
         import keras_hub
 
-        backbone = getattr(keras_hub.models, f"{kind}Backbone")(**dict(zip(TEXT, sizes, strict=True)))
+        backbone = getattr(keras_hub.models, f"{kind}Backbone")(**sizes)
         metadata = getattr(keras_hub.models, f"{kind}Backbone").presets[preset]["metadata"]
         if backbone.count_params() != metadata["params"]:
             raise StudyError(
@@ -153,7 +135,7 @@ def _hub(address: Address) -> Adapter:
 
     def shapes(options: Options) -> tuple[Tree, Tree]:
         length = options.sequence_length or LENGTH
-        tokens = Array((length,), "int32", sizes[0])
+        tokens = Array((length,), "int32", sizes["vocabulary_size"])
         inputs = {"token_ids": tokens, "padding_mask": Array((length,), "int32", 1)}  # 0 here; whole below
         if kind == "Bert":
             inputs["segment_ids"] = Array((length,), "int32", 2)
@@ -192,8 +174,3 @@ def _exported(package: str, file: str) -> list[str]:
     places = [Path(folder, file) for folder in (spec.submodule_search_locations or [])] if spec is not None else []
     text = "".join(place.read_text(encoding="utf-8") for place in places if place.is_file())
     return sorted({name for name in re.findall(r"(\w+) as \1\b", text) if name[:1].isupper()})
-
-
-def _near(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"

@@ -62,32 +62,32 @@ def _rows(batches: Any, batch_size: int, timed: int) -> int:
     return batch_size // whole
 
 
-def best(found: Iterable[Any]) -> Any:
+def best(measured: Iterable[Any]) -> Any:
     """The fastest of several rates, at least one."""
-    return max(found, key=lambda rate: rate.examples_per_second)
+    return max(measured, key=lambda rate: rate.examples_per_second)
 
 
-def best_and_written(found: Sequence[Any]) -> dict[str, Any]:
+def best_and_written(measured: Sequence[Any]) -> dict[str, Any]:
     """Examples per second and workers of the fastest of several rates, at least one, and of the one as written.
 
     `written_workers` is None where the pipeline takes as many as there are cores.
     """
-    fastest = best(found)
-    written = next((rate for rate in found if rate.written), fastest)
+    fastest = best(measured)
+    written = next((rate for rate in measured if rate.written), fastest)
     workers = written.workers if written.asked is None else written.asked
     return {
         "pipeline_rate": fastest.examples_per_second, "pipeline_workers": fastest.workers,
-        "pipeline_core_rate": core_rate(found), "written_rate": written.examples_per_second,
+        "pipeline_core_rate": core_rate(measured), "written_rate": written.examples_per_second,
         "written_workers": None if written.asked is None and written is fastest else workers,
     }  # fmt: skip
 
 
-def core_rate(found: Sequence[Any]) -> float:
+def core_rate(measured: Sequence[Any]) -> float:
     """Return the examples per second that each core gives with a worker; 0: more workers give no more.
 
     Processes are faster with more, unless a batch takes longer to hand over than to make; threads where that is seen.
     """
-    by_workers = {rate.workers: rate for rate in found}
+    by_workers = {rate.workers: rate for rate in measured}
     if 1 not in by_workers or len(by_workers) == 1:
         return 0.0
     most = max(by_workers)

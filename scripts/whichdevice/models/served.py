@@ -7,9 +7,11 @@ Sizes come from the model's configuration: `hf:` names of llm_models.csv, or a f
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from whichdevice.base.code_hash import rows_of_code
 from whichdevice.base.errors import StudyError
 from whichdevice.models.address import config_file, hub_model
 from whichdevice.models.hub import stored_weights
@@ -42,40 +44,12 @@ class WeightFormat:
     gguf: bool = False
 
 
-def _plain(name: str, bits: float, operations: Operations, source: str) -> WeightFormat:
-    """Return a format of the linear layers; embedding and output stay in 16 bits."""
-    return WeightFormat(name, bits, bits, 16, 16, operations, source)
+def _weight_format(row: Mapping[str, str]) -> WeightFormat:
+    bits = {name: float(value) if value else None for name, value in row.items() if name.endswith("bits")}
+    return WeightFormat(**{**row, **bits, "gguf": row["gguf"] == "yes"})  # type: ignore[arg-type]
 
 
-def _gguf(name: str, bits: float, more: float, output: float) -> WeightFormat:
-    source = "ggml-common.h (bits of a block) and llama-quant.cpp (which matrices take which) of github.com/ggml-org"
-    return WeightFormat(name, bits, bits, bits, output, "16 bits", source, more, gguf=True)
-
-
-Q4_K, Q5_K, Q6_K, Q8_0 = 144 * 8 / 256, 176 * 8 / 256, 210 * 8 / 256, 34 * 8 / 32  # bytes of a block, its weights
-WEIGHT_FORMATS = {
-    known.name: known
-    for known in (
-        WeightFormat("bf16", 16, 16, 16, 16, "16 bits", "two bytes"),
-        _plain("fp8", 8, "8-bit floats", "one byte; a scale a tensor, channel or block of 128 by 128"),
-        _plain("int8", 8, "8-bit integers", "one byte; a scale a channel"),
-        _plain("awq", 4 + (16 + 4) / 128, "16 bits", "4 bits; 16-bit scale and 4-bit zero of 128: docs of AutoAWQ"),
-        _plain("gptq", 4 + (16 + 4) / 128, "16 bits", "4 bits; 16-bit scale and 4-bit zero of 128: docs of GPTQModel"),
-        _plain("nvfp4", 4 + 8 / 16, "4-bit floats", "4 bits; an 8-bit scale of 16: TensorRT Model Optimizer"),
-        WeightFormat(
-            "mxfp4", 4 + 8 / 32, 16, 16, 16, "16 bits",
-            "4 bits, an 8-bit scale of 32: OCP Microscaling Formats 1.0; feed-forward layers alone, as in gpt-oss",
-        ),
-        WeightFormat(
-            "int4_experts", 4 + 16 / 32, 16, 16, 16, "16 bits",
-            "4 bits, a 16-bit scale of 32; feed-forward layers alone, as in Kimi K2.5: its quantization_config",
-        ),
-        _gguf("q4_k_m", Q4_K, Q6_K, Q6_K),
-        _gguf("q5_k_m", Q5_K, Q6_K, Q6_K),
-        _gguf("q6_k", Q6_K, Q6_K, Q6_K),
-        _gguf("q8_0", Q8_0, Q8_0, Q8_0),
-    )
-}  # fmt: skip
+WEIGHT_FORMATS = {row["name"]: _weight_format(row) for row in rows_of_code(__file__, "weight_formats.csv")}
 OTHER_NAMES = {
     "bfloat16": "bf16", "fp16": "bf16", "float16": "bf16", "f16": "bf16", "16": "bf16",
     "w8a8": "int8", "int4": "awq", "w4a16": "awq", "4bit": "awq", "4": "awq", "8": "fp8", "fp4": "nvfp4",
@@ -225,11 +199,11 @@ def served_model(name: str) -> ServedModel:
     plain = name.removeprefix(PREFIX)
     base = without_format(plain)
     known = configuration(base)
-    found = replace(served(known), name=plain)
+    model = replace(served(known), name=plain)
     if base == plain or (ending := PUBLISHED.search(plain)) is None:
-        return found if known.parameters else _as_stored(found, known)
+        return model if known.parameters else _as_stored(model, known)
     kept = ending[1].lower()
-    return replace(found, native="q4_k_m" if kept == "gguf" else weight_format(kept).name)
+    return replace(model, native="q4_k_m" if kept == "gguf" else weight_format(kept).name)
 
 
 def _as_stored(model: ServedModel, known: Configuration) -> ServedModel:
@@ -263,13 +237,13 @@ def without_format(name: str) -> str:
     return known or (base if name.lower().endswith("gguf") else name)  # whose own config.json says the format
 
 
-def served(found: Configuration) -> ServedModel:
+def served(config: Configuration) -> ServedModel:
     """Return the sizes of a configuration; raises StudyError where it is no decoder."""
-    number, fields = found.number, found.fields
+    number, fields = config.number, config.fields
     layers, hidden = number(*LAYERS), number("hidden_size", "n_embd", "d_model")
     heads = number("num_attention_heads", "n_head", "n_heads")
-    if found.task != "CausalLM" or not (layers and hidden and heads and found.number("vocab_size")):
-        raise StudyError(f"{PREFIX}{found.name}: writes no text word by word; use --mode predict")
+    if config.task != "CausalLM" or not (layers and hidden and heads and config.number("vocab_size")):
+        raise StudyError(f"{PREFIX}{config.name}: writes no text word by word; use --mode predict")
     one_head = bool(fields.get("multi_query")) and not fields.get("new_decoder_architecture")
     kv_heads = 1 if one_head else number("num_key_value_heads", "num_kv_heads") or heads
     head_dim = number("head_dim") or hidden // heads
@@ -278,61 +252,63 @@ def served(found: Configuration) -> ServedModel:
     expert_ffn = number("moe_intermediate_size", "intermediate_size") if experts else 0
     shared = number("shared_expert_intermediate_size") or number("n_shared_experts") * expert_ffn
     dense = number("first_k_dense_replace") if experts else 0
-    if found.kind == "llama4_text":
+    if config.kind == "llama4_text":
         shared, ffn = expert_ffn, number("intermediate_size_mlp")
         dense = layers - layers // (number("interleave_moe_layer_step") or 1)
-    window, windowed = _window(found, layers)
-    state_every = STATE_EVERY.get(found.kind, 0)
+    window, windowed = _window(config, layers)
+    state_every = STATE_EVERY.get(config.kind, 0)
     states = layers - layers // state_every if state_every else 0
+    gates = 3 if states else 2  # with states the output has a gate
+    attention = _latent_attention(config, hidden, heads) or hidden * head_dim * (gates * heads + 2.0 * kv_heads)
+    if states:
+        attention = (states * _linear_attention(config, hidden) + (layers - states) * attention) / layers
     small = ServedModel(
-        found.name, layers, hidden, heads, kv_heads, head_dim, ffn, found.vocabulary, found.kind not in PLAIN,
-        0.0, bool(fields.get("tie_word_embeddings", found.kind in TIED)), _attention(found, layers, states),
+        config.name, layers, hidden, heads, kv_heads, head_dim, ffn, config.vocabulary, config.kind not in PLAIN,
+        0.0, bool(fields.get("tie_word_embeddings", config.kind in TIED)), attention,
         next((int(fields[key]) for key in LENGTHS if fields.get(key)), 2048),
         experts, number("num_experts_per_tok"), expert_ffn, shared, dense,
         number("kv_lora_rank") and number("kv_lora_rank") + number("qk_rope_head_dim"), window, windowed,
         number("linear_num_value_heads") * number("linear_key_head_dim") * number("linear_value_head_dim"), states,
-        found.weights if found.weights in WEIGHT_FORMATS else "bf16",
+        config.weights if config.weights in WEIGHT_FORMATS else "bf16",
     )  # fmt: skip
-    return replace(small, parameters=float(found.parameters or small.computed))
+    return replace(small, parameters=float(config.parameters or small.computed))
 
 
 TIED = ("gemma", "gemma2", "gemma3_text", "gpt2", "opt", "mpt", "falcon")  # by transformers' default
 
 
-def _window(found: Configuration, layers: int) -> tuple[int | None, int]:
+def _window(config: Configuration, layers: int) -> tuple[int | None, int]:
     """The window and how many layers have it."""
-    window = found.number("sliding_window", "attention_chunk_size")
-    types = found.fields.get("layer_types")
-    if not window or found.fields.get("use_sliding_window") is False:
+    window = config.number("sliding_window", "attention_chunk_size")
+    types = config.fields.get("layer_types")
+    if not window or config.fields.get("use_sliding_window") is False:
         return None, 0
     if types:
         limited = sum("full" not in kind and "linear" not in kind for kind in types)
-    elif found.kind in WHOLE_EVERY or found.number("sliding_window_pattern"):
-        every = found.number("sliding_window_pattern") or WHOLE_EVERY[found.kind]
+    elif config.kind in WHOLE_EVERY or config.number("sliding_window_pattern"):
+        every = config.number("sliding_window_pattern") or WHOLE_EVERY[config.kind]
         limited = layers - (layers // every if every else 0)
     else:
         return None, 0
     return (window, limited) if limited else (None, 0)
 
 
-def _attention(found: Configuration, layers: int, states: int) -> float:
-    """Weights of a layer's attention, on average over layers that keep a state and layers that see the context."""
-    number = found.number
-    hidden, heads = number("hidden_size", "n_embd", "d_model"), number("num_attention_heads", "n_head", "n_heads")
-    if latent := number("kv_lora_rank"):
-        rope, plain, value = number("qk_rope_head_dim"), number("qk_nope_head_dim"), number("v_head_dim")
-        low, query = number("q_lora_rank"), heads * (rope + plain)
-        queries = low * (hidden + query) if low else hidden * query
-        index = number("index_n_heads") * number("index_head_dim")  # of sparse attention: which tokens to look at
-        indexer = low * index + hidden * (number("index_head_dim") + number("index_n_heads"))
-        return queries + hidden * (latent + rope) + heads * latent * (plain + value) + heads * value * hidden + indexer
-    head_dim = number("head_dim") or hidden // heads
-    one_head = bool(found.fields.get("multi_query")) and not found.fields.get("new_decoder_architecture")
-    kv_heads = 1 if one_head else number("num_key_value_heads", "num_kv_heads") or heads
-    whole = hidden * head_dim * ((3 if states else 2) * heads + 2 * kv_heads)  # with states the output has a gate
-    if not states:
-        return float(whole)
-    keys = number("linear_num_key_heads") * number("linear_key_head_dim")
-    values = number("linear_num_value_heads") * number("linear_value_head_dim")
-    linear = hidden * (2 * keys + 3 * values + 2 * number("linear_num_value_heads"))
-    return (states * linear + (layers - states) * whole) / layers
+def _latent_attention(config: Configuration, hidden: int, heads: int) -> float:
+    """Weights of a layer's latent attention; 0 of a model that has none."""
+    number = config.number
+    latent, rope, value = number("kv_lora_rank"), number("qk_rope_head_dim"), number("v_head_dim")
+    if not latent:
+        return 0.0
+    low, plain = number("q_lora_rank"), number("qk_nope_head_dim")
+    query = heads * (rope + plain)
+    queries = low * (hidden + query) if low else hidden * query
+    index = number("index_n_heads") * number("index_head_dim")  # of sparse attention: which tokens to look at
+    indexer = low * index + hidden * (number("index_head_dim") + number("index_n_heads"))
+    return queries + hidden * (latent + rope) + heads * latent * (plain + value) + heads * value * hidden + indexer
+
+
+def _linear_attention(config: Configuration, hidden: int) -> float:
+    """Weights of a layer that keeps a state."""
+    keys, heads = config.number("linear_num_key_heads"), config.number("linear_num_value_heads")
+    keys, values = keys * config.number("linear_key_head_dim"), heads * config.number("linear_value_head_dim")
+    return hidden * (2 * keys + 3 * values + 2 * heads)

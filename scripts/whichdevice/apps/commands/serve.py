@@ -18,7 +18,7 @@ from whichdevice.base.errors import StudyError
 
 if TYPE_CHECKING:
     from whichdevice.decide.serving import Serving
-    from whichdevice.models.generators import Generator
+    from whichdevice.models.diffusion import Diffusion
 
 PROMPT, ANSWER = 1000, 300  # tokens, where nobody says: a chat with some text to look at
 TTFT, TPOT = "2s", "100ms"  # a person waits that long, and reads that fast
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 def served(args: argparse.Namespace) -> "Serving":
     """Return the answer of a command line; raises StudyError on a value that is none of its kind."""
     from whichdevice.models.address import full_name
-    from whichdevice.models.generators import generator
+    from whichdevice.models.diffusion import generator
 
     if (makes := generator(full_name(args.model))) is not None:
         return _generated(args, makes)
@@ -130,7 +130,7 @@ def _written(args: argparse.Namespace) -> "Serving":
     )
 
 
-def _generated(args: argparse.Namespace, model: "Generator") -> "Serving":
+def _generated(args: argparse.Namespace, model: "Diffusion") -> "Serving":
     """The answer for a model that makes images or videos."""
     from whichdevice.apps.questions.generation import ask_generation
     from whichdevice.apps.questions.serving import device_named

@@ -14,13 +14,13 @@ from whichdevice.decide.serving import ServerRow, Serving, decide
 from whichdevice.forecast.serving.forecast import Load
 from whichdevice.forecast.serving.generators import Generating, capacity
 from whichdevice.forecast.serving.server import memory_of
-from whichdevice.models.generators import Generator
+from whichdevice.models.diffusion import Diffusion
 
 ENGINE = "diffusers"
 
 
 def ask_generation(
-    model: Generator, load: Load, devices: Sequence[str] | None = None, prices: Mapping[str, float] = {}
+    model: Diffusion, load: Load, devices: Sequence[str] | None = None, prices: Mapping[str, float] = {}
 ) -> Serving:
     """Return the answer for these devices, or for common ones; `prices` are the user's own for an hour of a device."""
     frames = f", {model.frames} frames" if model.frames > 1 else ""

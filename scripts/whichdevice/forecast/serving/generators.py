@@ -23,7 +23,7 @@ from whichdevice.forecast.joint import normal
 from whichdevice.forecast.serving.server import CONTEXT_BYTES, memory_of
 from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, typical_host
 from whichdevice.forecast.work import Item, Work
-from whichdevice.models.generators import Generator, Kernels
+from whichdevice.models.diffusion import Diffusion, Kernels
 
 GENERATOR_CONSTANTS = Path(__file__).with_name("generators.json")
 USABLE = 0.95  # of the memory
@@ -41,7 +41,7 @@ WARM = 0.1  # share of the requests at the beginning that are not counted
 class Generating:
     """One model on one GPU of a row; `steps`, `height` and `width` are the authors' where they are None."""
 
-    model: Generator
+    model: Diffusion
     row: HardwareRow
     steps: int | None = None
     height: int | None = None

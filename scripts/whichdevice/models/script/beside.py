@@ -21,17 +21,17 @@ APPLIED = {"apply_gradients", "apply", "minimize", "assign_sub"}  # methods that
 TAKEN = {"gradient", "minimize"}  # methods that take gradients
 MAX_DEPTH = 3  # functions that name one another
 
-Place = tuple[str, int]  # a file and a line in it
+Line = tuple[str, int]  # a file and a line in it
 
 
-def trainers_beside(stack: Stack, step: Any) -> list[Place]:
+def trainers_beside(stack: Stack, step: Any) -> list[Line]:
     """Return the lines in the loops around a step, and in the functions there that call it, that name other trainers.
 
     In the lines that lead to the step only functions that are not on the way to it are others.
     """
     parts = list(dropwhile(lambda part: not part.loops, stack.inside))
     calls = [*(part.code for part in parts[1:]), code_of(step)]
-    places = dict[Place, None]()
+    places = dict[Line, None]()
     for part, called in zip(parts, calls[: len(parts)], strict=True):
         file = part.code.co_filename
         for node in ast.walk(part.loops[0].node if part is parts[0] else part.tree):

@@ -26,7 +26,7 @@ from whichdevice.models.script.size import HOLDERS, Loop, Stack, counter_of, mos
 from whichdevice.models.script.text import (
     UNKNOWN,
     WRAPPING,
-    Place,
+    Statement,
     Turns,
     attribute,
     bound,
@@ -45,7 +45,7 @@ from whichdevice.models.script.text import (
     value_in,
 )
 
-FREE = {"no_grad", "inference_mode"}  # of gradients
+NO_GRAD = {"no_grad", "inference_mode"}  # of gradients
 TAPE = "GradientTape"
 GRADIENTS = {
     "grad", "value_and_grad", "vjp", "filter_grad", "filter_value_and_grad", "apply_gradients", "apply_updates",
@@ -74,7 +74,7 @@ class At(NamedTuple):
     level: int  # of the innermost loop around the step that is around this place, too; -1: none
     line: int  # of the statement in that loop
     scope: dict[str, Any]
-    free: bool
+    no_grad: bool
     often: float | None = 1.0  # share of the turns of that loop
     loops: tuple[tuple[ast.AST, float | None], ...] = ()  # around it beside the step, with their turns
     size: int | None = None
@@ -93,22 +93,22 @@ def evaluations_in(
     size: int,
     forward: Forward,
     inside: Is = lambda called: False,
-    free: bool = False,
+    no_grad: bool = False,
     epochs: int | None = None,
 ) -> list[Evaluation]:
     """Return what a script does without gradients besides its step, where it was stopped in the first one.
 
-    `size` is a step's batch. What is `inside` of each step is a part of it. With `free` nothing takes gradients there.
+    `size` is a step's batch. What is `inside` of each step is a part of it. With `no_grad` nothing takes gradients.
     `epochs` are those that a function trains which was called in place of a step.
     """
-    search = _Search(stack, size, forward, inside, free, epochs)
+    search = _Search(stack, size, forward, inside, no_grad, epochs)
     search.read()
     return _summed(search.found)
 
 
 def after_trainer(stack: Stack, size: int) -> list[Evaluation]:
     """Return what a trainer of Hugging Face or Lightning evaluates beside its training, by calls in the text."""
-    evaluations = evaluations_in(stack, size, lambda called: 1.0 if _is_trainers(called) else None, free=True)
+    evaluations = evaluations_in(stack, size, lambda called: 1.0 if _is_trainers(called) else None, no_grad=True)
     return [one for one in evaluations if one.per == "training"]
 
 
@@ -130,8 +130,10 @@ def _summed(found: Sequence[tuple[Any, Evaluation]]) -> list[Evaluation]:
 
 
 class _Search:
-    def __init__(self, stack: Stack, size: int, forward: Forward, inside: Is, free: bool, epochs: int | None) -> None:
-        self.stack, self.size, self.forward, self.inside, self.free = stack, size, forward, inside, free
+    def __init__(
+        self, stack: Stack, size: int, forward: Forward, inside: Is, no_grad: bool, epochs: int | None
+    ) -> None:
+        self.stack, self.size, self.forward, self.inside, self.no_grad = stack, size, forward, inside, no_grad
         self.loops, self.epochs = [*stack.starting, *stack.around], epochs
         self.found: list[tuple[Any, Evaluation]] = []  # with the loops around it
         self.unread = 0  # calls without gradients of what is not known, so far
@@ -142,9 +144,9 @@ class _Search:
         level = -1
         for part in self.stack.own:
             self._function = part.tree
-            level = self._beside(part.path, At(level, 0, dict(part.scope), self.free))
+            level = self._beside(part.path, At(level, 0, dict(part.scope), self.no_grad))
 
-    def _beside(self, path: Sequence[Place], at: At) -> int:
+    def _beside(self, path: Sequence[Statement], at: At) -> int:
         """Read what stands beside the statements of a path; return the innermost loop around its end."""
         if not path:
             return at.level
@@ -181,9 +183,9 @@ class _Search:
             case ast.If():
                 return self._either(node, at)
             case ast.With():
-                free = at.free or any(_is_free(item.context_expr) for item in node.items)
-                free = free and not any(_last_called(item.context_expr) == TAPE for item in node.items)
-                self._all(node.body, at._replace(free=free))
+                no_grad = at.no_grad or any(_has_no_grad(item.context_expr) for item in node.items)
+                no_grad = no_grad and not any(_last_called(item.context_expr) == TAPE for item in node.items)
+                self._all(node.body, at._replace(no_grad=no_grad))
             case ast.For():
                 self._read(node.iter, at)
                 self._all(node.body, self._in_loop(node, at))
@@ -350,8 +352,8 @@ class _Search:
         if function is UNKNOWN and isinstance(node.func, ast.Attribute):  # a method of what is no longer wrapped
             owner = self._value(node.func.value, at.scope)
             function = UNKNOWN if owner is UNKNOWN else attribute(owner, name) or UNKNOWN
-        free = at.free or bool(at.scope.get(EVALUATING))
-        self.unread += free and self._may_run_a_model(node, function, at)
+        no_grad = at.no_grad or bool(at.scope.get(EVALUATING))
+        self.unread += no_grad and self._may_run_a_model(node, function, at)
         if function is UNKNOWN:
             if isinstance(node.func, ast.Attribute) and name in ("eval", "train"):
                 at.scope[EVALUATING] = name == "eval"
@@ -372,14 +374,14 @@ class _Search:
             at.scope[EVALUATING] = off
             return
         if (work := self.forward(function)) is not None:
-            if free:
+            if no_grad:
                 self._note(node, at, work, function)
             return
-        self.follow(function, node, at._replace(free=free))
+        self.follow(function, node, at._replace(no_grad=no_grad))
 
     def _may_run_a_model(self, node: ast.Call, function: Any, at: At) -> bool:
         """Whether a call is of a model that is not known, or in what is named so of a library's with such a method."""
-        if function is UNKNOWN and isinstance(node.func, ast.Name | ast.Call) and not self.free:
+        if function is UNKNOWN and isinstance(node.func, ast.Name | ast.Call) and not self.no_grad:
             return True
         named = last_name(node.func) in RUNS or (function is UNKNOWN and isinstance(node.func, ast.Name | ast.Call))
         return at.suspect and named
@@ -396,13 +398,13 @@ class _Search:
         named = {name: value for name, value in scope.items() if SIZES.search(name) and name in code.co_varnames}
         named = {name: value for name, value in named.items() if type(value) is int and value > 0}
         sizes = [named.get("batch_size"), _rows_of(node, at.scope), *named.values()]
-        free = at.free or any(map(_is_free, tree.decorator_list))
+        no_grad = at.no_grad or any(map(_has_no_grad, tree.decorator_list))
         size = at.size or next(filter(None, sizes), None) or _environments_in(scope, code)
         suspect = at.suspect or EVALUATES.search(last_name(node.func)) is not None
-        inner = at._replace(scope=scope, free=free, deep=(*at.deep, code), size=size, suspect=suspect)
+        inner = at._replace(scope=scope, no_grad=no_grad, deep=(*at.deep, code), size=size, suspect=suspect)
         before, unread = len(self.found), self.unread
         self._all(tree.body, inner)
-        prepares = self.free and at.level < 0  # as `load_test_data` does
+        prepares = self.no_grad and at.level < 0  # as `load_test_data` does
         may_evaluate = not (at.deep or prepares or self._is_in_each_step(at))
         if may_evaluate and len(self.found) == before and self.unread > unread:
             self.found.append(((), Evaluation(at.line, None, self.size, None)))
@@ -421,7 +423,7 @@ class _Search:
             given = [value_in(part, at.scope) for part in (*node.args, *named)]
             batches, size = _batches_of_trainer(called, given)
             at = at._replace(loads=True, size=size, split=True)
-        elif self.free and not at.loops and (at.level < 0 or not at.suspect or self._is_in_each_step(at)):
+        elif self.no_grad and not at.loops and (at.level < 0 or not at.suspect or self._is_in_each_step(at)):
             return
         for _, turns in at.loops:
             batches = _product(batches, turns)
@@ -444,7 +446,7 @@ class _Search:
             return "training", 1 / times if times else None
         often = None if not at.often else 1 / at.often
         if at.level == len(self.loops) - 1 and not self.epochs:
-            loops = self.stack.loops
+            loops = self.stack.amount
             alone = len(self.loops) == 1 and not loops.steps and not loops.batches
             return "epoch" if alone else "step", often
         for loop in self.loops[at.level + 1 : None if self.epochs else -1]:
@@ -508,11 +510,11 @@ def _last_called(node: ast.expr) -> str:
     return last_name(node.func) if isinstance(node, ast.Call) else ""
 
 
-def _is_free(node: ast.expr) -> bool:
+def _has_no_grad(node: ast.expr) -> bool:
     """Whether it turns gradients off, as a context or a decorator."""
     call = node.func if isinstance(node, ast.Call) else node
     off = isinstance(node, ast.Call) and any(getattr(part, "value", None) is False for part in node.args)
-    return last_name(call) in FREE or (last_name(call) == "set_grad_enabled" and off)
+    return last_name(call) in NO_GRAD or (last_name(call) == "set_grad_enabled" and off)
 
 
 def batches_of(data: Any, size: int | None) -> tuple[int | None, int | None]:

@@ -1,9 +1,7 @@
 """Facts that a look at a training script finds, as plain data, and the script's own objects that it hands on."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -43,35 +41,14 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A statement that fails here: a file, one of its lines, and how."""
-
-    file: str
-    line: int
-    error: str = ""
-
-    def note(self, path: Path) -> str:
-        """Return the sentence that the answer of a script has for it."""
-        file = "" if Path(self.file) == path.absolute() else f" of {Path(self.file).name}"
-        return f"Line {self.line}{file} fails here and is left out: {self.error.rstrip('.')}."
-
-
-@dataclass(frozen=True)
-class Way:
-    """The way in which a script runs until its training starts."""
+class Conditions:
+    """What a script finds where it runs until its training starts."""
 
     gpus: int = 1  # that the script sees
     values: bool = False  # whether its first step is computed to see it: without values it fails
-    left_out: tuple[Place, ...] = ()
-
-    @classmethod
-    def of_json(cls, text: str) -> "Way":
-        """Return the way that `json.dumps(asdict(way))` wrote."""
-        record = json.loads(text)
-        return cls(**record | {"left_out": tuple(Place(**place) for place in record["left_out"])})
 
 
-AS_WRITTEN = Way()
+AS_WRITTEN = Conditions()
 
 
 @dataclass(frozen=True)
@@ -95,7 +72,7 @@ class Found:
     keeps: Keeps = "batch"
     between: float = 0.0  # seconds between two steps, on the host: where frames of an environment are collected
     evaluations: tuple[Evaluation, ...] = ()  # what it does besides its steps
-    way: Way = AS_WRITTEN  # in which it ran
+    conditions: Conditions = AS_WRITTEN  # in which it ran
     memory: int = field(default=0, compare=False)  # bytes that it took to its first step
 
     def declaration(self) -> Declaration:

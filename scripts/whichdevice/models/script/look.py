@@ -28,7 +28,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
-from whichdevice.base.code_hash import code_hash, parsed
+from whichdevice.base.code_hash import code_hash, imported_packages, parsed
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import RETURNED, package_first, write_atomically
 from whichdevice.base.memory import memory_within, most_to_compute, peak_memory
@@ -37,8 +37,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script.found import AS_WRITTEN, Evaluation, Found, Place, Way
-from whichdevice.models.script.left_out import MAX_LEFT_OUT, place_to_leave_out
+from whichdevice.models.script.found import AS_WRITTEN, Conditions, Evaluation, Found
 from whichdevice.models.script.run import WATCH_IT, Run, calls_of, is_own, run_watched
 from whichdevice.models.script.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
@@ -95,11 +94,8 @@ def is_script(path: Path) -> bool:
 
 def _runs_others(tree: ast.Module, folder: Path) -> bool:
     """Whether a file imports one beside it and calls something when it is run."""
-    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    modules = [alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names]
-    modules += [node.module for node in imports if isinstance(node, ast.ImportFrom) and node.module and not node.level]
-    first = {module.partition(".")[0] for module in modules}
-    beside = any((folder / f"{name}.py").is_file() or (folder / name).is_dir() for name in first)
+    packages = imported_packages(tree.body)
+    beside = any((folder / f"{name}.py").is_file() or (folder / name).is_dir() for name in packages)
     return beside and _calls(tree)
 
 
@@ -119,7 +115,7 @@ def known(address: Address) -> Found | None:
         record = json.loads(_kept(address).read_text(encoding="utf-8"))
         record |= {"pipeline": tuple(Rate(*rate) for rate in record["pipeline"]), "notes": tuple(record["notes"])}
         record |= {"evaluations": tuple(Evaluation(**one) for one in record["evaluations"])}
-        return Found(**record | {"way": Way.of_json(json.dumps(record["way"]))})
+        return Found(**record | {"conditions": Conditions(**record["conditions"])})
     return None
 
 
@@ -139,7 +135,6 @@ class Failure:
     cause: str  # in one line
     advice: str = ""  # what to do, where the cause alone does not say it
     needs_values: bool = False  # whether the script may come further where its first step is computed
-    place: Place | None = None  # the statement that failed, where a training may do without it
 
     def __str__(self) -> str:
         return f"{self.cause}; {self.advice}" if self.advice else self.cause
@@ -149,38 +144,28 @@ def probe(address: Address) -> Found:
     """Run the script in a process of its own until its training starts, and keep what was found.
 
     Where the script's code fails in a first step that is not computed, as one that reads values may, it runs again and
-    computes that step. Where it still fails, it runs without the statement that fails, if a training may do without.
-    Raises StudyError in one line where it fails, ends or takes too long before.
+    computes that step. Raises StudyError in one line where it fails, ends or takes too long before.
     """
     end = time.monotonic() + START_SECONDS
-    way, failure = AS_WRITTEN, _failure(address, AS_WRITTEN, end)
-    last = failure
+    failure = _failure(address, AS_WRITTEN, end)
     if failure is not None and failure.needs_values:
-        computed = Way(values=True)
-        last = _failure(address, computed, end)
-        if last is not None and last.cause == failure.cause:
-            failure = replace(failure, advice=last.advice or OWN)
-        if last is not None and last.place in (None, failure.place):  # it came no further
-            last = failure
-        else:
-            way = computed
-    while last is not None and last.place is not None and len(way.left_out) < MAX_LEFT_OUT:
-        way = replace(way, left_out=(*way.left_out, last.place))
-        last = _failure(address, way, end)
+        computed = _failure(address, Conditions(values=True), end)
+        if computed is not None and computed.cause == failure.cause:
+            failure = replace(failure, advice=computed.advice or OWN)
     training = known(address)
     if training is None:
         raise StudyError(str(failure))
     return training
 
 
-def _failure(address: Address, way: Way, end: float) -> Failure | None:
+def _failure(address: Address, conditions: Conditions, end: float) -> Failure | None:
     """Run the script in a process of its own until its training starts; return why it did not, until a time."""
     for file in (_failed(address), _stuck(address)):
         file.unlink(missing_ok=True)
     line = ""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, address.text, json.dumps(asdict(way)), str(end)],
+            [sys.executable, "-m", __name__, address.text, json.dumps(asdict(conditions)), str(end)],
             env=os.environ | QUIETLY | package_first(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -197,8 +182,7 @@ def _failure(address: Address, way: Way, end: float) -> Failure | None:
     if done.returncode == -signal.SIGKILL:
         return Failure(f"{address.label}: {KILLED}")
     with suppress(OSError, ValueError):
-        record = json.loads(_failed(address).read_text(encoding="utf-8"))
-        return Failure(**record | {"place": record["place"] and Place(**record["place"])})
+        return Failure(**json.loads(_failed(address).read_text(encoding="utf-8")))
     lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
     return Failure(lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}")
 
@@ -247,7 +231,7 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
             kept = kept_keras(_kept(address), address.path, address.arguments)
         if kept is not None:
             return kept
-    return run_watched(address.path, address.arguments, training.way if training else AS_WRITTEN).functions
+    return run_watched(address.path, address.arguments, training.conditions if training else AS_WRITTEN).functions
 
 
 def _kept(address: Address) -> Path:
@@ -310,7 +294,7 @@ def library_of(error: BaseException, path: Path) -> str | None:
 
 
 def main() -> NoReturn:
-    """Run one script and write what was found: `python -m whichdevice.models.script.look ADDRESS [WAY [END]]`.
+    """Run one script and write what was found: `python -m whichdevice.models.script.look ADDRESS [CONDITIONS [END]]`.
 
     The process ends at once: neither the script's threads nor its exit handlers run on.
     """
@@ -318,7 +302,7 @@ def main() -> NoReturn:
     assert address.path is not None
     if sys.argv[3:]:
         _say_where(address, max(1.0, float(sys.argv[3]) - END_SECONDS - time.monotonic()))
-    run = Run(address.path, way=Way.of_json(sys.argv[2]) if sys.argv[2:] else AS_WRITTEN)
+    run = Run(address.path, conditions=Conditions(**json.loads(sys.argv[2])) if sys.argv[2:] else AS_WRITTEN)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would hide the last line
@@ -350,31 +334,30 @@ def _failure_of(error: BaseException, address: Address, run: Run) -> Failure:
     if isinstance(error, StudyError) and error.__cause__ is None:
         return Failure(text)
     cause = error.__cause__ or error
-    place = place_to_leave_out(cause, {str(file) for file in (run.path, *address.files())})
     library = library_of(cause, run.path)
     advice = LIBRARY.format(name=library) if library else ""
     if not run.without_values:
-        return Failure(text, advice, place=place)
+        return Failure(text, advice)
     if is_scripts_own(cause, run.path):
-        return Failure(text, advice or OWN, place=place)
-    return Failure(text, WATCH_IT, needs_values=True, place=place)
+        return Failure(text, advice or OWN)
+    return Failure(text, WATCH_IT, needs_values=True)
 
 
 def _look(address: Address, run: Run) -> None:
     sys.addaudithook(run.audit)
-    way = run.way
+    conditions = run.conditions
     try:
-        with memory_within(most_to_compute(MAX_BYTES, MIN_BYTES) if way.values else None):
+        with memory_within(most_to_compute(MAX_BYTES, MIN_BYTES) if conditions.values else None):
             script = run.result(address.arguments)
     except StudyError:
-        if not run.may_want_gpus or way.gpus >= MAX_GPUS:
+        if not run.may_want_gpus or conditions.gpus >= MAX_GPUS:
             raise
         for child in multiprocessing.active_children():
             child.kill()
-        again = json.dumps(asdict(replace(way, gpus=2 * way.gpus)))  # one for several GPUs may refuse to run on fewer
+        # a script for several GPUs may refuse to run on fewer
+        again = json.dumps(asdict(replace(conditions, gpus=2 * conditions.gpus)))
         os.execv(sys.executable, [sys.executable, "-m", __spec__.name, sys.argv[1], again, *sys.argv[3:]])  # nosec B606  # the interpreter that runs this
-    notes = (place.note(run.path) for place in way.left_out)
-    training = replace(script.found, way=way, notes=(*script.found.notes, *notes))
+    training = replace(script.found, conditions=conditions)
     sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
     try:
         training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))

@@ -43,13 +43,11 @@ from whichdevice.base.errors import StudyError
 from whichdevice.models.address import Address, file_address
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
-from whichdevice.models.script.found import AS_WRITTEN, Script, Way
-from whichdevice.models.script.left_out import LeavingOut, run_file
+from whichdevice.models.script.found import AS_WRITTEN, Conditions, Script
 from whichdevice.models.script.stand_ins import FirstFinder, Silent, StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
-AGAIN = "Training starts in line {line}; what trains in line {which} is counted as so many more of its epochs."
 NOT_COUNTED = "Training starts in line {line}; what trains in line {which} is not counted."
 SEED = 0  # of random numbers that the script draws without one of its own
 NVIDIA_SMI = "nvidia-smi"
@@ -78,11 +76,13 @@ def is_own(file: str, path: Path) -> bool:
 class Run:
     """One run of a script until its training starts."""
 
-    def __init__(self, path: Path, start: Callable[[], dict[str, Any]] | None = None, way: Way = AS_WRITTEN) -> None:
-        self.path, self.way = path.absolute(), way
+    def __init__(
+        self, path: Path, start: Callable[[], dict[str, Any]] | None = None, conditions: Conditions = AS_WRITTEN
+    ) -> None:
+        self.path, self.conditions = path.absolute(), conditions
         self.counts_gpus = False  # whether the script asked how many there are
         given = {"get_ipython": Silent} if b"get_ipython" in self.path.read_bytes() else {}  # an exported notebook's
-        self._start = start or partial(run_file, self.path, given, way.left_out)
+        self._start = start or partial(_run_file, self.path, given)
         self.over = False  # from then on the watchers let everything pass
         self.main = sys.modules["__main__"]  # the script as a module
         self.watchers: dict[str, Watcher] = {}  # by module
@@ -162,7 +162,7 @@ class Run:
         random.seed(SEED)  # nothing that is found depends on a draw: neither sizes of a batch nor labels in it
         np.random.seed(SEED)
         absent = StandIns(file_address(str(self.path)).files(), self._stand_in)
-        with as_main(self.path, arguments), self._harmless(), absent, _Imports(self), LeavingOut(self.way.left_out):
+        with as_main(self.path, arguments), self._harmless(), absent, _Imports(self):
             thread.start()
             threading.stack_size(size)
             self._done.wait()
@@ -376,9 +376,19 @@ class _Attaching(Loader):
         self.run.attach(module.__name__)
 
 
-def run_watched(path: Path, arguments: Sequence[str], way: Way = AS_WRITTEN) -> Script:
+def _run_file(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a file as `python FILE` does; return its variables."""
+    main = ModuleType("__main__")
+    vars(main).update(given, __file__=str(path))
+    sys.modules["__main__"] = main
+    code = compile(parsed(path.read_bytes()), str(path), "exec", dont_inherit=True)
+    exec(code, vars(main))  # nosec B102  # the user's own script
+    return vars(main)
+
+
+def run_watched(path: Path, arguments: Sequence[str], conditions: Conditions = AS_WRITTEN) -> Script:
     """Run a script in this process until its training starts; see `Run.result`."""
-    return Run(path, way=way).result(arguments)
+    return Run(path, conditions=conditions).result(arguments)
 
 
 def called_in(path: Path, name: str) -> bool:
@@ -403,8 +413,8 @@ def called_in(path: Path, name: str) -> bool:
     )
 
 
-def others_like(path: Path, line: int | None, counted: Sequence[int] = ()) -> tuple[str, ...]:
-    """Sentences for the answer where other lines, beyond the loops around this one, train too: `model.fit` again."""
+def others_like(path: Path, line: int | None) -> tuple[str, ...]:
+    """A sentence for the answer where other lines, beyond the loops around this one, train too: `model.fit` again."""
     tree = parsed(path.read_bytes())
     loops = [loop for loop in ast.walk(tree) if isinstance(loop, ast.For | ast.While)]
     around = [range(loop.lineno, (loop.end_lineno or 0) + 1) for loop in loops]
@@ -413,8 +423,7 @@ def others_like(path: Path, line: int | None, counted: Sequence[int] = ()) -> tu
     names = {name for number, name in calls if number == line and name.rpartition(".")[2] in ("fit", "step")}
     others = {number for number, name in calls if name in names and not any(number in lines for lines in inside)}
     others |= {*_called_again(tree, line or 0)}
-    said = (AGAIN, sorted(counted)), (NOT_COUNTED, sorted(others.difference(counted)))
-    return tuple(form.format(line=line, which=", ".join(map(str, lines))) for form, lines in said if lines)
+    return (NOT_COUNTED.format(line=line, which=", ".join(map(str, sorted(others)))),) if others else ()
 
 
 def _called_again(tree: ast.AST, line: int) -> list[int]:

@@ -1,8 +1,8 @@
 """How long a script's training is: the loops around its step, its usual names for epochs, its longest arrays.
 
 stack = Stack(path)                                       # in the step
-stack.loops                                               # Loops(epochs=3, steps=250)
-sizes(stack.scopes, stack.loops, [(64, 28, 28)], None)    # {"examples": ..., "epochs": ...}
+stack.amount                                                 # Amount(epochs=3, steps=250)
+amounts(stack.scopes, stack.amount, [(64, 28, 28)], None)    # {"examples": ..., "epochs": ...}
 """
 
 import ast
@@ -23,7 +23,7 @@ from whichdevice.models.script.run import calls_of, is_own
 from whichdevice.models.script.text import (
     DEFINING,
     ENDLESS,
-    Place,
+    Statement,
     around,
     attribute,
     calls_around,
@@ -50,7 +50,7 @@ ASKED_STEPS = re.compile(r"(get|num|global)_\w*(step|iter|update)s?$")  # a meth
 MAX_COUNTED = 10_000  # turns of a loop that are tried one by one
 
 
-class Loops(NamedTuple):
+class Amount(NamedTuple):
     """How often a step runs by the loops around it; None: their variables do not show it."""
 
     epochs: int | None = None
@@ -88,7 +88,7 @@ class Function:
         return function_of(self.code)
 
     @cached_property
-    def path(self) -> list[Place]:
+    def path(self) -> list[Statement]:
         """The statements around its line, the outermost first."""
         return [] if is_expression(self.code) else around(self.tree, self.line)
 
@@ -129,9 +129,9 @@ class Function:
         )
 
 
-def sizes(
+def amounts(
     scopes: Sequence[Mapping[str, Any]],
-    loops: Loops,
+    loops: Amount,
     shapes: Sequence[Sequence[int]],
     loaded: int | None,
     batches: int | None = None,
@@ -261,7 +261,7 @@ class Stack:
         return _least(self._turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
 
     @cached_property
-    def loops(self) -> Loops:
+    def amount(self) -> Amount:
         """Epochs and steps by the loops around the step.
 
         The innermost loop is over batches, those around it over epochs. A count that a loop raises and compares, as in
@@ -269,25 +269,25 @@ class Stack:
         """
         loops = self.around
         if not loops:
-            return Loops()
+            return Amount()
         last, steps, epochs, total = loops[-1], self._turns[-1], self._least[-2], self._least[-1]
         if total is not None and (epochs is None or steps is None or total < epochs * steps):
-            return Loops(1, total) if not epochs or total % epochs else Loops(epochs, total // epochs)
+            return Amount(1, total) if not epochs or total % epochs else Amount(epochs, total // epochs)
         if epochs is None:
             endless = next(loop for loop, count in zip(loops, self._turns, strict=True) if count is None)
             named = named_count(self.scopes) if "epoch" in _header(endless.node) else None
-            return Loops(named, batches=steps, unknown=None if named else _no_end(endless))
+            return Amount(named, batches=steps, unknown=None if named else _no_end(endless))
         if epochs and isinstance(last.node.body[-1], ast.Break):  # it takes one batch
-            return Loops(1, epochs)
+            return Amount(1, epochs)
         if isinstance(last.node, ast.For) and not _counts(last.node, last.variables):
-            return Loops(epochs, batches=steps)
+            return Amount(epochs, batches=steps)
         if steps is None and epochs and len(loops) > 1 and _header(last.node).endswith("is not None"):
-            return Loops(epochs)  # until a loader gives no batch
+            return Amount(epochs)  # until a loader gives no batch
         if steps is None:
-            return Loops(unknown=_no_end(last))
+            return Amount(unknown=_no_end(last))
         if len(loops) == 1 and _header(last.node).startswith("epoch"):
-            return Loops(steps)
-        return Loops(epochs, steps)
+            return Amount(steps)
+        return Amount(epochs, steps)
 
     @property
     def drawn(self) -> float | None:
@@ -310,7 +310,7 @@ class Stack:
     @property
     def is_turn(self) -> bool:
         """Return whether each turn of the only loop around it is a step: no library's loop is between the two."""
-        if not self.has_one_loop or turns_of(self.around[0]) != self.loops.epochs:  # or it is over a loader
+        if not self.has_one_loop or turns_of(self.around[0]) != self.amount.epochs:  # or it is over a loader
             return False
         code = next(part.code for part in self.inside if part.loops)
         inner = takewhile(lambda part: part.code is not code, self.functions)

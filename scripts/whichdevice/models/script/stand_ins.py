@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from whichdevice.base.code_hash import parsed
+from whichdevice.base.code_hash import imported_packages, parsed
 
 SENDING = {"wandb", "comet_ml", "mlflow", "neptune", "clearml", "aim", "visdom", "swanlab", "trackio"}
 LOGGING = {*SENDING, "tensorboard", "tensorboardX", "tensorboard_logger"}
@@ -146,12 +146,8 @@ class StandIns(FirstFinder, Loader):
             vars(module).update(self._made(module.__name__))
 
 
-def _imported(file: Path) -> Iterator[str]:
+def _imported(file: Path) -> set[str]:
     """Return what a file imports, or names for a library to log with: `report_to="tensorboard"`."""
-    for node in ast.walk(parsed(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in LOGGING:
-            yield node.value
+    nodes = list(ast.walk(parsed(file.read_bytes())))
+    named = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return imported_packages(nodes) | (named & LOGGING)

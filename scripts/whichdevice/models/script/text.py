@@ -95,7 +95,7 @@ def names_in(code: CodeType) -> Iterator[str]:
             yield from names_in(part)
 
 
-class Place(NamedTuple):
+class Statement(NamedTuple):
     """A statement in its block."""
 
     block: Sequence[ast.stmt]
@@ -107,12 +107,12 @@ class Place(NamedTuple):
         return self.block[self.number]
 
 
-def around(node: ast.AST, line: int) -> list[Place]:
+def around(node: ast.AST, line: int) -> list[Statement]:
     """Return the statements of a function, or in a statement, that are around a line, the outermost first."""
     for block in blocks(node):
         for number, inner in enumerate(block):
             if inner.lineno <= line <= (inner.end_lineno or 0):
-                return [Place(block, number), *around(inner, line)]
+                return [Statement(block, number), *around(inner, line)]
     return []
 
 

@@ -80,7 +80,7 @@ class Call(NamedTuple):
     args: Any
     kwargs: Any
     output: Any = None  # as the script got it
-    free: bool = False  # of gradients, as a teacher's
+    no_grad: bool = False  # of gradients, as a teacher's
     held: tuple[str, ...] = ()  # attributes of the module that are outcomes, too: the output is a pair with them
 
 
@@ -233,13 +233,13 @@ class Tape(TorchFunctionMode):
             self._start("backward")
         stack = Stack(self.path or Path())
         place = stack.own_lines if self.path else stack.lines
-        self.losses.append(Loss(loss, place, stack.loops if self.path else None))
+        self.losses.append(Loss(loss, place, stack.amount if self.path else None))
         if len(self.losses) > MAX_GRADIENTS:
             raise StudyError(
                 f"{self.name}: {MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
             )
         if self.fakes is not None and not self._computes:
-            modules = {call.function for call in self.calls if is_module(call.function) and not call.free}
+            modules = {call.function for call in self.calls if is_module(call.function) and not call.no_grad}
             for weight in [weight for module in modules for weight in weights_in(module) if weight.requires_grad]:
                 weight.grad = self.fakes.like(weight) if weight.grad is None else weight.grad
             for leaf in (call.output for call in self.calls if getattr(call.function, "__name__", "") in WANTING):
@@ -265,17 +265,17 @@ class Tape(TorchFunctionMode):
 
     def _record(self, function: Any, args: Any, kwargs: Any, output: Any) -> None:
         """Keep a call outside of modules; of those without gradients no more than FREE_BYTES, as of a validation."""
-        free = not torch.is_grad_enabled()
-        if not self.recording or self._depth or (free and self.fakes is None):
+        no_grad = not torch.is_grad_enabled()
+        if not self.recording or self._depth or (no_grad and self.fakes is None):
             return
-        if free:
+        if no_grad:
             made = (leaf for leaf in leaves(output) if torch.is_tensor(leaf) and not is_fake(leaf))
             self._free_bytes += sum(leaf.nbytes for leaf in made)
             if self._free_bytes > FREE_BYTES:
-                self._free_bytes, self.calls = 0, [call for call in self.calls if not call.free]
-        held = [] if free or not is_module(function) else [*kept_by(function)]
+                self._free_bytes, self.calls = 0, [call for call in self.calls if not call.no_grad]
+        held = [] if no_grad or not is_module(function) else [*kept_by(function)]
         given = (output, {name: kept(function, name) for name in held}) if held else output
-        self.calls.append(Call(function, args, kwargs, given, free, tuple(held)))
+        self.calls.append(Call(function, args, kwargs, given, no_grad, tuple(held)))
 
     def _let_go(self) -> None:
         """Leave out calls of whose outcomes nothing is held: where none of a network is left, no training has started.
@@ -438,7 +438,7 @@ class Step(torch.nn.Module):
         needed = makers.needed_for(last)
         modules = [place for place in needed if is_module(calls[place].function)]
         modules = modules and modules[_first_of(calls, modules) :]
-        learn = (place for place in needed if not calls[place].free)
+        learn = (place for place in needed if not calls[place].no_grad)
         begins = [*modules[:1], *(place for place in learn if any(map(is_weight, tensors_of(calls[place]))))]
         if not begins:
             raise StudyError(f"{name}: its loss follows from no module: {NAME_IT}")
@@ -508,7 +508,7 @@ class Step(torch.nn.Module):
                 continue
             if name.endswith("_") and not name.endswith("__") and args:  # an earlier loss may need what it changes
                 args = (args[0].clone(), *args[1:])
-            with torch.no_grad() if call.free else nullcontext():
+            with torch.no_grad() if call.no_grad else nullcontext():
                 try:
                     output = function(*args, **kwargs)
                     held = {name: kept(function, name) for name in call.held}
@@ -619,7 +619,7 @@ def last_losses(makers: Makers, losses: Sequence[Loss]) -> tuple[int, list[Resul
         # A loss, which has no weights, may be made anew for each batch.
         called = [place for place in called if next(weights_in(makers.calls[place].function), None) is not None]
         key = loss.place, *dict.fromkeys(makers.calls[place].function for place in called)
-        learn = {place for place in called if not makers.calls[place].free}
+        learn = {place for place in called if not makers.calls[place].no_grad}
         known = before.get(key, set())
         if not (learn & known and learn - known and known - learn):
             last.setdefault(key, []).append([])
@@ -653,7 +653,7 @@ def _first_of(calls: Sequence[Call], modules: Sequence[int]) -> int:
     """
     firsts = [next((leaf for leaf in tensors_of(calls[place]) if leaf.ndim), torch.empty(())) for place in modules]
     sizes = [tensor.shape[:2] for tensor in firsts]
-    learn = [number for number, place in enumerate(modules) if not calls[place].free]
+    learn = [number for number, place in enumerate(modules) if not calls[place].no_grad]
     weighted = (number for number in learn if next(weights_in(calls[modules[number]].function), None) is not None)
     trains = next(weighted, next(iter(learn), 0))
     return next(number for number, size in enumerate(sizes) if set(size) & {*sizes[trains][:1]} or number == trains)
@@ -748,7 +748,7 @@ class Inputs:
             name: mapped(lambda leaf, name=name: self._reference(leaf, place, name), value)  # type: ignore[misc]
             for name, value in call.kwargs.items()
         }
-        return Call(call.function, args, kwargs, free=call.free, held=call.held)
+        return Call(call.function, args, kwargs, no_grad=call.no_grad, held=call.held)
 
     def _reference(self, leaf: Any, before: int, name: str = "") -> Any:
         """A leaf as the step has it: an earlier outcome, an input, or what it was."""

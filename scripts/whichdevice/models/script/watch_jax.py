@@ -33,7 +33,7 @@ from whichdevice.models.script.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.script.found import Found, JaxStep, Script
 from whichdevice.models.script.run import Run, Watcher
 from whichdevice.models.script.several import ALL_BATCHES, SHARED, divides_steps
-from whichdevice.models.script.size import Loops, Stack, is_whole, sizes
+from whichdevice.models.script.size import Amount, Stack, amounts, is_whole
 from whichdevice.models.script.text import attribute
 
 COPIES = 4  # of the script's first batch, as data
@@ -312,10 +312,10 @@ def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
         )
     step, batch = _step((loops[0].step if loops else None) or traced, where)
     size = len(next(iter(batch.values())))
-    besides = evaluations_in(stack, size, _evaluates, free=True)
+    besides = evaluations_in(stack, size, _evaluates, no_grad=True)
     counts = _sizes(stack, loops, list(batch.values()))
     mixed = is_mixed(step.run, *jax.tree.map(_shape, (step.trained, step.held, batch)))
-    counts |= _of_gpus(stack.path, size, bool(stack.loops.steps)) | {"evaluations": tuple(besides)}
+    counts |= _of_gpus(stack.path, size, bool(stack.amount.steps)) | {"evaluations": tuple(besides)}
     training = Found(JAX, size, precision="mixed" if mixed else "single", line=stack.line, **counts)
     data = repeated({name: np.asarray(value) for name, value in batch.items()}, COPIES)
     both = (data,), (data,)  # for validation, too
@@ -410,18 +410,18 @@ def _sizes(stack: Stack, loops: Sequence[Turns], batch: Sequence[Any]) -> dict[s
     """Examples and epochs, where each turn of the script's own loops may be a loop of JAX."""
     shapes = [array.shape for array in batch]
     if not loops:
-        around = stack.loops
-        if around == Loops(around.epochs):  # what it is over is a function's result
+        around = stack.amount
+        if around == Amount(around.epochs):  # what it is over is a function's result
             around = around._replace(batches=Watching.latest.run.batches_of_loop)
-        return sizes(stack.scopes, around, shapes, None, whole=is_whole(batch, stack.outside))
+        return amounts(stack.scopes, around, shapes, None, whole=is_whole(batch, stack.outside))
     outer = [loop.turns for loop in loops[1:]]
     inner, times = loops[0].turns or 1, math.prod(turns or 1 for turns in outer)
-    around = stack.loops
+    around = stack.amount
     if around.steps:
         around = around._replace(steps=around.steps * inner * times)
     if None in outer:
         around = around._replace(unknown="a loop of jax.lax has no end that shows")
-    counts = sizes(stack.scopes, around, shapes, inner * shapes[0][0])
+    counts = amounts(stack.scopes, around, shapes, inner * shapes[0][0])
     return counts if around.steps else counts | {"epochs": (counts["epochs"] or 1) * times}
 
 

@@ -31,9 +31,8 @@ from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
 from whichdevice.models.script.evaluation import LOOPED, evaluations_in, of_fit
 from whichdevice.models.script.found import SAMPLE, Evaluation, Found, Script
-from whichdevice.models.script.further import further
 from whichdevice.models.script.run import Run, Watcher, calls_of, others_like
-from whichdevice.models.script.size import Stack, is_whole, sizes
+from whichdevice.models.script.size import Stack, amounts, is_whole
 from whichdevice.models.script.tensorflow_step import joined_step, script_of
 from whichdevice.models.script.text import attribute
 from whichdevice.models.shapes import Tree, leaves, mapped, named, packed
@@ -103,7 +102,7 @@ class Watching(Watcher):
 
 def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
     """Return the script as `fit` was called there, or `train_on_batch`, which the script's own loops give batches."""
-    path, line, loops = stack.path, stack.line, stack.loops
+    path, line, loops = stack.path, stack.line, stack.amount
     replaces_step = "train_step" in overridden(given["self"]) and _on_tensorflow()
     is_of_tensorflow = replaces_step or (_on_tensorflow() and _calls_tensorflow(given["self"]))
     if not replaces_step:
@@ -117,13 +116,11 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
             )
         trained = epochs
         epochs *= (loops.epochs or 1) * (loops.steps or loops.batches or 1)  # of a loop around it
-        times, again = further(stack, "fit", _is_model)
-        epochs = round(epochs * times)
         x, first = _with_first(given["x"])
         steps = given.get("steps_per_epoch")
         size = given.get("batch_size") if first is None else first
         batch, examples = _sizes(x, size, steps, given.get("validation_split"))
-        evaluated = evaluations_in(stack, batch, _evaluates, free=True, epochs=trained)
+        evaluated = evaluations_in(stack, batch, _evaluates, no_grad=True, epochs=trained)
         size_of_all = {
             "examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps,
             "evaluations": tuple(_validations(given, line, batch, epochs) + evaluated),
@@ -134,7 +131,7 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
             train = _on_its_device(given["self"])
             step = joined_step([(train, mapped(_single, data))], f"{path.name}, line {line}")
             return script_of(step, line, size_of_all, x if _streams(x) else None)
-        return _made(path, line, dict(given) | {"x": x}, batch, size_of_all, in_import=stack.in_import, again=again)
+        return _made(path, line, dict(given) | {"x": x}, batch, size_of_all, in_import=stack.in_import)
     if len(lines := _others(path, line)) > 1:
         raise StudyError(
             f"{path.name}, line {line}: its loop calls train_on_batch in lines {', '.join(map(str, lines))}, each of "
@@ -142,7 +139,7 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
         )
     arrays = leaves(as_tree(given["x"]))
     shapes, whole = [array.shape for array in arrays], is_whole(arrays, stack.outside)
-    size_of_all = sizes(stack.scopes, loops, shapes, None, whole=whole)
+    size_of_all = amounts(stack.scopes, loops, shapes, None, whole=whole)
     return _made(path, line, given, len(arrays[0]), size_of_all, COPIES, stack.in_import)
 
 
@@ -191,12 +188,6 @@ def _names_tensorflow(function: Any) -> bool:
     return any(getattr(variables.get(name), "__name__", "") == "tensorflow" for code in codes for name in code.co_names)
 
 
-def _is_model(value: Any) -> bool:
-    import keras
-
-    return isinstance(value, keras.Model)
-
-
 def _on_tensorflow() -> bool:
     import keras
 
@@ -206,10 +197,10 @@ def _on_tensorflow() -> bool:
 def _script_of_several(stack: Stack, steps: Sequence[tuple[Any, Any]]) -> Script:
     """The script of a loop with several `train_on_batch`, as a GAN has."""
     step = joined_step(steps, stack.where)
-    shapes, loops = [array.shape for array in step.batch.values()], stack.loops
+    shapes, loops = [array.shape for array in step.batch.values()], stack.amount
     if stack.has_one_loop and loops.epochs:
         loops = loops._replace(steps=1)  # each turn is one step
-    return script_of(step, stack.line, sizes(stack.scopes, loops, shapes, None))
+    return script_of(step, stack.line, amounts(stack.scopes, loops, shapes, None))
 
 
 def _check_trainable(model: Any, where: str) -> None:
@@ -229,7 +220,6 @@ def _made(
     size: Mapping[str, Any],
     copies: int = 1,
     in_import: bool = False,
-    again: Sequence[int] = (),
 ) -> Script:
     """The model without what belongs to the host, and a sample of its data, of one batch so many copies."""
     model, x = given["self"], given["x"]
@@ -245,7 +235,7 @@ def _made(
         notes=(
             *([f"{', '.join(names)}: on the host, with the input pipeline."] if names else []),
             *lengths,
-            *others_like(path, line, again),
+            *others_like(path, line),
         ),
         **size,
     )

@@ -30,7 +30,7 @@ from whichdevice.models.script.evaluation import evaluations_in
 from whichdevice.models.script.found import Script
 from whichdevice.models.script.run import SEED, Run, Watcher, is_own
 from whichdevice.models.script.several import ALL_BATCHES, SHARED, divides_steps
-from whichdevice.models.script.size import Function, Stack, is_whole, sizes, turns_of
+from whichdevice.models.script.size import Function, Stack, amounts, is_whole, turns_of
 from whichdevice.models.script.tensorflow_step import (
     BY_FUNCTION,
     INSTEAD,
@@ -190,7 +190,7 @@ class Watching(Watcher):
                 return known
             self.run.counts_gpus = True
             kind = self._tf.config.PhysicalDevice
-            return known + [kind(f"/physical_device:GPU:{place}", "GPU") for place in range(self.run.way.gpus)]
+            return known + [kind(f"/physical_device:GPU:{place}", "GPU") for place in range(self.run.conditions.gpus)]
 
         return devices
 
@@ -292,7 +292,7 @@ def _one_device(watching: Watching) -> type:
         def __init__(self, devices: Any = None, *_: Any, **__: Any) -> None:
             tf.distribute.OneDeviceStrategy.__init__(self, "/cpu:0")
             watching.run.counts_gpus = watching.run.counts_gpus or devices is None
-            self._gpus = watching.gpus = len(devices or ()) or watching.run.way.gpus
+            self._gpus = watching.gpus = len(devices or ()) or watching.run.conditions.gpus
 
         @property
         def num_replicas_in_sync(self) -> int:
@@ -590,14 +590,14 @@ def _made(watching: Watching, stack: Stack, step: Program, batches: Batches, unc
     """The script of a step, with how long it trains by the loops around it."""
     batch = list(step.batch.values())
     shapes, whole = [array.shape for array in batch], is_whole(batch, stack.outside)
-    loops, count = stack.loops, batches.number
+    loops, count = stack.amount, batches.number
     if loops.batches:  # of what the loop is over, which may be more or fewer than its source has
         loops, count = loops._replace(steps=loops.batches), None
     elif stack.has_one_loop and loops.epochs and not (whole or count) and turns_of(stack.around[0]) is not None:
         loops = loops._replace(steps=1)  # each turn is one step
     loaded = None if count is None else count * step.size
-    size = sizes(stack.scopes, loops, shapes, loaded, count, whole=whole)
-    size["evaluations"] = tuple(evaluations_in(stack, step.size, partial(_evaluates, step), free=True))
+    size = amounts(stack.scopes, loops, shapes, loaded, count, whole=whole)
+    size["evaluations"] = tuple(evaluations_in(stack, step.size, partial(_evaluates, step), no_grad=True))
     keeps, shared = _of_gpus(watching, stack, step.size)
     notes = [*batches.notes, *shared, *uncounted]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
@@ -619,7 +619,7 @@ def _of_gpus(watching: Watching, stack: Stack, size: int) -> tuple[dict[str, Any
     """Return what the GPUs of a strategy do not change, as fields of what is found, and how to ask for more."""
     if watching.gpus == 1 and _multiplies(stack.path):
         texts = [stack.path.read_text(encoding="utf-8")]
-        by_steps = stack.loops.steps and not divides_steps(texts, ALL_BATCHES)
+        by_steps = stack.amount.steps and not divides_steps(texts, ALL_BATCHES)
         return {"keeps": "steps" if by_steps else "examples", "asks": None}, []
     gpus = watching.gpus if watching.gpus != 1 else 4
     return {}, [SHARED.format(batch=size, gpus=gpus)] * (gpus > 0)

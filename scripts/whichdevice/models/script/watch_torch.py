@@ -32,7 +32,7 @@ from whichdevice.models.script.evaluation import after_trainer, evaluations_in, 
 from whichdevice.models.script.found import Evaluation, Found, Script
 from whichdevice.models.script.run import SEED, Run, Watcher, is_own, others_like
 from whichdevice.models.script.several import ACCUMULATION, GPU_COUNT, SHARED, divides_by_gpus, divides_steps
-from whichdevice.models.script.size import HOLDERS, Loops, Stack, is_whole, named_count, sizes, steps_in
+from whichdevice.models.script.size import HOLDERS, Amount, Stack, amounts, is_whole, named_count, steps_in
 from whichdevice.models.script.text import attribute
 from whichdevice.models.script.torch_batches import Resting, of_few
 from whichdevice.models.script.torch_fakes import Fakes, is_fake, ones
@@ -109,7 +109,7 @@ class Watching(Watcher):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
-        self._tape = Tape(self._fakes, run.path, run.way.values)
+        self._tape = Tape(self._fakes, run.path, run.conditions.values)
         self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
         self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
         self._by_hand = False  # whether the script changes its weights itself
@@ -131,7 +131,7 @@ class Watching(Watcher):
     def _count(self) -> int:
         """The GPUs that the script sees."""
         self.run.counts_gpus = True
-        return self.run.way.gpus
+        return self.run.conditions.gpus
 
     def stand_in(self, package: str) -> Mapping[str, Any]:
         """Return what stands for a package that trains on several GPUs."""
@@ -229,7 +229,7 @@ class Watching(Watcher):
     @property
     def without_values(self) -> bool:  # type: ignore[override]
         """Return whether its training has started and is not computed, though its weights have values."""
-        return self.trains and not self.run.way.values and not self._has_shapes_alone
+        return self.trains and not self.run.conditions.values and not self._has_shapes_alone
 
     @property
     def has_started(self) -> bool:
@@ -239,7 +239,7 @@ class Watching(Watcher):
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
         """The longest of the loops of few steps, where no longer training came after them."""
         if self._trials:
-            return self._script(max(self._trials.values(), key=lambda trial: trial.stack.loops.steps or 0))
+            return self._script(max(self._trials.values(), key=lambda trial: trial.stack.amount.steps or 0))
         return None
 
     def _weight(self, module: torch.nn.Module, name: str, weight: Any) -> torch.nn.Parameter | None:
@@ -281,7 +281,7 @@ class Watching(Watcher):
 
     def _steps_by_hand(self) -> None:
         """The script changes its weights itself, which no optimiser has: as gradient descent does."""
-        modules = [call.function for call in self._tape.calls if is_module(call.function) and not call.free]
+        modules = [call.function for call in self._tape.calls if is_module(call.function) and not call.no_grad]
         weights = {id(weight): weight for module in modules for weight in weights_in(module) if weight.requires_grad}
         if weights:
             self._by_hand = True
@@ -299,15 +299,15 @@ class Watching(Watcher):
                 self._stop(next(iter(self._trials.values())))
         elif (environment := environment_in(stack.scopes, self.run.path)) is not None:
             self._environment, self._began, self._trials = environment, time.monotonic(), {stack.line: stopped}
-            if stack.loops == Loops() and named_count(stack.scopes):  # a library collects, for so many epochs
+            if stack.amount == Amount() and named_count(stack.scopes):  # a library collects, for so many epochs
                 self._stop(stopped)
         elif stack.line not in self._trials:
-            if not (stack.loops.epochs == 1 and stack.loops.steps and stack.loops.steps <= MAX_TRIAL_STEPS):
+            if not (stack.amount.epochs == 1 and stack.amount.steps and stack.amount.steps <= MAX_TRIAL_STEPS):
                 self._stop(stopped)
             self._trials[stack.line] = stopped
             self._began = self._began or time.monotonic()
         elif time.monotonic() - self._began > TRIAL_SECONDS:
-            self._stop(max(self._trials.values(), key=lambda trial: trial.stack.loops.steps or 0))
+            self._stop(max(self._trials.values(), key=lambda trial: trial.stack.amount.steps or 0))
         self._stepped = {}
         self._tape.forget()
 
@@ -372,15 +372,15 @@ class Watching(Watcher):
         )
         return Script(training, _functions(step, batch, stopped.optimizers), loader)
 
-    def _loops(self, stack: Stack) -> Loops:
+    def _loops(self, stack: Stack) -> Amount:
         """The loops around a step; where a generator gives its batches, they end as seen between two collections."""
-        loops, environment = stack.loops, self._environment
+        loops, environment = stack.amount, self._environment
         if environment is None or environment.steps is None or environment.place is None:
             return loops
         if loops.steps or loops.batches or not (turns := stack.turns_with(environment.place)):
             return loops
         epochs = loops.epochs or turns
-        return Loops(epochs, max(1, turns * environment.steps // epochs))
+        return Amount(epochs, max(1, turns * environment.steps // epochs))
 
     def _prepares(self, stack: Stack, epochs: int | None) -> list[str]:
         """Return how long the script worked by itself in its first epoch before its first step, where that shows."""
@@ -460,14 +460,14 @@ class Watching(Watcher):
         if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
             loops = loops._replace(steps=loops.steps * passes)
         batches, times = _length(loader), _evaluations_of(stopped.optimizers)
-        if loops == Loops() and times > 1:  # one step is the training
-            loops = Loops(1)
-        if loops == Loops() and (most := steps_in(scopes, batches and batches // passes)):
-            loops = Loops(1, most * passes)
+        if loops == Amount() and times > 1:  # one step is the training
+            loops = Amount(1)
+        if loops == Amount() and (most := steps_in(scopes, batches and batches // passes)):
+            loops = Amount(1, most * passes)
         whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
-        whole = whole or (loops == Loops(loops.epochs or 0) and self._environment is None and stopped.stack.is_turn)
+        whole = whole or (loops == Amount(loops.epochs or 0) and self._environment is None and stopped.stack.is_turn)
         loaded = None if loader is None else len(loader.dataset)
-        counts = sizes(scopes, loops, shapes, loaded, batches, whole)
+        counts = amounts(scopes, loops, shapes, loaded, batches, whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
             counts["examples"] = counts["examples"] * size // shapes[0][0]
         if counts["epochs"]:
@@ -545,7 +545,7 @@ def _without_gradients(optimizer: torch.optim.Optimizer) -> None:
 
 def _apart(stopped: Stopped) -> bool:
     """Whether gradients are taken in another loop than the one that steps."""
-    return bool(stopped.losses[-1].loops != stopped.stack.loops)
+    return bool(stopped.losses[-1].loops != stopped.stack.amount)
 
 
 def _forwards(step: Step, works: Collection[CodeType]) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
@@ -556,8 +556,8 @@ def _forwards(step: Step, works: Collection[CodeType]) -> tuple[Callable[[Any], 
     modules = [step.called[call.function] for call in step.calls if isinstance(call.function, int)]
     trained = [*step.weights, *(weight for module in modules for weight in weights_in(module))]
     total = sum(weight.numel() for weight in trained) or 1
-    free = [step.called[call.function] for call in step.calls if call.free and isinstance(call.function, int)]
-    teachers = {id(part) for module in free for part in module.modules()}
+    no_grad = [step.called[call.function] for call in step.calls if call.no_grad and isinstance(call.function, int)]
+    teachers = {id(part) for module in no_grad for part in module.modules()}
 
     def forward(called: Any) -> float | None:
         if inspect.isroutine(called) and attribute(inspect.unwrap(called), "__code__") in works:
@@ -571,7 +571,7 @@ def _forwards(step: Step, works: Collection[CodeType]) -> tuple[Callable[[Any], 
 
 def _copied_by(optimizers: Sequence[torch.optim.Optimizer], calls: Sequence[Call]) -> set[int]:
     """The weights of the modules of a step where optimisers have as many numbers elsewhere: their copies in float32."""
-    modules = {call.function for call in calls if is_module(call.function) and not call.free}
+    modules = {call.function for call in calls if is_module(call.function) and not call.no_grad}
     weights = {id(weight): weight for module in modules for weight in weights_in(module) if weight.requires_grad}
     given = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
     copies = {id(weight): weight for params in given for weight in params}
@@ -581,14 +581,15 @@ def _copied_by(optimizers: Sequence[torch.optim.Optimizer], calls: Sequence[Call
 
 def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
     """Let a teacher's weights have neither gradients nor an optimiser's state."""
-    free, others = (
-        {call.function for call in calls if is_module(call.function) and call.free == free} for free in (True, False)
+    frozen, others = (
+        {call.function for call in calls if is_module(call.function) and call.no_grad == without}
+        for without in (True, False)
     )
     used = {id(weight) for module in others for weight in weights_in(module)}
-    used |= {id(leaf) for call in calls if not call.free for leaf in tensors_of(call) if is_weight(leaf)}
+    used |= {id(leaf) for call in calls if not call.no_grad for leaf in tensors_of(call) if is_weight(leaf)}
     if trained and not trained & used:
         raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
-    for weight in (weight for module in free - others for weight in weights_in(module)):
+    for weight in (weight for module in frozen - others for weight in weights_in(module)):
         weight.requires_grad_(id(weight) in trained)
 
 
