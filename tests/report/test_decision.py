@@ -129,7 +129,7 @@ def test_the_page_says_the_same_where_each_gpu_has_a_batch() -> None:
     evaluations = Evaluation(7, 79, 200, 1), Evaluation(9, 10, 50, 1000, "step")
     rows = device("A", 1.0, 1.0), replace(device("8 × A", 1.2, 8.0), devices=8)
     lived = Habits(1.0, 0.0, 0.0, 0.1, 1, 1)
-    script = work(*rows, evaluations=evaluations, lived=lived, script_examples=10_000, keeps="examples")
+    script = work(*rows, evaluations=evaluations, lived=lived, script_examples=10_000, fixed="examples")
     answers = [decide(script, Wants(), Amount(units, epochs=epochs)) for units, epochs in ((1e6, 1.0), (1e7, 50.0))]
     pages = by_page([(live_data(answers[0]), asked(answer)) for answer in answers])
     for answer, page in zip(answers, pages, strict=True):

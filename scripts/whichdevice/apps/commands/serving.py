@@ -33,12 +33,10 @@ MIN_UNIT = 20.0  # seconds from which on a time needs its unit: milliseconds are
 MAX_SECONDS, MAX_TOKENS, MAX_RPS, MAX_USD = 3600.0, 10_000_000, 1e6, 1e6
 # Options of other modes with their defaults: those of a training, and those of a step, which predictions have.
 OF_TRAINING: dict[str, object] = {
-    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "budget", "only", "interruptions", "grid")),
-    "spot": False, "hour_usd": 0.0, "largest": False, "here": False,
+    **dict.fromkeys(("examples", "epochs", "steps", "tokens", "batch", "only")),
+    "spot": False, "largest": False,
 }  # fmt: skip
-OF_A_STEP: dict[str, object] = {
-    "sequence_length": None, "precision": None, "backend": None, "exact": False, "option": [], "again": False,
-}  # fmt: skip
+OF_A_STEP: dict[str, object] = {"sequence_length": None, "precision": None, "option": []}
 OF_SERVING = ("rps", "prompt", "answer", "ttft", "tpot", "weights", "cache_bits", "engine", "api_usd", "requests")
 
 
@@ -56,6 +54,8 @@ def add_serving_arguments(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=("vllm", "sglang", "trtllm", "llama.cpp"), help="default: vllm; on computers llama.cpp")
     add("--api-usd", metavar="IN,OUT", help="what an API asks for a million tokens: from which load own is cheaper")
     add("--latency", metavar="TIME", help=f"of other models: to the answer, for nine in ten; default: {LATENCY}")
+    add("--providers", metavar="NAMES", help="that you rent from: RunPod,Lambda; default: any")
+    add("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
     add("--requests", type=Path, metavar="FILE", help="your log as the load: CSV or JSON lines: arrival,prompt,answer")
 
 

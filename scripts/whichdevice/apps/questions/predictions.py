@@ -28,7 +28,7 @@ def serve_predictions(
     for answer in answers:
         for option in answer.options:
             row = option.row
-            if row.price.kind not in ("free", "spot") and not row.port:  # which nobody serves with
+            if row.price.kind not in ("free", "spot") and not row.needs_port:  # which nobody serves with
                 by_device.setdefault(row.card, {})[answer.work.batch] = row
     servers = [_server(rows, load, exported or {}) for rows in by_device.values()]
     return decide(model, load, servers, 0)
@@ -52,7 +52,7 @@ def _server(rows: Mapping[int, Row], load: Load, exported: Mapping[int, float]) 
     engine = ENGINE if exported and row.is_here else row.software
     device = None if row.is_here else hardware_rows().get(row.market)
     known = Server(
-        row.card, 1, row.kind, "", engine, row.known, False, needed, row.memory or 0.0, row.memory_available or 0.0,
+        row.card, 1, row.kind, "", engine, row.tested, False, needed, row.memory or 0.0, row.memory_available or 0.0,
         price=price, here=row.is_here, most_servers=most_servers(device, row.devices),
     )  # fmt: skip
     if not steps:

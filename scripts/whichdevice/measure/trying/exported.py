@@ -28,20 +28,20 @@ from whichdevice.base.supervisor import supervise_module
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.inference_run import input_batches
 from whichdevice.measure.record import Request
-from whichdevice.measure.trying.process import STANDIN_SEED
-from whichdevice.measure.trying.trial import LOGS, request_for
 from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.framework import KERAS, TORCH
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Tree, leaves, mapped
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.models.workloads.base import TrainingWorkload
+from whichdevice.study.prepare import STANDIN_SEED
 
 ENGINE = "onnxruntime"
 NEEDED = {KERAS: ("tensorflow", "tf2onnx"), TORCH: ("torch", "onnxscript")}  # beside ENGINE, to export
 WINDOWS, WINDOW_SECONDS = 7, 0.3  # that are timed at each batch; their median counts
 MAX_SECONDS = 10.0  # of all windows, from the second on
 TIME_LIMIT = 300.0  # seconds of each phase
+LOGS = Path("results/trials")  # what the process prints
 
 
 def can_export(model: Model) -> bool:
@@ -54,8 +54,14 @@ def exported_steps(
 ) -> dict[int, float]:
     """Return seconds of a call by its batch; raises StudyError where the model cannot be exported or run there."""
     threads = usable_cores()
-    request = request_for(model, NEEDED[model.framework][0], "float32", options)
-    request = request.model_copy(update={"mode": "predict", "sequence_length": length})
+    if not model.has_model:
+        raise StudyError(f"{model}: no training workload; only those are exported")
+    request = Request(
+        device="cpu", kind="cpu", replicas=1, workload=model.name, module=model.text,
+        backend=NEEDED[model.framework][0], precision="float32", batch_size=2, fraction=1.0, loop="fit", mode="predict",
+        sequence_length=length, repeat=1, seed=1, epochs=0, steps_per_epoch=None, validation=False, learn=False,
+        seconds=0.0, min_steps=1, timeout=0.0, dataset=model.dataset, source=None, options=dict(options),
+    )  # fmt: skip
     job = {"request": request.model_dump(mode="json"), "batches": list(batches), "threads": threads}
     variables = {**thread_environment(threads), **backend_class(request.backend).environment(request, threads)}
     LOGS.mkdir(parents=True, exist_ok=True)

@@ -10,10 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whichdevice.decide import Answer, Option, facts, table, words
+from whichdevice.decide import Answer, Option, table, words
 from whichdevice.decide.decide import (
     AVOID_USD,
-    DEAREST_HOUR,
     DIGITS,
     DRAWS,
     HOUR,
@@ -22,19 +21,12 @@ from whichdevice.decide.decide import (
     NEAR,
     NEAR_SECONDS,
     NEAR_USD,
-    POINT,
-    PRICE_FACTOR,
-    PRICE_POINT,
     QUANTILES,
-    SLACK,
     SURE,
     TOSS_UP,
-    evaluated_by_period,
     lived_times,
-    taken_away,
-    written_epochs,
 )
-from whichdevice.decide.interruptions import BACK_TIME, HOPELESS, MAX_POWER, SAVE_TIME, state_time
+from whichdevice.decide.interruptions import BACK_TIME, SAVE_TIME, STORAGE
 from whichdevice.decide.rows import DOES_NOT_FIT, Z80, Row
 from whichdevice.forecast.joint import FORM_SD, MAX_FORM, normal_order, normal_values
 from whichdevice.study.report import chart
@@ -43,11 +35,8 @@ REPORT_FOLDER = Path(__file__).parent
 LIMITS = {
     "near": NEAR,
     "near_usd": NEAR_USD,
-    "slack": SLACK,
     "back_time": BACK_TIME,
     "save_time": SAVE_TIME,
-    "hopeless": HOPELESS,
-    "max_power": MAX_POWER,
     "avoid_usd": AVOID_USD,
     "near_seconds": NEAR_SECONDS,
     "in_time": IN_TIME,
@@ -57,12 +46,6 @@ LIMITS = {
     "late": words.LATE,
     "max_lines": words.MAX_LINES,
     "toss_up": TOSS_UP,
-    "dearest_hour": DEAREST_HOUR,
-    "point": POINT,
-    "price_factor": PRICE_FACTOR,
-    "price_point": PRICE_POINT,
-    "turns_near": facts.TURNS_NEAR,
-    "max_turns": words.MAX_TURNS,
     "z80": Z80,
     "quantiles": QUANTILES,
     "digits": DIGITS,
@@ -86,13 +69,12 @@ def live_data(answer: Answer) -> dict[str, Any]:
         "epochs": answer.amount.epochs,
         "by_epochs": answer.amount.given and answer.amount.counted == "units",
         "title": words.title(answer, "{amount}"),
-        "head": table.head(answer, energy=True),
+        "head": table.head(answer),
         "here": here,
         "no_here": "" if answer.here is None else words.without_time(answer.here),
         "where": "" if answer.here is None else words.where(answer.here.row),
-        "wants": {"by": wants.by, "deadline": wants.deadline / HOUR, "budget": wants.budget, "hour": wants.hour_usd},
+        "wants": {"by": wants.by, "deadline": wants.deadline / HOUR},
         "free": wants.only_free,
-        "assumed": wants.interruptions is None,
         "port": wants.port,
         "nowhere": words.lines(answer) if answer.fits_nowhere else None,  # whatever the reader types
         "spot": wants.spot if any(row.spot for row in work.rows) else None,
@@ -147,10 +129,7 @@ def _software(row: Row) -> str:
 def _row(option: Option, answer: Answer) -> dict[str, Any]:
     """Return the facts of a row, and the words that depend on nothing the reader types."""
     row = option.row
-    facts, taken = {name: getattr(row, name) for name in ROW_FACTS}, taken_away(row, answer.wants)
-    if answer.work.evaluations:
-        facts["evaluated"] = evaluated_by_period(answer.work, row)
-        facts["written_epochs"] = written_epochs(answer.work, row)
+    facts = {name: getattr(row, name) for name in ROW_FACTS}
     if answer.work.pipeline_rate:
         facts["floor"] = answer.work.floor(row), answer.work.floor_log_sd(row)
     return facts | {
@@ -159,11 +138,9 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
         "device_time": row.device_time or row.step_time,
         "watts": row.power and row.power.total,
         "watts_log_sd": row.power and row.power.log_sd,
-        "grid": row.grid.g_per_kwh,
-        "grid_log_sd": row.grid.log_sd,
+        "port": row.needs_port,
         "lived": lived_times(answer.work, row),
-        "taken_rate": taken.rate if taken else 0.0,
-        "state_time": state_time(row.state_bytes),
+        "state_time": round(row.state_bytes / STORAGE),
         "software": _software(row),
         "prompts": (row.prefill_time or 0.0) / row.step_time / (answer.work.prompt or 1) if row.step_time else 0.0,
         "too_small": row.evidence == DOES_NOT_FIT,
@@ -179,6 +156,6 @@ def _row(option: Option, answer: Answer) -> dict[str, Any]:
 ROW_FACTS = (
     "device", "priced", "card", "chip", "market", "is_here", "rough", "step_time", "log_sd_shared", "log_sd_own",
     "host_time", "host_log_sd", "fits", "memory_taken", "memory", "memory_tight", "usd_per_hour",
-    "usd_log_sd_shared", "usd_log_sd_own", "provider", "kind", "spot", "port", "session_hours", "week_hours",
+    "usd_log_sd_shared", "usd_log_sd_own", "provider", "kind", "spot", "session_hours", "week_hours",
     "start_time", "start_log_sd", "reason",
 )  # fmt: skip

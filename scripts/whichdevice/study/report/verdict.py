@@ -61,8 +61,8 @@ def answer_parts(answer: Answer, everything: bool = True) -> dict[str, Any]:
     return {
         "title": words.title(answer),
         "lines": words.lines(answer),
-        "head": table.head(answer, energy=True),
-        "cells": table.cells(answer, everything, energy=True),
+        "head": table.head(answer, everything),
+        "cells": table.cells(answer, everything),
         "chart": chart(answer),
         "live": live_data(answer) if answer.pick is not None and len(answer.options) > 1 else None,
         "notes": [*filter(None, [table.folded(answer, everything)]), *words.notes(answer)],
