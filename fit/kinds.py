@@ -20,7 +20,7 @@ from fit.page import PAGE
 from fit.steps import Step, read_steps, sheet
 from fit.validation import Forecasts
 from whichdevice.decide.decide import NEAR, Amount, By, Wants, decide
-from whichdevice.decide.rows import FORECAST, Work
+from whichdevice.decide.rows import FORECAST, AskedWork
 from whichdevice.decide.rows import Row as Device
 from whichdevice.forecast.time_model import Peaks, forecast_step
 
@@ -163,7 +163,8 @@ def picks(every: Sequence[tuple[System, ...]], by: By) -> list[Pick]:
         cost = np.array([system.seconds * (1.0 if by == "time" else system.usd_per_hour or 0.0) for system in known])
         over = cost / cost.min() - 1
         question = known[0].step.question
-        work = Work(question, "", "train", 1, None, "example", 1.0, None, None, tuple(each.row() for each in known))
+        rows = tuple(each.row() for each in known)
+        work = AskedWork(question, "", "train", 1, None, "example", 1.0, None, None, rows)
         amount = Amount(HOURS * 3600 / min(system.forecast for system in known), "", True)
         answer = decide(work, Wants(by=by, deadline=float("inf")), amount)
         assert answer.pick is not None

@@ -3,12 +3,11 @@
 import random
 from dataclasses import replace
 
-from whichdevice.base.sheets.grids import grid_of
 from whichdevice.base.sheets.machines import Cores
 from whichdevice.decide import Wants
 from whichdevice.decide.decide import Amount
 from whichdevice.decide.energy import Power
-from whichdevice.decide.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, Price, Row, Work
+from whichdevice.decide.rows import DOES_NOT_FIT, FORECAST, MEASURED, UNKNOWN, AskedWork, Price, Row
 from whichdevice.forecast.lived import Habits
 from whichdevice.forecast.time_model import chip_of
 from whichdevice.models.script.found import Evaluation
@@ -25,7 +24,7 @@ def random_row(chance: random.Random, card: str) -> Row:
     row = Row(
         card, chance.choice(["gpu", "gpu", "tpu"]), FORECAST if step else DOES_NOT_FIT if fits < 0.12 else UNKNOWN,
         rented=True, cores=Cores(chance.uniform(2, 64), 2, 64, chance.choice([0.0, 0.5])), chip=chip_of(card),
-        target=card, port=chance.random() < 0.1,
+        target=card, needs_port=chance.random() < 0.1,
         software=chance.choice(["xla", "eager"]), precision="mixed_float16", step_time=step, kernels=1000.0,
         price=Price("on_demand", "Cloud"),
         device_time=step and step * chance.uniform(0.8, 1.0), log_sd_shared=chance.uniform(0, 0.5),
@@ -36,7 +35,7 @@ def random_row(chance: random.Random, card: str) -> Row:
         usd_per_hour=chance.choice([None, 0.0, chance.uniform(0.1, 12), chance.uniform(0.1, 12)]),
         usd_log_sd_shared=chance.choice([0.0, 0.4]), usd_log_sd_own=chance.uniform(0.0, 0.4),
         start_time=chance.choice([0.0, 420.0]),
-        start_log_sd=chance.choice([0.0, 0.4]), grid=grid_of(chance.choice(["", "us-west1", "Iowa"])),
+        start_log_sd=chance.choice([0.0, 0.4]),
         power=None if chance.random() < 0.1 else Power(chance.uniform(50, 700), 99.0, chance.random() / 3, "forecast"),
     )  # fmt: skip
     if chance.random() < 0.4 and step:
@@ -48,7 +47,7 @@ def random_row(chance: random.Random, card: str) -> Row:
     return row
 
 
-def random_work(chance: random.Random) -> Work:
+def random_work(chance: random.Random) -> AskedWork:
     """Rows of some cards, of spot machines of them, and of this machine."""
     rows = [random_row(chance, card) for card in chance.sample(CARDS, chance.randint(1, len(CARDS)))]
     rows += [replace(row, price=Price("spot", "Cloud"), usd_per_hour=chance.uniform(0.05, 3)) for row in rows
@@ -59,7 +58,7 @@ def random_work(chance: random.Random) -> Work:
             "this machine", "cpu", MEASURED if step else UNKNOWN, step_time=step, usd_per_hour=0.03, chip="here",
             price=Price("electricity", watts=100.0), log_sd_own=0.02, precision="float32", fits=True,
         ))  # fmt: skip
-    return Work(
+    return AskedWork(
         "net", "net.py", chance.choice(["train", "train", "operation"]), 100, None, "image", 100.0, None, None,
         tuple(rows), pipeline_rate=chance.choice([None, chance.uniform(1e3, 1e5)]), pipeline_workers=2,
         pipeline_core_rate=chance.choice([0.0, 2e3]), written_rate=chance.choice([None, 1e3]), written_workers=1,
@@ -72,9 +71,7 @@ def random_work(chance: random.Random) -> Work:
 def random_wants(chance: random.Random) -> tuple[Wants, Amount]:
     units = round(10 ** chance.uniform(4, 10))
     return Wants(
-        by=chance.choice(["cost"] * 3 + ["time", "energy", "co2"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
-        budget=chance.choice([None, None, 0.5, 5.0, 50.0]), only_free=chance.random() < 0.2,
-        spot=chance.random() < 0.3, port=chance.random() < 0.5, hour_usd=chance.choice([0.0, 0.0, 0.5, 5.0]),
+        by=chance.choice(["cost", "cost", "time"]), deadline=chance.choice([1, 6, 24, 240]) * 3600.0,
+        only_free=chance.random() < 0.2, spot=chance.random() < 0.3, port=chance.random() < 0.5,
         prices={card: chance.uniform(0.1, 12) for card in CARDS if chance.random() < 0.1},
-        interruptions=chance.choice([None, 0.0, 0.3]), grid=chance.choice([None, None, 56.0]),
     ), Amount(units)  # fmt: skip

@@ -53,9 +53,9 @@ def test_a_file_is_asked_as_by_the_command(
 ) -> None:
     (tmp_path / "train.py").write_text("model.fit()\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    wd.ask("train.py -- --lr 1", devices=["T4", "L4"], budget_usd=20, deadline_h=12, examples=9, measure=False)
+    wd.ask("train.py -- --lr 1", devices=["T4", "L4"], deadline_h=12, examples=9, measure=False)
     assert (asked.model.text, asked.script_arguments, asked.devices) == ("train.py", ("--lr", "1"), ("T4", "L4"))
-    assert asked.wants == Wants(examples=9, deadline=12 * 3600, budget=20) and not asked.measuring
+    assert asked.wants == Wants(examples=9, deadline=12 * 3600) and not asked.measuring
 
 
 def test_the_answer_has_devices_a_table_a_page_and_a_text(asked: SimpleNamespace) -> None:
@@ -196,7 +196,6 @@ def test_whatever_changes_the_step_is_another_file_and_weights_are_not(asked: Si
     [
         ({"deadline_h": float("inf")}, "ask: deadline_h inf: a number above 0 is needed"),
         ({"deadline_h": 0}, "ask: deadline_h 0: a number above 0 is needed"),
-        ({"budget_usd": -1}, "ask: budget_usd -1: a number above 0 is needed"),
         ({"examples": float("nan")}, "ask: examples nan: a number above 0 is needed"),
         ({"batch_size": 0}, "ask: batch_size 0: a number of at least 1 is needed"),
         ({"by": "luck"}, "ask: by is 'luck'; it must be one of cost, time"),

@@ -37,7 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise StudyError(f"{parsed.command}: takes nothing after --")
         if passed_on:
             parsed.passed_on = passed_on
-        parsed.given = [*arguments, *(["--", *passed_on] if passed_on else [])]
         return parsed.run(parsed)
     except StudyError as error:
         print(error, file=sys.stderr)
@@ -63,7 +62,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
         usage = importlib.import_module(f"whichdevice.apps.commands.{parsed.command.replace('-', '_')}")
         options_parser = argparse.ArgumentParser()
         usage.add_arguments(options_parser)
-        options = re.findall(r"--[a-z][a-z-]*", options_parser.format_usage())
+        options = re.findall(r"--[a-z][a-z-]*", options_parser.format_help())
         name = unknown[0].partition("=")[0]
         raise StudyError(
             f"{parsed.command}: {unknown[0]!r} is not known{did_you_mean(name, options)} "
@@ -112,7 +111,7 @@ def _parser(first: list[str]) -> argparse.ArgumentParser:
             description=summary,
             epilog=inspect.cleandoc(example),
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,  # `ask` takes its options from the command line again, for another Python
+            allow_abbrev=False,
         )
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)

@@ -20,7 +20,7 @@ from whichdevice.models.script.found import Evaluation
 ONE = device("H100", 0.01, 3.0, spread=0.0, own=0.0)
 EIGHT = replace(device("8 × H100", 0.0125, 24.0, spread=0.0, own=0.0), devices=8, chip="H100")
 EXAMPLES = 8e8  # a million batches of 100 on eight devices
-GROWN = {"keeps": "examples"}
+GROWN = {"fixed": "examples"}
 
 
 def forecast(devices: int, **more: Any) -> Forecast:
@@ -39,23 +39,23 @@ def test_eight_gpus_with_a_batch_each_make_an_eighth_of_the_steps_of_one() -> No
     both = {option.device: option.begun for option in whole(ONE, EIGHT).options}
     seconds = {"H100": EXAMPLES / 100 * 0.01, "8 × H100": EXAMPLES / 800 * 0.0125}
     assert both == pytest.approx(seconds, rel=1e-3)
-    shared = {option.device: option.begun for option in whole(ONE, EIGHT, keeps="batch").options}
+    shared = {option.device: option.begun for option in whole(ONE, EIGHT, fixed="batch").options}
     assert shared["8 × H100"] == pytest.approx(EXAMPLES / 100 * 0.0125, rel=1e-3)
 
 
 def test_rows_of_all_numbers_are_one_piece_with_the_batch_of_one_where_examples_are_kept() -> None:
     measured = {"step_time": 0.5, "throughput": 200.0}
-    [piece] = answered(*map(forecast, (1, 2, 8)), cells=[measured], every_batch=True, keeps="examples")
+    [piece] = answered(*map(forecast, (1, 2, 8)), cells=[measured], every_batch=True, fixed="examples")
     assert (piece.batch, piece.units_per_step) == (100, pytest.approx(100.0))
     assert {row.device: piece.batch_on(row) for row in piece.rows} == {
         "this machine": 100, "T4": 100, "2 × T4": 200, "8 × T4": 800
     }  # fmt: skip
-    assert [piece.batch for piece in answered(forecast(8), every_batch=True, keeps="examples")] == [100]
+    assert [piece.batch for piece in answered(forecast(8), every_batch=True, fixed="examples")] == [100]
 
 
 def test_each_number_of_gpus_is_an_answer_of_its_own_where_steps_are_kept() -> None:
     """Eight GPUs see eight times the examples of one, so that they are no choice between the same two things."""
-    pieces = answered(*map(forecast, (1, 2, 8)), cells=[{}], every_batch=True, keeps="steps")
+    pieces = answered(*map(forecast, (1, 2, 8)), cells=[{}], every_batch=True, fixed="steps")
     named = [[row.device for row in piece.rows] for piece in pieces]
     assert named == [["this machine", "T4"], ["this machine", "2 × T4"], ["this machine", "8 × T4"]]
     amounts = [amount_of(piece, Wants(), 1, 5000 * 100.0).units for piece in pieces]
@@ -69,14 +69,14 @@ def test_each_number_of_gpus_is_an_answer_of_its_own_where_steps_are_kept() -> N
 
 def test_a_port_to_another_number_of_tpu_chips_makes_no_answer_by_itself() -> None:
     port = forecast(1, device="TPU v5e", kind="tpu", chip="TPU v5e", software=PORTED)
-    [piece] = answered(port, forecast(8), every_batch=True, keeps="steps")
+    [piece] = answered(port, forecast(8), every_batch=True, fixed="steps")
     assert [row.device for row in piece.rows] == ["8 × T4"]
 
 
 def test_a_line_says_how_the_batch_grows() -> None:
     grown = whole(ONE, EIGHT)
     assert notes(grown)[0] == "Each GPU takes 100 examples, as the script has it; a step of 8 GPUs takes 800."
-    steps = whole(EIGHT, keeps="steps")
+    steps = whole(EIGHT, fixed="steps")
     line = (
         "Each GPU takes 100 examples, as the script has it; a step of 8 GPUs takes 800, and any number of them makes "
     )
@@ -85,7 +85,7 @@ def test_a_line_says_how_the_batch_grows() -> None:
     several = whole(ONE, for_several=True)
     line = "Each GPU takes 100 examples, as the script has it; for several add --gpus 8, or 1,2,4,8 to compare."
     assert notes(several)[0] == line
-    assert each_gpu(whole(ONE)) is None and each_gpu(whole(ONE, EIGHT, keeps="batch")) is None
+    assert each_gpu(whole(ONE)) is None and each_gpu(whole(ONE, EIGHT, fixed="batch")) is None
     assert "batch 100 on each" in title(grown) and "on each" not in title(whole(ONE))
 
 
@@ -94,7 +94,7 @@ def test_the_plain_facts_have_each_rows_batch() -> None:
     assert {row["device"]: row["batch"] for row in plain["rows"]} == {
         "this machine": 100, "H100": 100, "8 × H100": 800
     }  # fmt: skip
-    assert (plain["keeps"], plain["batch"]) == ("examples", 100)
+    assert (plain["fixed"], plain["batch"]) == ("examples", 100)
     assert plain["each_gpu"] == {"batch": 100, "gpus": 8, "total": 800, "steps": None}
 
 
@@ -120,7 +120,7 @@ def test_evaluations_each_epoch_come_after_fewer_steps_and_those_by_steps_after_
         assert eight == pytest.approx(more * one)
 
 
-@pytest.mark.parametrize(("keeps", "counts"), [("examples", [2, 4, 8]), ("steps", []), ("batch", [2, 4])])
-def test_more_gpus_may_end_in_time_where_they_make_fewer_steps(keeps: str, counts: list[int]) -> None:
-    late = decide(work(ONE, keeps=keeps), Wants(deadline=1.0), Amount(EXAMPLES))
+@pytest.mark.parametrize(("fixed", "counts"), [("examples", [2, 4, 8]), ("steps", []), ("batch", [2, 4])])
+def test_more_gpus_may_end_in_time_where_they_make_fewer_steps(fixed: str, counts: list[int]) -> None:
+    late = decide(work(ONE, fixed=fixed), Wants(deadline=1.0), Amount(EXAMPLES))
     assert several_in_time(late) == counts

@@ -26,11 +26,10 @@ from answer.test_answer import (
 
 from whichdevice.base.sheets.machines import Cores
 from whichdevice.decide import Answer, Reason, RuledOut, Wants, facts, words
-from whichdevice.decide.decide import Turning, amount_of, decide
+from whichdevice.decide.decide import amount_of, decide
 from whichdevice.decide.rows import Price, Row, estimated, without_time
-from whichdevice.decide.table import cells, folded, head, shown, study_lines, study_rows, text
+from whichdevice.decide.table import cells, study_lines
 from whichdevice.decide.words import (
-    SENTENCES,
     article,
     as_json,
     count_words,
@@ -69,7 +68,7 @@ SITUATIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], dict[str, Any]]] = 
     ("a day", HEAVY, (here(), FAST, MIDDLE, CHEAP, FREE, SPOT), {}),
     ("an hour", {**HEAVY, "deadline": 3600.0}, (WRONG, FAST, HOST), {}),
     ("a spot machine", {**HEAVY, "spot": True}, (here(), FAST, MIDDLE, SPOT), {}),
-    ("a budget that nothing keeps", {"budget": 1e-9}, (FAST, FREE, SPOT), {}),
+    ("only free", {"only_free": True}, (FAST, FREE, SPOT), {}),
     ("tight", {}, (TIGHT, FAST, MIDDLE), {}),
     ("too small", {}, (SMALL, replace(FAST, memory_parts=PARTS, memory_needed=1e9, memory_available=2e11)), {}),
     ("nowhere", {}, (SMALL,), {}),
@@ -88,36 +87,10 @@ SITUATIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], dict[str, Any]]] = 
     ("minutes", {"examples": 1e6}, STARTED, {}),
     ("no forecast", {}, (FAST, MIDDLE, *NOT_FORECAST), {}),
 ]  # fmt: skip
-MARK = "§"
 
 
 def asked(wants: dict[str, Any], rows: tuple[Row, ...], more: dict[str, Any]) -> Answer:
     return answer(*rows, wants=replace(SIZE, **wants), **more)
-
-
-def decisions(found: Answer) -> Any:
-    """What the decision, the table's choice of rows and the JSON's facts are."""
-    plain = as_json(found)
-    rows = [{name: value for name, value in row.items() if name != "why_not"} for row in plain["rows"]]
-    facts_alone = {name: value for name, value in plain.items() if name not in ("words", "notes", "rows", "amount")}
-    chosen = [(option.device, option is found.pick) for option in shown(found)]
-    return json.loads(json.dumps([facts_alone, rows, chosen, [option.why for option in found.options]]))
-
-
-@pytest.mark.parametrize(("name", "wants", "rows", "more"), SITUATIONS, ids=[one[0] for one in SITUATIONS])
-def test_other_words_change_no_decision(
-    name: str, wants: dict[str, Any], rows: tuple[Row, ...], more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every sentence gets a mark in front: no decision reads one, and every line is made of them."""
-    before = decisions(asked(wants, rows, more))
-    for sentence, template in SENTENCES.items():
-        monkeypatch.setitem(SENTENCES, sentence, f"{MARK}{template}")
-    found = asked(wants, rows, more)
-    assert decisions(found) == before
-    made = [*lines(found), *notes(found), *study_lines([found]), *filter(None, [folded(found)])]
-    assert [line for line in made if MARK not in line and line not in found.work.remarks] == []
-    assert all(MARK in line for line in (title(found), *head(found)[:4], study_rows([found])[0][1]))
-    assert len(text(found)) > 4 and len(cells(found)) == len(shown(found))
 
 
 RULED: list[tuple[str, dict[str, Any], Row, RuledOut | None]] = [
@@ -129,10 +102,8 @@ RULED: list[tuple[str, dict[str, Any], Row, RuledOut | None]] = [
      RuledOut(Reason.TIME, detail="Connection refused: out of memory")),
     ("no price", {}, UNRENTED, RuledOut(Reason.PRICE)),
     ("no price, by time", {"by": "time"}, UNRENTED, None),
-    ("no price, by time in a budget", {"by": "time", "budget": 9.0}, UNRENTED, RuledOut(Reason.PRICE)),
     ("spot", {}, SPOT, RuledOut(Reason.SPOT)),
     ("spot, asked for", {"spot": True}, SPOT, None),
-    ("dear", {"budget": 0.01}, FAST, RuledOut(Reason.BUDGET, usd=0.01)),
     ("not free", {"only_free": True}, FAST, RuledOut(Reason.FREE)),
     ("this machine is as good as free", {"only_free": True}, here(), None),
     ("a short session", HEAVY, FREE, RuledOut(Reason.SESSION, hours=12.0)),
@@ -150,7 +121,7 @@ WHY = [
     (RuledOut(Reason.FITS), "does not fit"), (RuledOut(Reason.TIGHT), "may not fit"),
     (RuledOut(Reason.TIME), "no time is known"), (RuledOut(Reason.TIME, detail="no compiler"), "no compiler"),
     (RuledOut(Reason.PRICE), "no price known"), (RuledOut(Reason.SPOT), "may be taken away"),
-    (RuledOut(Reason.FREE), "is not free"), (RuledOut(Reason.BUDGET, usd=4.5), "costs more than 4.5 USD"),
+    (RuledOut(Reason.FREE), "is not free"),
     (RuledOut(Reason.SESSION, hours=12.0), "a session ends after 12 h"),
 ]  # fmt: skip
 
@@ -178,8 +149,6 @@ def test_a_device_that_nobody_rents_out_has_a_row_with_its_time_and_is_no_candid
 
 def test_a_free_or_cheap_one_is_taken_before_what_nobody_rents_out() -> None:
     assert [option.why for option in answer(UNRENTED, CHEAP).options] == [None, Reason.PRICE]
-    within = answer(UNRENTED, wants=replace(SIZE, budget=1.0))
-    assert within.pick is None and within.options[0].why == Reason.PRICE
 
 
 LADDER = (  # seconds and USD of a step: each is faster and dearer an hour than the one before
@@ -189,42 +158,16 @@ LADDER = (  # seconds and USD of a step: each is faster and dearer an hour than 
 LONG = replace(SIZE, examples=3e8, deadline=9e9)
 
 
-def test_turning_points_are_what_an_hour_of_waiting_picks() -> None:
-    """From the printed price on the device is the pick, and just below it is not."""
+def test_the_price_of_an_hour_from_which_on_the_fastest_is_worth_it() -> None:
     found = answer(*LADDER, wants=LONG)
-    assert [point.device for point in found.turning] == ["B", "C", "D"] and found.pick.device == "A"
-    before = found.pick.device
-    for point in found.turning:
-        printed = float(hour_words(point.hour_usd))
-        at, below = (answer(*LADDER, wants=replace(LONG, hour_usd=price)) for price in (printed, point.hour_usd * 0.97))
-        assert (at.pick.device, below.pick.device) == (point.device, before)
-        before = point.device
+    usd = facts.hurry_usd(found)
+    assert found.pick is not None and found.pick.device == "A" and usd is not None
+    cost = {option.device: (option.usd or 0.0) + usd * (option.seconds or 0.0) / 3600 for option in found.options}
+    assert sorted(cost, key=lambda name: cost[name])[2:] == ["B", "A"] and cost["C"] == pytest.approx(cost["D"])
+    assert as_json(found)["hurry_usd"] == usd
     [line] = [line for line in lines(found) if line.startswith("Fastest: ")]
-    prices = [hour_words(point.hour_usd) for point in found.turning]
-    assert line.endswith(
-        f"If an hour of waiting costs you USD {prices[0]} or more: B; USD {prices[1]} or more: C; "
-        f"USD {prices[2]} or more: D."
-    )
-
-
-def test_waiting_that_has_a_price_takes_none_for_its_time_beyond_that() -> None:
-    """B costs 4 % more than A and takes half of its time; C 10 % more than A and a quarter."""
-    near = [device(name, step, usd, own=0.0, spread=0.0) for name, step, usd in (
-        ("A", 0.04, 1.0), ("B", 0.02, 2.08), ("C", 0.01, 4.4),
-    )]  # fmt: skip
-    wants = replace(LONG, examples=3e9)
-    free = answer(*near, wants=wants)
-    assert free.pick is not None and free.pick.device == "B"
-    a, b, c = (next(option for option in free.options if option.device == name) for name in "ABC")
-    assert a.usd and b.usd and c.usd and b.seconds and c.seconds
-    worth = (c.usd - b.usd) / (b.seconds - c.seconds) * 3600
-    [point] = free.turning
-    assert point.device == "C" and point.hour_usd == pytest.approx(worth, rel=0.02)
-    for price, device_name in ((0.01, "B"), (worth * 0.97, "B"), (worth * 1.03, "C")):
-        pick = answer(*near, wants=replace(wants, hour_usd=price)).pick
-        assert pick is not None and pick.device == device_name
-    said = lines(answer(*near, wants=replace(wants, hour_usd=1.0)))
-    assert said[1].startswith("Cheapest of 3 that end within years, with USD 1.00 for each hour of waiting")
+    assert line.endswith(f"; worth it if an hour of waiting costs you USD {hour_words(usd)}.")
+    assert facts.hurry_usd(answer(*LADDER, wants=replace(LONG, by="time"))) is None
 
 
 def test_a_pick_for_its_time_is_as_good_as_the_cheapest_that_ends_in_time() -> None:
@@ -236,21 +179,6 @@ def test_a_pick_for_its_time_is_as_good_as_the_cheapest_that_ends_in_time() -> N
     assert found.pick is not None and found.pick.device == "fast" and found.cheapest is not None
     assert found.cheapest.device == "late"
     assert lines(found)[1].startswith("As good as the cheapest of 2 that end within 30 h")
-
-
-def test_of_many_turning_points_the_first_three_and_the_last_are_named() -> None:
-    longer = [device(name, 0.04 / 2**power, 0.2 * 3**power, own=0.0, spread=0.0) for power, name in enumerate("ABCDEF")]
-    for devices, end in ((longer, "D; 1 more between; USD "), (longer[:5], "D; USD ")):
-        found = answer(*devices, wants=replace(LONG, examples=3e9))
-        [line] = [line for line in lines(found) if line.startswith("Fastest: ")]
-        last = found.turning[-1]
-        assert line.endswith(f" or more: {end}{hour_words(last.hour_usd)} or more: {last.device}.")
-
-
-def test_the_price_of_an_hour_that_is_given_is_where_turning_points_begin() -> None:
-    found = answer(*LADDER, wants=replace(LONG, hour_usd=1e3))
-    assert found.pick is not None and found.pick.device == "D" and found.turning == ()
-    assert answer(*LADDER, wants=replace(LONG, by="time")).turning == ()
 
 
 EQUAL = tuple(device(name, step, 1.0, own=0.5) for name, step in (("A100", 0.01), ("L40S", 0.0107), ("A10G", 0.0111)))
@@ -426,10 +354,10 @@ def test_a_spot_machine_is_offered_where_it_saves_much() -> None:
 
 
 def test_a_tpu_that_a_pytorch_model_has_to_be_ported_to_is_a_choice_where_it_is_asked_for() -> None:
-    heavy, tpu = replace(SIZE, **HEAVY), replace(FREE, card="TPU v5e", kind="tpu", port=True, step_time=0.005)
+    heavy, tpu = replace(SIZE, **HEAVY), replace(FREE, card="TPU v5e", kind="tpu", needs_port=True, step_time=0.005)
     ported = answer(FAST, tpu, wants=heavy)
     assert ported.pick.device == "H100" and facts.cheaper(ported, Reason.PORT).row == tpu
-    assert [option.why for option in ported.options if option.row.port] == [Reason.PORT]
+    assert [option.why for option in ported.options if option.row.needs_port] == [Reason.PORT]
     assert any("with a port" in line for line in notes(ported))
     assert answer(FAST, tpu, wants=replace(heavy, port=True)).pick.row == tpu
 
@@ -520,8 +448,8 @@ def test_the_host_limits_some_or_all() -> None:
 
 
 def test_what_no_published_times_tested_is_named() -> None:
-    unknown = replace(FAST, known=False)
-    assert facts.untested(answer(unknown, MIDDLE, replace(FREE, known=False))) == ["H100"]
+    unknown = replace(FAST, tested=False)
+    assert facts.untested(answer(unknown, MIDDLE, replace(FREE, tested=False))) == ["H100"]
     assert "Untested by published times, so with a wider range: H100." in notes(answer(unknown, MIDDLE))
 
 
@@ -630,9 +558,8 @@ def test_the_size_is_a_fact() -> None:
     assert as_json(decide(asked_for, Wants(tokens=1e9), amount))["amount"]["words"] == "1 billion tokens"
 
 
-def test_json_has_turning_points_and_prices_with_who_asks_them() -> None:
+def test_json_has_prices_with_who_asks_them() -> None:
     plain = json.loads(json.dumps(as_json(answer(*LADDER, wants=LONG)), allow_nan=False))
-    assert plain["turning"][0].keys() == {"hour_usd", "device"} == vars(Turning(1.0, "A")).keys()
     assert plain["rows"][0]["price"]["provider"] == "Cloud" and NOBODY.kind == "unknown"
 
 

@@ -1,15 +1,11 @@
-"""Prices in an answer: their spread counts in costs and chances, and an answer knows at which price it turns."""
+"""Prices in an answer: their spread counts in costs and chances."""
 
-import random
 from dataclasses import replace
-from functools import partial
 
 import pytest
-from random_works import random_wants, random_work
 
 from whichdevice.decide.decide import Amount, Answer, Wants, decide, price_draws
-from whichdevice.decide.rows import FORECAST, Price, Row, Work
-from whichdevice.decide.words import lines
+from whichdevice.decide.rows import FORECAST, AskedWork, Price, Row
 
 HOUR = Amount(3600.0)
 DEAR, CHEAP = 2.0, 1.0
@@ -23,7 +19,8 @@ def device(name: str, usd: float, step: float = 1.0, shared: float = 0.0, own: f
 
 
 def answer(*rows: Row, wants: Wants | None = None, amount: Amount = HOUR) -> Answer:
-    return decide(Work("net", "net.py", "train", 1, None, "image", 1.0, None, None, rows), wants or Wants(), amount)
+    work = AskedWork("net", "net.py", "train", 1, None, "image", 1.0, None, None, rows)
+    return decide(work, wants or Wants(), amount)
 
 
 def test_the_interval_of_a_cost_has_that_of_its_price() -> None:
@@ -56,42 +53,6 @@ def test_a_price_of_the_user_is_exact_and_holds_for_several() -> None:
     assert found.pick and found.pick.device == "B"
 
 
-def test_the_price_at_which_an_answer_turns_is_in_its_first_lines() -> None:
-    a, b = device("A", CHEAP, own=0.1), device("B", 2.4, 0.5)
-    found = answer(a, b, amount=Amount(36000.0))
-    assert found.pick and found.pick.device == "A" and found.price_turns[0].above == "B"
-    said = [line for line in lines(found) if line.startswith("Cheapest while")]
-    usd = f"{found.price_turns[0].usd_per_hour:.2f}"
-    assert said == [f"Cheapest while an A costs less than USD {usd} an hour (now 0.88 to 1.14); above, a B."]
-    far = answer(a, device("B", 24.0, 0.5), amount=Amount(36000.0))
-    assert far.price_turns and not any(line.startswith("Cheapest while") for line in lines(far))
-
-
-def pick_at(found: Answer, name: str, usd: float) -> str | None:
-    wants = replace(found.wants, prices={**found.wants.prices, name: usd})
-    pick = decide(found.work, wants, found.amount).pick
-    return pick and pick.device
-
-
-def test_the_turning_price_is_that_of_brute_force() -> None:
-    """At 1 % less the device is the pick, at 1 % more it is not, and nowhere between today's price and there."""
-    chance, tried = random.Random(5), 0
-    while tried < 50:
-        wants, amount = random_wants(chance)
-        work = random_work(chance)
-        found = decide(work, wants, amount)
-        for turn in found.price_turns[:3]:
-            pick = partial(pick_at, found, turn.device)
-            now = next(option.row.usd_per_hour for option in found.options if option.device == turn.device)
-            assert found.pick and now
-            assert pick(turn.usd_per_hour * 0.99) == turn.device != pick(turn.usd_per_hour * 1.01), tried
-            assert pick(turn.usd_per_hour * 1.0002) == turn.above, tried
-            if turn.device == found.pick.device:
-                steps = [now * (turn.usd_per_hour * 0.99 / now) ** (step / 8) for step in range(8)]
-                assert {pick(usd) for usd in steps} == {turn.device}, tried
-        tried += bool(found.price_turns)
-
-
 def test_numbers_of_one_device_have_one_price_a_device() -> None:
     """On a day when the card is dear two of it are, too, and its price decides nothing between them."""
     one, two = (
@@ -100,4 +61,3 @@ def test_numbers_of_one_device_have_one_price_a_device() -> None:
     )
     first, second = price_draws([one, two])
     assert second == pytest.approx(2 * first)
-    assert not answer(one, two, wants=Wants(), amount=Amount(36000.0)).price_turns

@@ -13,9 +13,7 @@ net · 300 million images · batch 100 · float32 here, mixed 16 bits elsewhere
 Rent an L40S (Cloud): 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].
 Probably cheapest of 2 that end within 24 h: 87 % sure; another saves at most USD 0.92 in 9 of 10
 cases.
-Cheapest while an L40S costs less than USD 0.86 an hour (now 0.80); above, an H100.
-Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.14 or
-more.
+Fastest: H100, 2.5 h [1.7–3.6 h], USD 7.50; worth it if an hour of waiting costs you USD 0.15.
 Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).
 
   device        memory, GB       300 million images               USD  source
@@ -67,16 +65,16 @@ It may be taken away at any moment, 5 % an hour (assumed): save every 14 min. On
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
 Not included: loading data, validation.
 """,
-    "a budget that nothing keeps": """\
+    "only free": """\
 net · 10 million images · batch 100 · mixed 16 bits
 
 Use a free T4 (Colab): 67 min [46–96 min], USD 0.
 It is the only choice.
 Free devices are not guaranteed; a session lasts up to 12 h.
 
-  device    memory, GB  × pick    10 million images               USD  source
-▶ T4, free                   1   67 min [46–96 min]                 0  forecast
-  H100                      13  5 min [3.4–7.3 min]  0.25 [0.17–0.36]  costs more than 1e-09 USD
+  device    memory, GB  a step  × pick    10 million images               USD  source
+▶ T4, free               40 ms       1   67 min [46–96 min]                 0  forecast
+  H100                    3 ms      13  5 min [3.4–7.3 min]  0.25 [0.17–0.36]  is not free
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
 Not included: loading data, validation.
@@ -86,9 +84,7 @@ net · 10 million images · batch 100 · mixed 16 bits
 
 Rent a T4 (Cloud): 67 min [46–96 min], USD 0.17 [0.12–0.24].
 Cheapest of 3 that end within 24 h; that is sure.
-Cheapest while a T4 costs less than USD 0.16 an hour (now 0.15); above, an L40S.
-Fastest: H100, 5 min [3.4–7.3 min], USD 0.25. If an hour of waiting costs you USD 0.02 or more:
-L40S; USD 0.15 or more: H100.
+Fastest: H100, 5 min [3.4–7.3 min], USD 0.25; worth it if an hour of waiting costs you USD 0.15.
 Memory is tight there: 15 of 15 GB. If it does not fit: L40S, 17 min, USD 0.22.
 
   device       memory, GB  a step  × pick    10 million images               USD  source
@@ -152,7 +148,7 @@ The only one of 2 that ends within 24 h; that is sure.
   this machine     1 of 25  about 20 min        1                years         about 450  over 24 h
 
 In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.
-About 20 min a step here, not measured: --again measures it.
+About 20 min a step here, not measured.
 Not included: loading data, validation.
 """,
     "not here": """\
@@ -217,8 +213,7 @@ net · 10 million images · batch 100 · float32 here, mixed 16 bits elsewhere
 
 Use this machine: 2.8 h [2.7–2.8 h], USD 0.08 of electricity.
 Cheapest of 2 that end within 24 h; that is sure.
-Fastest: H100, 5 min [3.4–7.3 min], USD 0.25; worth it if an hour of waiting costs you USD 0.05 or
-more.
+Fastest: H100, 5 min [3.4–7.3 min], USD 0.25; worth it if an hour of waiting costs you USD 0.07.
 
   device        memory, GB  a token  × here    10 million images               USD  source
 ▶ this machine               100 ms       1    2.8 h [2.7–2.8 h]              0.08  measured
@@ -232,8 +227,7 @@ elsewhere
 
 Use this machine: 2.8 h [2.7–2.8 h], USD 0.08 of electricity.
 Cheapest of 2 that end within 24 h; that is sure.
-Fastest: H100, 5 min [3.4–7.3 min], USD 0.25; worth it if an hour of waiting costs you USD 0.05 or
-more.
+Fastest: H100, 5 min [3.4–7.3 min], USD 0.25; worth it if an hour of waiting costs you USD 0.07.
 
   device        memory, GB  a step  × here    10 million images               USD  source
 ▶ this machine              100 ms       1    2.8 h [2.7–2.8 h]              0.08  measured
@@ -247,8 +241,7 @@ net · 10 million products · N 100 · float32 here, mixed 16 bits elsewhere
 Use this machine: 1,000 products a second at USD 0.03 an hour; 10 million products: 2.8 h [2.7–2.8
 h], USD 0.08.
 Cheapest of 2; that is sure.
-Fastest: H100, 5 min [3.4–7.3 min], USD 0.25; worth it if an hour of waiting costs you USD 0.05 or
-more.
+Fastest: H100, 5 min [3.4–7.3 min], USD 0.25; worth it if an hour of waiting costs you USD 0.07.
 
   device        memory, GB  a step  × here  10 million products               USD  source
 ▶ this machine              100 ms       1    2.8 h [2.7–2.8 h]              0.08  measured
@@ -279,7 +272,6 @@ net · 3 billion images · batch 100 · mixed 16 bits
 Rent an A100 (Cloud): 3.5 days [1.8–6.6 days], USD 83 [44–157].
 Probably cheapest of 2 that end within years: 56 % sure; another saves at most USD 58 in 9 of 10
 cases.
-Cheapest while an A100 costs less than USD 1.04 an hour (now 1.00); above, an L40S.
 Or L40S: costs USD 88.
 
   device  memory, GB  a step  × pick         3 billion images          USD  source

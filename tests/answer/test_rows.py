@@ -10,7 +10,7 @@ import pytest
 
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.prices import Card, Offer
-from whichdevice.decide.rows import Price, Row, Work, works
+from whichdevice.decide.rows import AskedWork, Price, Row, works
 from whichdevice.forecast.answer import Forecast
 from whichdevice.study.tables.base import table
 from whichdevice.study.tables.costs import COSTS_COLUMNS
@@ -39,7 +39,7 @@ MEASURED = {
 }  # fmt: skip
 
 
-def answered(*forecasts: Forecast, cells: Sequence[dict[str, Any]] = (), **more: Any) -> list[Work]:
+def answered(*forecasts: Forecast, cells: Sequence[dict[str, Any]] = (), **more: Any) -> list[AskedWork]:
     measured = [MEASURED | cell for cell in cells]
     return works(table(measured, SUMMARY), table(measured, COSTS_COLUMNS), write_forecasts(forecasts), **more)
 
@@ -72,7 +72,7 @@ CHOSEN: list[tuple[str, tuple[Forecast, ...], str, dict[str, Any]]] = [
     ("parts of the memory", (SMALL,), "T4", {"memory_parts": {"weights": 8e9, "gradients": 4e9, "context": 1e9}}),
     ("what to change", (SMALL,), "T4", {"changes": SMALL.changes}),
     ("notes", (replace(T4, step_notes=("all in bfloat16",)),), "T4", {"notes": ("all in bfloat16",)}),
-    ("untested", (replace(T4, known_family=False),), "T4", {"known": False}),
+    ("untested", (replace(T4, known_family=False),), "T4", {"tested": False}),
     ("a price", (T4,), "T4", {"usd_per_hour": 0.35, "price": Price("on_demand", "GCP", "GCP n1, 2026-01-01")}),
     ("no price", (replace(T4, usd_per_hour=None, provider=None, price="nobody"),), "T4",
      {"usd_per_hour": None, "price": Price("unknown", "", "nobody")}),

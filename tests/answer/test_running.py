@@ -1,4 +1,4 @@
-"""How to run the pick: which batch, in how many passes, with checkpointing, and what makes it faster."""
+"""How to run the pick: which batch, in how many passes, with checkpointing."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from whichdevice.decide import Answer, Wants
 from whichdevice.decide.decide import Amount, decide
-from whichdevice.decide.rows import FORECAST, Price, Row, Work
+from whichdevice.decide.rows import FORECAST, AskedWork, Price, Row
 from whichdevice.decide.words import as_json, notes
 
 ROW = Row(
@@ -23,9 +23,9 @@ def passes(*sizes: tuple[int, float], light: bool = False) -> tuple[dict[str, An
 SIZES = passes((4, 2.0), (16, 1.0), (64, 0.6), (128, 0.505), (256, 0.5), (512, 0.5))
 
 
-def answer(row: Row, batch: int = 16, wants: Wants | None = None, data: float = 1e5, **work: Any) -> Answer:
-    whole = Work("net", "net.py", "train", batch, None, "image", float(batch), None, None, (row,), **work)
-    return decide(whole, wants or Wants(), Amount(10 * data, epochs=10))
+def answer(row: Row, batch: int = 16, data: float = 1e5, **work: Any) -> Answer:
+    whole = AskedWork("net", "net.py", "train", batch, None, "image", float(batch), None, None, (row,), **work)
+    return decide(whole, Wants(), Amount(10 * data, epochs=10))
 
 
 def line(asked: Answer) -> str:
@@ -47,14 +47,14 @@ def test_the_smallest_batch_that_is_as_fast_as_any() -> None:
         (10**12, "batch 128 × 7,812,500,000"),
     ],
 )
-def test_an_effective_batch_is_taken_in_passes_that_divide_it(batch: int, expected: str) -> None:
-    assert expected in line(answer(replace(ROW, passes=SIZES), wants=Wants(effective_batch=batch)))
+def test_a_batch_that_does_not_fit_is_taken_in_passes_that_divide_it(batch: int, expected: str) -> None:
+    assert expected in line(answer(replace(ROW, passes=SIZES), batch))
 
 
 def test_several_devices_share_a_batch() -> None:
     two = replace(ROW, devices=2, pass_batch=8, passes=SIZES)
     assert line(answer(two)).startswith("Run it as: batch 256, bfloat16") and "up to 1,024 fit" in line(answer(two))
-    assert "batch 256 × 12, bfloat16" in line(answer(two, wants=Wants(effective_batch=3072)))
+    assert "batch 256 × 12, bfloat16" in line(answer(two, 3072))
 
 
 def test_no_batch_is_larger_than_the_data() -> None:
@@ -72,12 +72,3 @@ def test_a_step_in_passes_says_so_and_one_as_it_was_asked_for_says_nothing() -> 
     assert line(answer(ROW)) == ""
     assert line(answer(ROW, 64)) == "Run it as: batch 16 × 4, bfloat16, no checkpointing."
     assert as_json(answer(ROW, 64))["running"]["passes"] == 4
-
-
-def test_changes_have_a_factor_with_its_interval() -> None:
-    changed = replace(ROW, passes=SIZES, faster=({"name": "torch.compile", "time": 0.5, "log_sd": 0.2},))
-    assert "Faster on A: torch.compile 0.50 times the time [0.39–0.65]." in notes(answer(changed))
-    loader = {"pipeline_rate": 200.0, "pipeline_workers": 4, "written_rate": 10.0}  # a step is of 16 examples in 1 s
-    line = "Faster on A: torch.compile 0.50 times the time [0.39–0.65]; 4 workers to load data 0.62 times the time"
-    assert any(note.startswith(line) for note in notes(answer(changed, **loader)))
-    assert [change["name"] for change in as_json(answer(changed))["faster"]] == ["torch.compile"]

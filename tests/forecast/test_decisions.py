@@ -23,7 +23,7 @@ from fit.validation import Forecasts
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.decide.decide import Amount, Wants, decide
-from whichdevice.decide.rows import FORECAST, Work
+from whichdevice.decide.rows import FORECAST, AskedWork
 from whichdevice.decide.rows import Row as Device
 from whichdevice.forecast.time_model import Peaks
 from whichdevice.forecast.work import Item
@@ -95,7 +95,7 @@ def test_pick_and_chance_are_those_of_an_answer():
         )
         for device, seconds, price in zip(first.devices, first.true, prices[0], strict=True)
     )  # fmt: skip
-    work = Work("one", "", "train", 1, None, "example", 1.0, None, None, rows)
+    work = AskedWork("one", "", "train", 1, None, "example", 1.0, None, None, rows)
     answer = decide(work, Wants(deadline=math.inf), Amount(1e9))
     assert answer.pick is not None and answer.pick.device == first.devices[its.picks[0]]
     assert {option.device: option.sure for option in answer.options} == pytest.approx(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fit import lived
 
-from whichdevice.decide import Amount, Wants, Work, facts
+from whichdevice.decide import Amount, AskedWork, Wants, facts
 from whichdevice.decide.decide import Answer, decide
 from whichdevice.decide.rows import FORECAST, MEASURED, Row
 from whichdevice.decide.words import lasting_notes
@@ -26,7 +26,7 @@ HERE = Row("here", "cpu", MEASURED, chip="here", step_time=2.0, log_sd_own=0.01,
 
 def answer(*rows: Row, habits: Habits | None = HABITS, **known: Any) -> Answer:
     """The answer for a training of a hundred thousand steps of a hundred images."""
-    work = Work("net", "net.py", "train", 100, None, "image", 100.0, None, None, rows, lived=habits, **known)
+    work = AskedWork("net", "net.py", "train", 100, None, "image", 100.0, None, None, rows, lived=habits, **known)
     return decide(work, Wants(deadline=1e9), STEPS)
 
 

@@ -13,15 +13,13 @@ from whichdevice.base.errors import StudyError
 from whichdevice.decide import Wants
 from whichdevice.decide.decide import Amount, decide
 from whichdevice.decide.facts import running
-from whichdevice.decide.rows import FORECAST, Row, Work, estimated
+from whichdevice.decide.rows import FORECAST, AskedWork, Row, estimated
 from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced, one_trace
-from whichdevice.forecast.torch.running import Running
-from whichdevice.forecast.torch.several import Way
 from whichdevice.forecast.torch.trace import WITHOUT_VALUES, trace_step
 from whichdevice.forecast.xla.compile import compile_programs, provisional
 from whichdevice.measure.run_end import RefusedError, built_within
@@ -279,7 +277,7 @@ def named_by(asked, facts):
         passes=tuple(one.model_dump() for one in facts.passes),
     )  # fmt: skip
     size = asked.batch_size
-    work = Work("net", asked.module, "train", size, None, "example", float(size), None, None, (on_gpu,))
+    work = AskedWork("net", asked.module, "train", size, None, "example", float(size), None, None, (on_gpu,))
     return running(decide(work, Wants(), Amount(1e9)))
 
 
@@ -300,29 +298,3 @@ def test_the_named_batch_is_as_fast_as_any_that_fits(tmp_path, name):
     assert time_of(named.batch) <= 1.03 * min(others)
     assert named.time == pytest.approx(time_of(named.batch) / time_of(8), rel=0.02)
     assert need(traced.trace(int(1.15 * largest))) > facts.memory_available * 0.96
-
-
-def faster(asked):
-    """Return what makes a step faster, by name."""
-    plan, target = Traced(asked).plan, find_target(asked.device)
-    trace = plan.trace(asked.batch_size)
-    way = Way(trace, asked.batch_size, 1, "ddp", ())
-    changes = Running(plan, asked.batch_size, False, asked, target, way, trace.work).faster()
-    return {change.name: change for change in changes}
-
-
-def test_what_makes_a_step_faster_is_named_with_its_spread(tmp_path):
-    changes = faster(request(tmp_path, width=512))
-    assert {"torch.compile", FUSED} <= changes.keys()
-    assert all(0 < change.time < 1 and change.log_sd for change in changes.values())
-
-
-@pytest.mark.parametrize(
-    ("width", "precision", "named"),
-    [(1001, "mixed_float16", "widths 1,008 in place of 1,001"), (1001, "float32", ""), (1000, "mixed_float16", "")],
-)
-def test_widths_that_are_no_multiples_of_8_take_longer_in_16_bits(tmp_path, width, precision, named):
-    changes = faster(request(tmp_path, width=width, precision=precision))
-    widths = [name for name in changes if name.startswith("widths")]
-    assert widths == [named] * bool(named)
-    assert all(0.6 < changes[name].time < 1 for name in widths)

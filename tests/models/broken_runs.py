@@ -2,31 +2,64 @@
 
 import io
 import json
+import os
+import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from whichdevice.base.events import Emitter
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.process import run_request
+from whichdevice.measure.record import Request
 from whichdevice.measure.run_end import run_to_end
-from whichdevice.measure.trying.trial import request_for
+from whichdevice.models.framework import TORCH
 from whichdevice.models.loading import Model
 
-OPTIONS = {"rate": 0.01}
 MEMORY = 8e9  # bytes; a fixed limit, so that the outcome does not depend on the machine
+TIMEOUT = 400.0
+
+
+def measured(
+    backend: str, files: Sequence[str], options: Mapping[str, Any], batch: int, timeout: float = TIMEOUT
+) -> dict[str, tuple[str, str | None]]:
+    """Status and reason of a run of each file."""
+    first = request_for(files[0], backend, options, batch)
+    environment = {**os.environ, **backend_class(backend).environment(first, 1)}
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    command = [sys.executable, __file__, backend, json.dumps(options), str(batch), *files]
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
+    )
+    ends = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"event": "end"')]
+    assert len(ends) == len(files), done.stdout + done.stderr
+    return {file: (end["status"], end["reason"]) for file, end in zip(files, ends, strict=True)}
+
+
+def request_for(file: str, backend: str, options: Mapping[str, Any], batch: int) -> Request:
+    """A run of a few steps on this host's CPU."""
+    model = Model.read(file)
+    return Request(
+        device="cpu", kind="cpu", replicas=1, workload=model.name, module=model.text, backend=backend,
+        precision="float32", batch_size=batch, fraction=1.0,
+        loop="fit" if model.framework == TORCH else model.loops[0],  # torch.compile takes a minute
+        sequence_length=None, repeat=1, seed=1, epochs=0, steps_per_epoch=None, validation=False, learn=False,
+        seconds=0.0, min_steps=1, timeout=0.0, dataset=model.dataset, source=None, options=dict(options),
+    )  # fmt: skip
 
 
 def main() -> None:
     """The ends, as a study would record them."""
-    name, *files = sys.argv[1:]
-    models = [*map(Model.read, files)]
-    requests = [request_for(model, name, "float32", OPTIONS).model_copy(update={"batch_size": 32}) for model in models]
-    backend = backend_class(name)(requests[0], 1)
+    name, options, batch, *files = sys.argv[1:]
+    requests = [request_for(file, name, json.loads(options), int(batch)) for file in files]
+    backend = backend_class(name, Model.read(files[0]).framework)(requests[0], 1)
     backend.start()
     backend.initialise()
-    for model, request in zip(models, requests, strict=True):
-        stream = io.StringIO()
+    for file, request in zip(files, requests, strict=True):
+        stream, model = io.StringIO(), Model.read(file)
+        backend.request = request
         with tempfile.TemporaryDirectory() as folder:
             job = {"folder": folder, "memory_limit": MEMORY}
             run_to_end(

@@ -1,21 +1,11 @@
-"""Ten and more broken model files: each gives one clear line when it is tried, and the same as the record of a run."""
+"""Ten and more broken model files: the record of a run of each gives one clear line."""
 
-import json
-import os
 import re
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from models.broken_runs import measured
 
-from whichdevice.measure.backends import backend_class
-from whichdevice.measure.trying.trial import Tried, request_for, try_on
-from whichdevice.models.loading import Model
-
-ENDLESS_SECONDS = 12.0
-TIMEOUT = 400.0
 OPTIONS = {"rate": 0.01}
 IMPORTS = "import keras\nimport numpy as np\n"
 SHAPES = 'INPUT, TARGET = {"shape": (8,)}, {"shape": (1,)}\n'
@@ -100,74 +90,24 @@ BROKEN = {
         r"^lacks_a_backend.py: model\(\) fails on tensorflow: \w+: .*[Tt]ensor.* \(line \d+\)$",
     ),
 }  # fmt: skip
-ENDLESS = "import time\n" + WHOLE.replace("    return", "    while True:\n        time.sleep(0.1)\n    return")
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory) -> dict[str, str]:
-    """The path of every broken file."""
+def outcomes(tmp_path_factory) -> dict[str, tuple[str, str | None]]:
+    """Status and reason of a run of each file; one process for each backend."""
     folder = tmp_path_factory.mktemp("broken")
-    texts = {name: text for name, (text, _) in BROKEN.items()} | {"endless": ENDLESS}
-    for name, text in texts.items():
+    for name, (text, _) in BROKEN.items():
         (folder / f"{name}.py").write_text(text)
-    return {name: str(folder / f"{name}.py") for name in texts}
-
-
-def on_jax(files: dict[str, str]) -> list[str]:
-    """Files that JAX fails on at once."""
-    return [file for name, file in sorted(files.items()) if name not in ("endless", "lacks_a_backend")]
-
-
-@pytest.fixture(scope="module")
-def outcomes(files, tmp_path_factory) -> dict[str, dict[str, tuple[str, str]]]:
-    """Status and reason of each file, as tried and as measured; a few processes do it all."""
-    logs = tmp_path_factory.mktemp("logs")
-
-    def tried(backend: str, wanted: list[str], seconds: float) -> list[Tried]:
-        log = logs / f"{backend}-{len(wanted)}-{seconds}.log"
-        return try_on(backend, [*map(Model.read, wanted)], "float32", OPTIONS, seconds, log)
-
-    one = [files["lacks_a_backend"]]
-    with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(tried, "jax", on_jax(files), TIMEOUT)
-        lacking = pool.submit(tried, "tensorflow", one, TIMEOUT)
-        endless = pool.submit(tried, "jax", [files["endless"]], ENDLESS_SECONDS)
-        runs = pool.submit(measured, "jax", on_jax(files))
-        lacking_run = pool.submit(measured, "tensorflow", one)
-        ends = zip([*on_jax(files), *one], [*first.result(), *lacking.result()], strict=True)
-        found = {Path(file).stem: (each.status, each.reason) for file, each in ends}
-        found["endless"] = (endless.result()[0].status, endless.result()[0].reason)
-        records = {Path(file).stem: each for file, each in {**runs.result(), **lacking_run.result()}.items()}
-    return {"tried": found, "measured": records}
-
-
-def measured(backend: str, wanted: list[str]) -> dict[str, tuple[str, str]]:
-    """How a study's runs of these files end."""
-    environment = {
-        **os.environ,
-        **backend_class(backend).environment(request_for(Model.read(wanted[0]), backend, "float32", {}), 1),
-    }
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, str(Path(__file__).with_name("broken_runs.py")), backend, *wanted]
-    done = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT
-    )
-    ends = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"event": "end"')]
-    assert len(ends) == len(wanted), done.stdout + done.stderr
-    return {file: (end["status"], end["reason"]) for file, end in zip(wanted, ends, strict=True)}
+    lacking = "lacks_a_backend"
+    runs = measured("jax", [str(folder / f"{name}.py") for name in BROKEN if name != lacking], OPTIONS, 32)
+    runs |= measured("tensorflow", [str(folder / f"{lacking}.py")], OPTIONS, 32)
+    return {Path(file).stem: end for file, end in runs.items()}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file_is_one_clear_line_when_tried_and_the_same_as_a_record(name, outcomes):
-    for status, reason in (outcomes["tried"][name], outcomes["measured"][name]):
-        assert re.search(BROKEN[name][1], reason), reason
-        assert "\n" not in reason
-        assert status in (("refused", "out_of_memory") if name == "too_large" else ("failed",))
-
-
-@pytest.mark.slow
-def test_an_endless_file_is_ended_and_the_reason_names_where_it_hung(outcomes):
-    status, reason = outcomes["tried"]["endless"]
-    assert status == "timed_out"
-    assert reason.startswith("still ") and reason.endswith(" after 12 s; ended")
+def test_a_broken_file_is_one_clear_line(name, outcomes):
+    status, reason = outcomes[name]
+    assert re.search(BROKEN[name][1], reason), reason
+    assert "\n" not in reason
+    assert status in (("refused", "out_of_memory") if name == "too_large" else ("failed",))

@@ -61,10 +61,6 @@ def test_a_constant_that_is_changed_has_its_last_value(tmp_path):
     assert changed.fault == "INPUT must be a plain value: it is read without running the file (line 2)"
 
 
-def test_a_misspelt_constant_gets_a_hint(tmp_path):
-    assert declared(tmp_path, "BATCHSIZE = 8").hints == ("BATCHSIZE is not used; did you mean BATCH_SIZE?",)
-
-
 def test_a_file_with_a_workload_class_is_no_model_file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("from whichdevice.models.workloads.matmul import Matmul\nclass Mine(Matmul):\n    pass\n")

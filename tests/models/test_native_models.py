@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from needs import require
 
+from whichdevice.apps.questions.one_model import first_backend
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.training_run import own_formats
-from whichdevice.measure.trying.trial import first_backend
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
 from whichdevice.study.config.load import load_study
@@ -165,10 +165,17 @@ def test_imports_or_a_constant_say_which_framework_a_file_is_of(tmp_path, text, 
     assert "mine" not in sys.modules  # nothing of it ran
 
 
-@pytest.mark.parametrize(("package", "backend"), [("transformers", "torch"), ("flax", "jax")])
-def test_a_file_is_tried_on_its_framework_though_it_imports_only_a_library(tmp_path, monkeypatch, package, backend):
-    monkeypatch.setattr("whichdevice.measure.trying.trial.installed_backends", lambda: ["tensorflow", "jax", "torch"])
-    assert first_backend(Model.read(file_of(tmp_path, f"import {package}\n\ndef model():\n    pass\n"))) == backend
+@pytest.mark.parametrize(
+    ("imported", "framework", "backend"),
+    [
+        ("transformers", "torch", "torch"), ("flax", "jax", "jax"), ("keras", "keras", "tensorflow"),
+        ("keras\nimport jax", "keras", "jax"),
+    ],
+)  # fmt: skip
+def test_a_file_is_measured_on_its_framework(tmp_path, monkeypatch, imported, framework, backend):
+    monkeypatch.setattr("whichdevice.apps.questions.one_model.find_spec", lambda package: package)
+    model = Model.read(file_of(tmp_path, f"import {imported}\n\ndef model():\n    pass\n"))
+    assert (model.framework, first_backend(model)) == (framework, backend)
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,6 @@ class Device:
     usd_low: float | None
     usd_high: float | None
     kwh: float | None
-    co2_kg: float | None
     sure: float | None  # chance that no choice is better
     ruled_out: str | None  # why it is no choice, in words
 
@@ -181,12 +180,8 @@ def ask(
     devices: Sequence[str] | None = None,
     by: By = "cost",
     deadline_h: float = DEADLINE_HOURS,
-    budget_usd: float | None = None,
-    providers: Sequence[str] = (),
     prices: Mapping[str, float] | None = None,
     spot: bool = False,
-    interruptions: float | None = None,
-    grid: float | None = None,
     measure: bool = True,
 ) -> Asked:
     """Which device for this model: measured on this machine's CPU and forecast for `devices`, ten unless named.
@@ -194,9 +189,7 @@ def ask(
     `model` is a file or a built-in name as in `whichdevice ask`, a compiled Keras model, or a torch.nn.Module. `x` and
     `y` are arrays of examples, or x gives such pairs; a module needs them, and `loss(output, target)` unless it has its
     own; `optimizer(module)` is AdamW unless given. `examples` is how many an epoch has; unless given, x is counted.
-    `providers` are those that you rent from, `prices` yours of an hour by device, `interruptions` how often in an hour
-    a spot machine goes, `grid` g of CO2 a kilowatt-hour.
-    Raises StudyError in one line.
+    `prices` are yours of an hour by device. Raises StudyError in one line.
     """
     script_arguments: tuple[str, ...] = ()
     if isinstance(model, str | Path):
@@ -212,12 +205,8 @@ def ask(
         epochs=values.positive("ask: epochs", epochs),
         by=by,
         deadline=(values.positive("ask: deadline_h", deadline_h) or DEADLINE_HOURS) * HOUR,
-        budget=values.positive("ask: budget_usd", budget_usd),
-        providers=values.providers_of(",".join(providers) or None),
         prices=values.prices_of([f"{name}={usd:f}" for name, usd in (prices or {}).items()]),
         spot=spot,
-        interruptions=values.rate_of(None if interruptions is None else f"{interruptions:f}"),
-        grid=values.grams_of(None if grid is None else f"{grid:f}"),
     )
     question = Question(
         model=Model.read(name),
@@ -465,6 +454,6 @@ def _known(option: Option) -> Device:
     hours = [seconds and seconds / HOUR for seconds in (option.seconds, option.seconds_low, option.seconds_high)]
     return Device(
         option.device, row.fits, row.evidence, row.step_time, hours[0], hours[1], hours[2], option.usd, option.usd_low,
-        option.usd_high, option.kwh, option.co2, option.sure,
+        option.usd_high, option.kwh, option.sure,
         None if option.ruled_out is None else why_words(option.ruled_out),
     )  # fmt: skip

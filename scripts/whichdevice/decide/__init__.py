@@ -12,7 +12,7 @@ import pandas as pd
 
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.decide.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
-from whichdevice.decide.rows import Row, Work, works
+from whichdevice.decide.rows import AskedWork, Row, works
 from whichdevice.forecast.lived import decodes_images, read_habits
 from whichdevice.models.data import MIN_BATCHES
 from whichdevice.models.loading import Model
@@ -20,7 +20,7 @@ from whichdevice.models.pipeline import best_and_written
 from whichdevice.models.script.found import Keeps
 from whichdevice.models.shapes import named
 
-__all__ = ["Amount", "Answer", "Option", "Reason", "Row", "RuledOut", "Wants", "Work", "answers"]
+__all__ = ["Amount", "Answer", "AskedWork", "Option", "Reason", "Row", "RuledOut", "Wants", "answers"]
 
 
 def answers(
@@ -33,17 +33,17 @@ def answers(
     every_batch: bool = False,
     unmeasured: Row | None = None,
     options: Mapping[str, Mapping[str, Any]] = {},
-    keeps: Keeps = "batch",
+    fixed: Keeps = "batch",
 ) -> list[Answer]:
     """Return an answer for each piece of work of these tables, those that train first and single operations last.
 
     `unmeasured` is the row of this machine where the tables have none; `options` are those of each workload's file;
-    `keeps` is what does not change with the number of devices.
+    `fixed` is what does not change with the number of devices.
     Raises StudyError where the size that is asked for does not suit the work.
     """
     wants = wants or Wants()
     decided = []
-    for work in works(summary, costs, forecasts, hardware, sheet, every_batch, wants.providers, keeps):
+    for work in works(summary, costs, forecasts, hardware, sheet, every_batch, fixed):
         model = Model.find(work.module)
         epochs, units = training_size(work, model)
         if unmeasured is not None:
@@ -56,7 +56,7 @@ def answers(
     return sorted(decided, key=lambda answer: answer.work.mode == "operation")
 
 
-def training_size(work: Work, model: Model | None) -> tuple[int | None, float | None]:
+def training_size(work: AskedWork, model: Model | None) -> tuple[int | None, float | None]:
     """Return epochs of a training and the examples of one, as far as somebody chose them rather than this program."""
     if model is None:
         return None, work.epoch_units
@@ -82,7 +82,7 @@ def _tokens(model: Model | None) -> int | None:
     return max((one.shape[0] or 0 for one in whole), default=0) or None
 
 
-def _of_script(work: Work, model: Any, wants: Wants) -> dict[str, Any]:
+def _of_script(work: AskedWork, model: Any, wants: Wants) -> dict[str, Any]:
     """The rates at which a script's pipeline gives examples here, its habits, its line, and remarks on the script."""
     script = None if model is None else model.found
     if script is None or work.mode != "train":
@@ -93,7 +93,7 @@ def _of_script(work: Work, model: Any, wants: Wants) -> dict[str, Any]:
     decodes = decodes_images(model.address.files())
     known |= {"between": script.between, "source": source, "lived": read_habits(), "decodes": decodes}
     examples = script.examples
-    if examples and work.keeps == script.keeps == "steps":  # an epoch has so many steps on any number of GPUs
+    if examples and work.fixed == script.keeps == "steps":  # an epoch has so many steps on any number of GPUs
         examples *= work.most_devices
     known |= {"evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": examples}
     known |= {"for_several": script.asks is None}

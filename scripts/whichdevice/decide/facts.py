@@ -18,15 +18,13 @@ from whichdevice.decide.decide import (
     SURE,
     Answer,
     Option,
-    PriceTurn,
     Reason,
     evaluated,
     finite,
     lived_times,
     periods,
 )
-from whichdevice.decide.interruptions import HOPELESS
-from whichdevice.decide.rows import ESTIMATED, Row, Work
+from whichdevice.decide.rows import ESTIMATED, AskedWork, Row
 from whichdevice.models.script.found import Evaluation
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
@@ -38,7 +36,6 @@ ODD_SECONDS, ODD_USD = 365 * DAY, 1e5  # of a training, beyond which its size ma
 NOTICEABLE = 0.02  # move of a forecast that is worth a line
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
-TURNS_NEAR = 1.5  # times today's price, up to which the price at which an answer turns is worth a line
 ALIKE = 0.01  # of the time of an example: a larger batch has to save more
 BUYING_SHARE = 0.1  # of the hours from which on buying is cheaper: a shorter training is no reason to buy
 
@@ -84,7 +81,7 @@ def pipeline(answer: Answer) -> Pipeline | None:
     return None
 
 
-def more_workers_help(work: Work, row: Row) -> bool:
+def more_workers_help(work: AskedWork, row: Row) -> bool:
     """Return whether the pipeline gives more there with another number of workers than the file has."""
     best, written = work.rate_on(row), work.rate_on(row, written=True)
     return bool(best and written and written * (1 + NEAR) < best)
@@ -98,13 +95,14 @@ def hurry(answer: Answer) -> Option | None:
     return fastest if pick.seconds >= max(fastest.seconds * (1 + NEAR), fastest.seconds + NEAR_SECONDS) else None
 
 
-def price_turn(answer: Answer) -> PriceTurn | None:
-    """Return the price of the pick from which on another choice is the pick, where it is near today's."""
-    pick = answer.pick
-    turn = next((turn for turn in answer.price_turns if pick is not None and turn.device == pick.device), None)
-    if turn is None or pick is None or not answer.matters:
+def hurry_usd(answer: Answer) -> float | None:
+    """Return the price of an hour of waiting above which no choice in time is better than the fastest."""
+    fastest = hurry(answer)
+    if fastest is None or answer.by != "cost" or fastest.usd is None or fastest.seconds is None:
         return None
-    return turn if turn.usd_per_hour <= TURNS_NEAR * (pick.row.usd_per_hour or 0.0) else None
+    hours = [((option.seconds or 0.0) - fastest.seconds) / HOUR for option in answer.pool]
+    saved = [fastest.usd - (math.inf if option.usd is None else option.usd) for option in answer.pool]
+    return max((usd / longer for usd, longer in zip(saved, hours, strict=True) if longer > 0 and usd > 0), default=None)
 
 
 def priced(answer: Answer) -> list[Option]:
@@ -157,7 +155,7 @@ def running(answer: Answer) -> Running | None:
     if pick is None or work.mode != "train" or pick.row.pass_batch is None:
         return None
     row, batch, whole = pick.row, pick.row.pass_batch * pick.row.devices, work.batch_on(pick.row)
-    wanted = answer.wants.effective_batch or (whole if batch < whole else None)  # of an update
+    wanted = whole if batch < whole else None  # examples of an update
     workers = work.workers_on(pick.row) if work.pipeline_rate else None
     known = [run for light in (False, True) for run in _known_runs(answer, wanted, light, workers)]
     if not known:
@@ -193,52 +191,12 @@ def _known_runs(answer: Answer, wanted: int | None, checkpointing: bool, workers
         yield Running(size, (wanted or size) // size, checkpointing, workers, time)
 
 
-@dataclass(frozen=True)
-class Faster:
-    """A change that makes a step faster: its time then over today's, with the ends of the 80 % interval."""
-
-    name: str  # empty: as many workers that load data as are best
-    time: float
-    low: float
-    high: float
-
-
-def faster(answer: Answer) -> list[Faster]:
-    """Return what makes the pick's step faster, each alone, where that was asked for."""
-    pick, work = answer.pick, answer.work
-    if pick is None or not pick.row.passes:
-        return []
-    changes = []
-    for change in pick.row.faster:
-        apart = math.exp(Z80 * change["log_sd"])
-        changes.append(Faster(change["name"], change["time"], change["time"] / apart, change["time"] * apart))
-    if more_workers_help(work, pick.row):
-        best, written = (
-            work.batch_on(pick.row) / (work.rate_on(pick.row, written) or math.inf) for written in (False, True)
-        )
-        apart, step = math.exp(Z80 * pick.row.spread), pick.row.step_time or 0.0
-        times = [max(seconds, best) / max(seconds, written) for seconds in (step, step / apart, step * apart)]
-        changes.append(Faster("", *times))
-    return sorted((change for change in changes if change.time < 1), key=lambda change: change.time)
-
-
-@dataclass(frozen=True)
-class Saving:
-    """Seconds of work between two checkpoints, and of the whole without any where that is hopeless."""
-
-    interval: float
-    unsaved: float | None
-
-
-def saving(answer: Answer) -> Saving | None:
-    """Return how often to save on a pick that may be taken away; None where it ends before that pays."""
+def saving(answer: Answer) -> float | None:
+    """Return how often to save on a pick that may be taken away, in seconds; None where it ends before that pays."""
     pick = answer.pick
-    if pick is None or pick.taken is None or not pick.taken.rate or not pick.seconds:
+    if pick is None or pick.save_every is None or pick.save_every >= (pick.seconds or 0.0):
         return None
-    if pick.taken.interval >= pick.seconds:
-        return None
-    unsaved = pick.unsaved or 0.0
-    return Saving(pick.taken.interval, unsaved if unsaved > HOPELESS * pick.seconds else None)
+    return pick.save_every
 
 
 def rented_instead(answer: Answer) -> Option | None:
@@ -268,9 +226,9 @@ def several_in_time(answer: Answer) -> list[int]:
     """Return numbers of GPUs that may end in time where one is too late; PyTorch's are asked about by themselves."""
     if not answer.late or answer.work.mode != "train" or any(row.is_several for row in answer.work.rows):
         return []
-    keeps = answer.work.keeps
+    fixed = answer.work.fixed
     return [
-        count for count in (2, 4, 8) if keeps == "examples" or (keeps == "batch" and answer.work.batch % count == 0)
+        count for count in (2, 4, 8) if fixed == "examples" or (fixed == "batch" and answer.work.batch % count == 0)
     ]
 
 
@@ -410,16 +368,16 @@ class EachGpu:
 def each_gpu(answer: Answer) -> EachGpu | None:
     """Return how the batch grows with the GPUs; None where they share one, or one is all that is asked about."""
     work, gpus = answer.work, max((row.devices for row in answer.work.rows if row.kind == "gpu"), default=1)
-    if work.keeps == "batch" or (gpus == 1 and not work.for_several):
+    if work.fixed == "batch" or (gpus == 1 and not work.for_several):
         return None
     batches = gpus * work.units_per_step
-    steps = answer.amount.units / batches if work.keeps == "steps" else None
+    steps = answer.amount.units / batches if work.fixed == "steps" else None
     return EachGpu(work.batch, gpus if gpus > 1 else None, work.batch * gpus, steps)
 
 
 def untested(answer: Answer) -> list[str]:
     """Return the cards whose kind or model no published times tested."""
-    return [row.card for row in answer.work.rows if row.step_time and not row.known and row.price.kind != "free"]
+    return [row.card for row in answer.work.rows if row.step_time and not row.tested and row.price.kind != "free"]
 
 
 def step_notes(answer: Answer) -> dict[str, list[str]]:
@@ -509,13 +467,13 @@ def as_dict(answer: Answer) -> dict[str, Any]:
     def named(option: Option | None) -> str | None:
         return None if option is None else option.device
 
-    limits, settle, buy, save = pipeline(answer), settling(answer), buying(answer), saving(answer)
+    limits, settle, buy = pipeline(answer), settling(answer), buying(answer)
     run, step, besides, on_each = running(answer), lived(answer), evaluating(answer), each_gpu(answer)
     return answer.to_dict() | finite({
         "pipeline": limits and asdict(limits),
-        "saving": save and asdict(save),
+        "saving": saving(answer),
+        "hurry_usd": hurry_usd(answer),
         "running": run and asdict(run),
-        "faster": [asdict(change) for change in faster(answer)],
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),

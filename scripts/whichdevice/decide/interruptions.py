@@ -1,8 +1,8 @@
 """Work on machines that are taken away or whose sessions end: hours that are billed, how often to save.
 
 A machine is taken away at a rate of so many times an hour, at any moment alike. What was done since the last checkpoint
-is lost; then another machine has to be found (nothing is billed), started, and the checkpoint loaded. Young and Daly
-give the work between two checkpoints for which that takes the least time in all. Times are in seconds.
+is lost; then another machine has to be found (nothing is billed), started, and the checkpoint loaded. Young's formula
+gives the work between two checkpoints for which that takes the least time in all. Times are in seconds.
 """
 
 import math
@@ -10,51 +10,47 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from whichdevice.decide.rows import Row
+
 HOUR = 3600.0
-ASSUMED_RATE = 0.05  # times an hour that a spot machine is taken away, assumed: few providers publish theirs
+RATE = 0.05 / HOUR  # times a second that a spot machine is taken away, assumed: few providers publish theirs
 BACK_TIME = 600.0  # until another machine is found, assumed
 STORAGE = 0.5e9  # bytes a second to a bucket or a volume and back, assumed
 SAVE_TIME = 5.0  # of any checkpoint
-MAX_POWER = 300.0  # of e, beyond which nothing ever ends
-HOPELESS = 2.0  # times as long without checkpoints, from which on that is worth a warning
 
 
 @dataclass(frozen=True)
 class Interruptions:
-    """How often a machine is taken away, and what coming back takes."""
+    """Seconds that a checkpoint takes, and that coming back takes, with the start of a machine."""
 
-    rate: float  # times an hour
     save: float
-    load: float  # starting a machine included
-    back: float = BACK_TIME
+    load: float
 
     @property
     def interval(self) -> float:
-        """Seconds of work between two checkpoints, by Daly's formula of higher order."""
-        mean = HOUR / self.rate
-        half = math.sqrt(self.save / (2 * mean))
-        if half >= 1:
-            return mean
-        return math.sqrt(2 * self.save * mean) * (1 + half / 3 + half**2 / 9) - self.save
+        """Seconds of work between two checkpoints."""
+        return math.sqrt(2 * self.save / RATE)
 
-    def billed(self, work: np.ndarray, interval: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return expected seconds that are billed for so much work, and the standard deviation of their logarithm.
-
-        `interval` is the work between two checkpoints, the best one where it is None.
-        """
-        between = self.interval if interval is None else interval
-        length = np.minimum(work, between) + np.where(work > between, self.save, 0.0)
-        rate, parts = self.rate / HOUR, np.maximum(work / between, 1.0)
-        tries = np.minimum(rate * length, MAX_POWER)
-        mean = parts * np.expm1(tries) * math.exp(min(rate * self.load, MAX_POWER / 2)) / rate
+    def billed(self, work: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return expected seconds that are billed for so much work, and the standard deviation of their logarithm."""
+        length = np.minimum(work, self.interval) + np.where(work > self.interval, self.save, 0.0)
+        parts = np.maximum(work / self.interval, 1.0)
+        mean = parts * np.expm1(RATE * length) * math.exp(RATE * self.load) / RATE
         lost_squares = self.load**2 + self.load * length + length**2 / 3  # of one interruption: anywhere in a segment
-        return mean, np.sqrt(np.log1p(rate * lost_squares / mean))
+        return mean, np.sqrt(np.log1p(RATE * lost_squares / mean))
+
+    def times(self, billed: float) -> float:
+        """Return how often the machine goes, expected."""
+        return billed * RATE
 
     def waiting(self, billed: np.ndarray) -> np.ndarray:
         """Return expected seconds in which there is no machine."""
-        return billed * self.rate / HOUR * self.back
+        return billed * RATE * BACK_TIME
 
 
-def state_time(nbytes: float) -> float:
-    """Return seconds in which weights and the optimiser's state go to storage, or back."""
-    return float(round(nbytes / STORAGE))
+def taken_away(row: Row) -> Interruptions | None:
+    """Return what saving and coming back take on a machine that may go, or whose sessions end."""
+    if not row.spot and not row.session_hours:
+        return None
+    moved = round(row.state_bytes / STORAGE)
+    return Interruptions(SAVE_TIME + moved, row.start_time + moved)

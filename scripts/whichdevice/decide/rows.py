@@ -13,7 +13,6 @@ from typing import Any, Literal
 import pandas as pd
 from scipy.special import stdtrit
 
-from whichdevice.base.sheets.grids import Grid, any_grid, grid_of
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.base.sheets.machines import ASSUMED, SPEED_LOG_SD, Cores
 from whichdevice.base.sheets.prices import (
@@ -71,7 +70,7 @@ class Row:
     kind: str  # cpu, gpu or tpu
     evidence: str
     software: str = ""  # that runs the step
-    port: bool = False  # whether the code has to be ported to it first: PyTorch on a TPU
+    needs_port: bool = False  # whether the code has to be ported to it first: PyTorch on a TPU
     precision: str = ""
     step_time: float | None = None
     device_time: float | None = None  # without the host, as far as it is known apart
@@ -87,7 +86,7 @@ class Row:
     processes: int | None = None
     disturbed: bool = False
     rough: bool = False
-    known: bool = True  # whether published times of such a device and model tested the forecast
+    tested: bool = True  # whether published times of such a device and model tested the forecast
     fits: bool | None = None
     memory_needed: float | None = None
     memory_available: float | None = None
@@ -98,7 +97,6 @@ class Row:
     feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting (and width), time over today's
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
     devices: int = 1
-    faster: tuple[Mapping[str, Any], ...] = ()  # name, time (of a step, over today's) and its log_sd
     passes: tuple[Mapping[str, Any], ...] = ()  # batch, checkpointing, memory_needed and time (of an example)
     pass_batch: int | None = None  # examples of one pass, of a traced step
     checkpointing: bool = False
@@ -116,7 +114,6 @@ class Row:
     start_time: float = 0.0  # until the work begins: renting, starting, installing
     start_log_sd: float = 0.0
     power: Power | None = None  # of the whole machine at work
-    grid: Grid = field(default_factory=any_grid)
     card_usd: float | None = None  # of one to buy
     card_watts: float = 0.0
     forecast_time: float | None = None  # of a measured device
@@ -211,20 +208,20 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Work:
+class AskedWork:
     """A piece of work and its rows, measured devices first."""
 
     workload: str
     module: str
     mode: str  # train, predict, generate, or operation
-    batch: int  # examples per step over all devices, or on each of them (see `keeps`); for matmul N
+    batch: int  # examples per step over all devices, or on each of them (see `fixed`); for matmul N
     sequence_length: int | None
     unit: str
     units_per_step: float
     prompt: int | None  # mode generate: tokens of each prompt; as many are generated
     epoch_units: float | None  # training examples in the whole data, as far as the study shows
     rows: tuple[Row, ...]
-    keeps: Keeps = "batch"  # what does not change with the number of devices
+    fixed: Keeps = "batch"  # what does not change with the number of devices
     cold_time: float | None = None  # until the first step is over, of the first measured device
     pipeline_rate: float | None = None  # examples a second that the file's or script's input pipeline gives here ...
     pipeline_workers: int = 0  # ... with the best number of workers; 0: the training's own process
@@ -257,7 +254,7 @@ class Work:
 
     def times(self, row: Row) -> int:
         """How many batches a step on a row takes: one on each device where they do not share one."""
-        return 1 if self.keeps == "batch" else row.devices
+        return 1 if self.fixed == "batch" else row.devices
 
     def batch_on(self, row: Row) -> int:
         """Examples of a step on all devices of a row."""
@@ -347,15 +344,13 @@ def works(
     hardware: Mapping[str, str | None] = {},
     sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
-    providers: Sequence[str] = (),
-    keeps: Keeps = "batch",
-) -> list[Work]:
+    fixed: Keeps = "batch",
+) -> list[AskedWork]:
     """Return every piece of work of the tables, in their order.
 
     The batch size is the one that most devices have, or `every_batch`. Where each device has a batch of its own, all
     sizes are one piece; where each makes as many steps, those of each number of devices are a piece. `hardware` is the
-    sheet's row of each measured device; `sheet` has the offers of each forecast device, of which those of `providers`
-    count where some are named.
+    sheet's row of each measured device; `sheet` has the offers of each forecast device.
     """
     prices = costs[[*CELL, "usd_per_hour", "price", "watts", *JOULES]]
     tried = summary[summary["n_recorded"].fillna(0) > 0]
@@ -363,18 +358,18 @@ def works(
     expected = list(_with_prompts(read_forecasts(forecasts)))
     pieces = []
     for (workload, length), devices in _devices_by_size(measured, expected).items():
-        if keeps != "batch":
+        if fixed != "batch":
             here = list(_chosen_cells(_same(measured, {"workload": workload, "sequence_length": length})))
             same = [one for one in expected if _piece(one.forecast)[:2] == (workload, length)]
-            for alike in _by_devices(same) if keeps == "steps" else [same]:
-                pieces.append(_work(here, list(_one_a_device(alike)), hardware, sheet, providers, keeps))
+            for alike in _by_devices(same) if fixed == "steps" else [same]:
+                pieces.append(_work(here, list(_one_a_device(alike)), hardware, sheet, fixed))
             continue
         most = max(map(len, devices.values()))
         sizes = sorted(devices) if every_batch else [max(size for size in devices if len(devices[size]) == most)]
         for size in sizes:
             cells = _same(measured, {"workload": workload, "sequence_length": length, "batch_size": size})
             same = [one for one in expected if _piece(one.forecast) == (workload, length, size)]
-            pieces.append(_work(list(_chosen_cells(cells)), list(_one_a_device(same)), hardware, sheet, providers))
+            pieces.append(_work(list(_chosen_cells(cells)), list(_one_a_device(same)), hardware, sheet))
     return pieces
 
 
@@ -439,26 +434,18 @@ def _work(
     expected: Sequence[Expected],
     hardware: Mapping[str, str | None],
     sheet: Mapping[str, HardwareRow],
-    providers: Sequence[str],
-    keeps: Keeps = "batch",
-) -> Work:
+    fixed: Keeps = "batch",
+) -> AskedWork:
     """Rows and facts of one piece of work; measured cells come first."""
     rows, left = [], list(expected)
     for cell in cells:
-        row = _measured(cell)
         match = next((one for one in left if _is_same_device(one.forecast, cell, hardware)), None)
-        if match is not None:
-            left = [one for one in left if one is not match]
-            row = _beside(row, _forecast(match))
-        rows.append(row)
+        left = [one for one in left if one is not match]
+        rows.append(measured_row(cell) if match is None else _beside(measured_row(cell), forecast_row(match, None)))
     for one in left:
         known = sheet.get(one.forecast.device)
-        row = replace(_with_card(_forecast(one), known), power=forecast_power(one.forecast, known))
-        host = known.host_cores(row.devices, names=providers) if known else ASSUMED.of(row.devices)
-        row = replace(row, memory_whole=known.memory if known else None, cores=host)
-        if known is not None and row.step_time and (providers or known.market()):
-            row = _at_market(row, known.market("on_demand", providers))
-        rows += [row, *_offered(row, known, providers)]
+        row = forecast_row(one, known)
+        rows += [row, *offered_rows(row, known)]
     facts = [*map(_facts_of_cell, cells), *(vars(one.forecast) for one in left)]
     first = facts[0]
     timed = [one for one in facts if one["step_time"] and one["throughput"]]
@@ -466,12 +453,9 @@ def _work(
     modes = [str(one["mode"]) for one in facts if one["mode"]]
     operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
     length, batch = first["sequence_length"], int(first["batch_size"])
-    if keeps != "batch":
+    if fixed != "batch":
         batch //= int(first["devices"] or 1)
-    prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
-    whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
-    cold = [float(cells[0][name]) for name in COLD if pd.notna(cells[0][name])] if cells else []
-    return Work(
+    return AskedWork(
         workload=str(first["workload"]),
         module=str(next((one["module"] for one in facts if one["module"]), first["workload"])),
         mode="operation" if operation else modes[0],
@@ -479,13 +463,23 @@ def _work(
         sequence_length=length,
         unit=unit,
         units_per_step=_units(timed[0]) * (batch / timed[0]["batch_size"]) if timed else float(batch),
-        keeps=keeps,
-        prompt=next(iter(prompts), length // 2 if length and "generate" in modes else None),
-        epoch_units=next(map(float, whole), None),
+        fixed=fixed,
         rows=tuple(rows),
-        cold_time=sum(cold) if cold else None,
-        **_pipeline(cells),
+        **_of_cells(cells, length // 2 if length and "generate" in modes else None),
     )
+
+
+def _of_cells(cells: Sequence[pd.Series], prompt: int | None) -> dict[str, Any]:
+    """What measured cells alone know of a piece of work; `prompt` is its tokens where they do not say."""
+    prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
+    whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
+    cold = [float(cells[0][name]) for name in COLD if pd.notna(cells[0][name])] if cells else []
+    return {
+        "prompt": next(iter(prompts), prompt),
+        "epoch_units": next(map(float, whole), None),
+        "cold_time": sum(cold) if cold else None,
+        **_pipeline(cells),
+    }
 
 
 def _facts_of_cell(cell: pd.Series) -> dict[str, Any]:
@@ -539,43 +533,41 @@ def _one_a_device(expected: Iterable[Expected]) -> Iterator[Expected]:
             yield one
 
 
-def _measured(cell: pd.Series) -> Row:
+def measured_row(cell: pd.Series) -> Row:
+    """Return the row of a device that was measured, or that does not hold or cannot run the step."""
     kind = "cpu" if pd.isna(cell["kind"]) else str(cell["kind"])
-    memory = cell["peak_host"] if kind == "cpu" else cell["peak_device"]
-    known: dict[str, Any] = {}
+    row = Row(
+        card=str(cell["device"]).replace("_", " "),
+        kind=kind,
+        evidence=MEASURED,
+        software=f"{cell['backend']}{', fit' if cell['loop'] == 'fit' else ''}",
+        precision=str(cell["precision"]),
+        chip=f"measured {cell['device']}",
+        memory_needed=_number(cell["peak_host"] if kind == "cpu" else cell["peak_device"]),
+        memory_available=_number(cell["host_memory"]) if kind == "cpu" else None,
+        name="" if pd.isna(cell["device_name"]) else str(cell["device_name"]),
+        **_measured_price(cell, kind),
+    )
     if pd.isna(cell["step_time"]):
-        unfit = bool(cell["n_too_large"])
-        evidence = DOES_NOT_FIT if unfit else UNKNOWN
-        known |= {"evidence": evidence, "fits": False if unfit else None, "reason": str(cell["status"])}
-    else:
-        disturbed = int(0 if pd.isna(cell["n_disturbed"]) else cell["n_disturbed"])
-        sd, rough = measured_spread(cell["step_time_low"], cell["step_time_high"], int(cell["n_timed"]), disturbed)
-        known |= {"step_time": float(cell["step_time"]), "log_sd_own": sd, "rough": rough, "fits": True}
-        known |= {
-            "processes": int(cell["n_timed"]),
-            "disturbed": disturbed > 0,
-            "prefill_time": _number(cell["prefill_time"]),
-        }
-    usd = _number(cell["usd_per_hour"])
-    watts = _number(cell["watts"])
+        if cell["n_too_large"]:
+            return replace(row, evidence=DOES_NOT_FIT, fits=False, reason=str(cell["status"]))
+        return replace(row, evidence=UNKNOWN, reason=str(cell["status"]))
+    disturbed = int(0 if pd.isna(cell["n_disturbed"]) else cell["n_disturbed"])
+    sd, rough = measured_spread(cell["step_time_low"], cell["step_time_high"], int(cell["n_timed"]), disturbed)
+    return replace(
+        row, fits=True, step_time=float(cell["step_time"]), log_sd_own=sd, rough=rough, processes=int(cell["n_timed"]),
+        disturbed=disturbed > 0, prefill_time=_number(cell["prefill_time"]),
+    )  # fmt: skip
+
+
+def _measured_price(cell: pd.Series, kind: str) -> dict[str, Any]:
+    """The price of an hour of a measured device, and its power."""
+    usd, watts = _number(cell["usd_per_hour"]), _number(cell["watts"])
     whole, *beside = (_number(cell[name]) or 0.0 for name in JOULES)
     power = metered(watts, kind, sum(beside) / whole * watts if watts and whole else 0.0)
-    known["power"] = power
     if usd is None:
-        known |= _electricity(power)
-    else:
-        known |= {"usd_per_hour": usd, "price": Price("study", source=str(cell["price"]))}
-    return Row(**({
-        "card": str(cell["device"]).replace("_", " "),
-        "kind": kind,
-        "evidence": MEASURED,
-        "software": f"{cell['backend']}{', fit' if cell['loop'] == 'fit' else ''}",
-        "precision": str(cell["precision"]),
-        "chip": f"measured {cell['device']}",
-        "memory_needed": _number(memory),
-        "memory_available": _number(cell["host_memory"]) if kind == "cpu" else None,
-        "name": "" if pd.isna(cell["device_name"]) else str(cell["device_name"]),
-    } | known))  # fmt: skip
+        return _electricity(power)
+    return {"usd_per_hour": usd, "price": Price("study", source=str(cell["price"])), "power": power}
 
 
 def _electricity(power: Power) -> dict[str, Any]:
@@ -613,15 +605,16 @@ def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[fl
 
 AS_FORECAST = (  # what a row has from its forecast under the same name
     "precision", "software", "fits", "memory_needed", "memory_available", "memory_tight", "way", "changes", "feed",
-    "faster", "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
+    "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
     "longest_sequence", "usd_per_hour", "moved",
 )  # fmt: skip
 AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels",
             "forward_share", "forward_kernels")  # fmt: skip
 
 
-def _forecast(expected: Expected) -> Row:
-    forecast, known = expected.forecast, bool(expected.forecast.step_time)
+def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
+    """Return the row of a forecast device on demand; `known` is its row of the sheet."""
+    forecast, timed = expected.forecast, bool(expected.forecast.step_time)
 
     def same(names: Sequence[str]) -> dict[str, Any]:
         return {name: getattr(forecast, name) for name in names if getattr(forecast, name) is not None}
@@ -631,40 +624,38 @@ def _forecast(expected: Expected) -> Row:
         card=expected.label,
         target=forecast.slice or forecast.device,
         kind=str(forecast.kind),
-        evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if known else UNKNOWN,
-        port=forecast.software == tpu.PORTED,
+        evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if timed else UNKNOWN,
+        needs_port=forecast.software == tpu.PORTED,
         chip=forecast.chip or forecast.device,
         memory_parts=same(PARTS),
+        memory_whole=known.memory if known else None,
         price=Price(kind, forecast.provider or "", forecast.price or ""),
         rented=True,
         start_time=60 * START_UP_MINUTES,
         start_log_sd=START_UP_SD,
-        known=bool(forecast.known_device and forecast.known_family) or not known,
+        tested=bool(forecast.known_device and forecast.known_family) or not timed,
         notes=forecast.step_notes,
+        power=forecast_power(forecast, known),
         **same(AS_FORECAST),
     )
-    if not known or forecast.fits is False:
+    row = replace(row, cores=known.host_cores(row.devices) if known else ASSUMED.of(row.devices))
+    if known is not None and known.card is not None and row.card == known.device:
+        row = replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
+    if not timed or forecast.fits is False:
         return replace(row, reason=forecast.reason or "")
+    if known is not None and (market := known.market()) is not None:
+        row = _at_market(row, market)
     rough = (forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0)
     return replace(row, rough=rough, prefill_time=expected.prefill_time, **same(AS_TIMED))
 
 
-def _with_card(row: Row, known: HardwareRow | None) -> Row:
-    """The row with the price of a card that people buy."""
-    if known is None or known.card is None or row.card != known.device:
-        return row
-    return replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
-
-
-def _at_market(row: Row, market: Market | None, kind: PriceKind = "on_demand") -> Row:
-    """The row at the price of a market; without one it has none."""
-    if market is None:
-        return replace(row, usd_per_hour=None, price=Price("unknown"))
+def _at_market(row: Row, market: Market, kind: PriceKind = "on_demand") -> Row:
+    """The row at the price of a market."""
     lowest = market.lowest
     chips = math.ceil(row.devices / devices_of(lowest.device))
     return replace(
         row, usd_per_hour=market.usd_per_hour * chips, usd_log_sd_shared=market.log_sd_shared,
-        usd_log_sd_own=market.log_sd_own, grid=grid_of(lowest.region),
+        usd_log_sd_own=market.log_sd_own,
         price=Price(
             kind, lowest.provider, market.words, lowest=lowest.usd_per_hour * chips, providers=market.providers,
             age=age_days(market.newest),
@@ -672,12 +663,12 @@ def _at_market(row: Row, market: Market | None, kind: PriceKind = "on_demand") -
     )  # fmt: skip
 
 
-def _offered(row: Row, known: HardwareRow | None, providers: Sequence[str]) -> Iterator[Row]:
+def offered_rows(row: Row, known: HardwareRow | None) -> Iterator[Row]:
     """The same device where somebody gives it for nothing, by the longest week, and where it may be taken away."""
     if known is None or not row.step_time:
         return
     free = [offer for offer in known.offers if offer.offer == "free" and _holds(offer, row)]
-    spot = known.market("spot", providers)
+    spot = known.market("spot")
     if spot is not None and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
         yield _at_market(row, spot, "spot")
     if free:

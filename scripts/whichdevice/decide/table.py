@@ -1,6 +1,6 @@
 """An answer as a table: which rows it shows, how they are laid out, and the answers of a whole study.
 
-A table has seven columns, and one of energy where it is asked for; those that a terminal has no room for are left out.
+A table has seven columns, and one of kWh with all rows; those that a terminal has no room for are left out.
 Its words, and those around it, are made in words.py.
 """
 
@@ -15,11 +15,10 @@ from whichdevice.decide.words import (
     amount_words,
     batch_words,
     contradiction_lines,
-    energy_cell,
-    energy_lines,
     fits_words,
     joined,
     known_words,
+    kwh_cell,
     lines,
     name_words,
     notes_without_command,
@@ -27,10 +26,10 @@ from whichdevice.decide.words import (
     settling_line,
     time_of,
     title,
-    turning_words,
     usd_of,
     why_words,
     with_option,
+    worth_words,
 )
 
 MIN_ROWS = 5  # of a table, as far as there are choices
@@ -43,17 +42,16 @@ NO_SPEED = "–"
 INTERVALS = -1  # in place of a column's number: the ends of intervals are left out
 
 
-def text(answer: Answer, width: int = 100, everything: bool = False, energy: bool = False) -> list[str]:
+def text(answer: Answer, width: int = 100, everything: bool = False) -> list[str]:
     """Return the whole answer for a terminal of this width."""
-    energy = energy or answer.wants.by in ("energy", "co2")
     width = max(width, MIN_WIDTH)
     above = [part for line in [title(answer), "", *lines(answer)] for part in (wrap(line, width) or [""])]
-    under = [folded(answer, everything), *(energy_lines(answer) if energy else []), *notes_without_command(answer)]
+    under = [folded(answer, everything), *notes_without_command(answer)]
     below = [part for line in filter(None, under) for part in wrap(line, width)] + settling_line(answer)
-    rows, brief = (cells(answer, everything, intervals, energy) for intervals in (True, False))
+    rows, brief = (cells(answer, everything, intervals) for intervals in (True, False))
     equal = len({row[SPEED] for _, row in rows} - {NO_SPEED}) < 2
     leave_out, hidden = [STEP, SPEED, INTERVALS, FITS], [SPEED] * equal
-    return [*above, "", *in_columns(head(answer, energy), rows, brief, width, leave_out, hidden), "", *below]
+    return [*above, "", *in_columns(head(answer, everything), rows, brief, width, leave_out, hidden), "", *below]
 
 
 Cells = list[tuple[bool, list[str]]]  # rows, and whether they are the pick
@@ -90,19 +88,20 @@ def _marked(names: list[str], rows: Cells) -> list[list[str]]:
     return [["  " + names[0], *names[1:]], *([("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in rows)]
 
 
-def head(answer: Answer, energy: bool = False) -> list[str]:
+def head(answer: Answer, everything: bool = False) -> list[str]:
     """Return the names of the table's columns."""
     amount = amount_words(answer)
     whole = amount if len(amount) < MAX_AMOUNT else say("head_whole")
     step = say("head_generated" if answer.work.mode == "generate" else "head_step")
-    used = [say("head_energy")] if energy else []
+    used = [say("head_kwh")] if everything else []
     speed = say("head_speed_here" if _is_timed(answer.here) else "head_speed_pick")
     return [say("head_device"), say("head_fits"), step, speed, whole, "USD", *used, say("head_source")]
 
 
-def cells(answer: Answer, everything: bool = False, intervals: bool = True, energy: bool = False) -> Cells:
+def cells(answer: Answer, everything: bool = False, intervals: bool = True) -> Cells:
     """Return a row of texts for each device in the columns of `head`, and whether it is the pick; see `folded`."""
-    return [(option is answer.pick, _cells(answer, option, intervals, energy)) for option in shown(answer, everything)]
+    options = shown(answer, everything)
+    return [(option is answer.pick, _cells(answer, option, intervals, everything)) for option in options]
 
 
 def _is_timed(option: Option | None) -> bool:
@@ -174,7 +173,7 @@ def _is_cut(option: Option) -> bool:
     return _without_answer(option) and why is not None and len(why_words(why)) > MAX_REASON
 
 
-def _cells(answer: Answer, option: Option, intervals: bool, energy: bool) -> list[str]:
+def _cells(answer: Answer, option: Option, intervals: bool, everything: bool) -> list[str]:
     row = option.row
     step = time_words(row.step_time, row.rough) if row.step_time else "–"
     source = known_words(option)
@@ -182,7 +181,7 @@ def _cells(answer: Answer, option: Option, intervals: bool, energy: bool) -> lis
         source = shorten(why_words(option.ruled_out), MAX_REASON, placeholder=" …")
     elif answer.by == "cost" and answer.work.mode != "operation" and not option.timely:
         source = say("ends_late", time=time_words(answer.wants.deadline))
-    used = [energy_cell(option)] if energy else []
+    used = [kwh_cell(option)] if everything else []
     speed, time, usd = speed_words(answer, option), time_of(option, intervals), usd_of(option, intervals)
     return [row.device, fits_words(row), step, speed, time, usd, *used, source]
 
@@ -225,8 +224,8 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
 
 
 def _hurried(answer: Answer, fastest: Option) -> str:
-    turns = turning_words(answer, fastest, steps=False)
-    return with_option("hurried", fastest, workload=answer.work.name, time=time_of(fastest), more=turns)
+    time, worth = time_of(fastest), worth_words(answer)
+    return with_option("hurried", fastest, workload=answer.work.name, time=time, more=worth)
 
 
 def _trained(answers: Sequence[Answer]) -> list[Answer]:

@@ -15,7 +15,6 @@ from whichdevice.base.sheets.machines import Cores
 from whichdevice.base.sheets.prices import Z80
 from whichdevice.decide import facts
 from whichdevice.decide.decide import (
-    MEASURES,
     NEAR,
     NEAR_SECONDS,
     NEAR_USD,
@@ -25,19 +24,18 @@ from whichdevice.decide.decide import (
     Reason,
     RuledOut,
 )
-from whichdevice.decide.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, Row, Work
+from whichdevice.decide.interruptions import HOUR, RATE
+from whichdevice.decide.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, AskedWork, Row
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.models.script.found import Evaluation
 
 MAX_LINES = 8
-FACTOR_ENDS = ("time", "low", "high")  # of a change
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 CERTAIN = 0.99  # chance from which on no number is given
 HALF = "mixed 16 bits"
 FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
 ONE_PER_CENT = 0.01
-MAX_TURNS = 3  # prices of an hour of waiting that are named before the last
 # Every sentence and part of one, with named parts in braces.
 SENTENCES = {
     "decision": "{use}: {time}{start}{instead}{usd}.",
@@ -51,9 +49,6 @@ SENTENCES = {
     "on": "on {device}",
     "cost": ", USD {usd}",
     "no_cost": ", no price known",
-    "used": ", {used}",
-    "kwh": "{number} kWh",
-    "co2": "{number} kg CO2",
     "operation": "{use}: {rate}{hourly}; {amount}: {time}{usd}.",
     "rate": "{number} {unit}s a second",
     "hourly": " at USD {usd} an hour",
@@ -77,13 +72,8 @@ SENTENCES = {
     "cheapest": "Cheapest",
     "near": "As good as the cheapest",
     "fastest_of_all": "Fastest",
-    "least_energy": "Least energy",
-    "least_co2": "Least CO2",
-    "near_energy": "As little energy as the least",
-    "near_co2": "As little CO2 as the least",
     "by_loop": " by this loop",
     "among": " of {count}",
-    "waiting": ", with USD {usd} for each hour of waiting",
     "none_in_time": "; none ends within {time}",
     "in_time": " that end within {time}",
     "only": "The only one",
@@ -95,7 +85,6 @@ SENTENCES = {
     "probably": "Probably {most}{among}: {chance} sure; another saves at most {saves} in 9 of 10 cases.",
     "toss_up": "Too near to call{among}: {devices}; another saves at most {saves} in 9 of 10 cases.",
     "rival": "Or {device}: {apart}.",
-    "price_turn": "Cheapest while {device} costs less than USD {usd} an hour (now {now}); above, {above}.",
     "range": "{low} to {high}",
     "hours_cost": "An hour costs: {prices}.",
     "hour_of_one": "{device} USD {usd} ({provider})",
@@ -107,18 +96,13 @@ SENTENCES = {
     "memory": "has {other} GB instead of {mine}",
     "same": "the two are the same by forecast",
     "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
-    "more": "; worth it if an hour of waiting costs you USD {usd} or more",
-    "turning": ". If an hour of waiting costs you USD {usd} or more: {device}",
-    "turning_on": "; USD {usd} or more: {device}",
-    "turning_at_last": "; {count} more between; USD {usd} or more: {device}",
+    "more": "; worth it if an hour of waiting costs you USD {usd}",
     "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
     "tight": "Memory is tight there: {memory} GB.{room}",
     "room": " If it does not fit: {device}, {time}, USD {usd}.",
     "free": "Free devices are not guaranteed{session}{paid}.",
-    "spot": "It may be taken away at any moment, {rate} an hour{assumed}{save}{paid}.",
-    "assumed": " (assumed)",
-    "save": ": save every {interval}{unsaved}",
-    "unsaved": ", without checkpoints it takes {time}",
+    "spot": "It may be taken away at any moment, {rate} an hour (assumed){save}{paid}.",
+    "save": ": save every {interval}",
     "session": "; a session lasts up to {hours} h",
     "week": ", a week {hours} h",
     "keep": ": {count} sessions, save before each ends",
@@ -152,9 +136,7 @@ SENTENCES = {
     "no_price": "no price known",
     "no_spot": "may be taken away",
     "no_port": "needs PyTorch/XLA",
-    "no_power": "no watts known",
     "no_free": "is not free",
-    "no_budget": "costs more than {usd} USD",
     "no_session": "a session ends after {hours} h",
     "left_out": "left out",
     "measured": "measured",
@@ -226,7 +208,7 @@ SENTENCES = {
     "host": "The CPU limits {devices}: a faster device changes nothing.",
     "host_everywhere": "The CPU limits all of them: a faster device changes nothing.",
     "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
-    "estimate": "{time} a step here, not measured: --again measures it.",
+    "estimate": "{time} a step here, not measured.",
     "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
     "start": "Starting takes {times}: prices include it, times show it as +.",
     "start_rented": "{time}",
@@ -274,15 +256,7 @@ SENTENCES = {
     "longest_on": "{device} {tokens}",
     "longest_none": "No length surely fits: {names}.",
     "running_largest": "; up to {largest} fit",
-    "faster": "Faster on {device}: {changes}.",
-    "faster_change": "{name} {time} times the time [{low}–{high}]",
-    "best_workers": "{workers} to load data",
-    "head_energy": "kWh, kg CO2",
-    "energy_cell": "{kwh}, {kg}",
-    "energy": "Energy of {device}, {evidence}: {kwh}, {kg}: {watts} W with its host; {grid}.",
-    "grid_of": "{grams} g of CO2 a kWh in {region}",
-    "grid_given": "{grams} g of CO2 a kWh as you say",
-    "grid_any": "{grams} g of CO2 a kWh, the median of cloud regions (yours: --grid)",
+    "head_kwh": "kWh",
     "head_source": "source",
     "no_study": "Nothing was measured yet, and nothing was forecast.",
     "uses": "{uses}.",
@@ -317,13 +291,13 @@ def title(answer: Answer) -> str:
     return " · ".join(filter(None, [work.name, doing, batch_words(work), formats(work.rows), engine]))
 
 
-def batch_words(work: Work) -> str:
+def batch_words(work: AskedWork) -> str:
     """Return `batch 1,024`."""
-    size = "batch_size" if work.keeps == "batch" or work.most_devices == 1 else "batch_each"
+    size = "batch_size" if work.fixed == "batch" or work.most_devices == 1 else "batch_each"
     return say("product_size" if work.unit == "product" else size, batch=f"{work.batch:,}")
 
 
-def by_loop(work: Work) -> bool:
+def by_loop(work: AskedWork) -> bool:
     """Return whether tokens come from transformers' own loop rather than from a server."""
     return work.mode == "generate" and work.module.startswith("hf:")
 
@@ -374,7 +348,7 @@ def lines(answer: Answer) -> list[str]:
     if answer.pick is None:
         return _nothing(answer)
     odd = [say("odd", source=answer.work.source, amount=amount_words(answer))] if facts.is_odd(answer) else []
-    above = [decision(answer), *odd, _why(answer), *_price_turn(answer), *_either(answer)]
+    above = [decision(answer), *odd, _why(answer), *_either(answer)]
     above += [*_fastest(answer), *_with_more_time(answer)]
     above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
     size = _size(answer)  # what nobody named is never left out
@@ -406,7 +380,6 @@ def decision(answer: Answer) -> str:
         return say("operation", use=name_words(pick), rate=rate, hourly=hourly, amount=amount, time=took, usd=cost)
     if row.price.kind == "electricity":
         cost += say("electricity")
-    cost += _energy_of_decision(answer, pick)
     instead = "" if row.is_here or here is None else without_time(here)
     if not row.is_here and here is not None and here.seconds is not None:
         instead = say("instead", time=time_of(here, interval=False), where=where(here.row))
@@ -415,53 +388,14 @@ def decision(answer: Answer) -> str:
     return say("decision", use=use, time=begun_of(pick), start=start, instead=instead, usd=cost)
 
 
-def _energy_of_decision(answer: Answer, pick: Option) -> str:
-    """The energy or CO2 of the pick, where that decides."""
-    if answer.wants.by == "energy" and pick.kwh is not None:
-        return say("used", used=kwh_of(pick))
-    return say("used", used=co2_of(pick)) if answer.wants.by == "co2" and pick.co2 is not None else ""
-
-
-def kwh_of(option: Option) -> str:
-    """Return the kilowatt-hours of the whole work."""
-    return _used("kwh", option.kwh_low, option.kwh or 0.0, option.kwh_high)
-
-
-def co2_of(option: Option) -> str:
-    """Return the kg of CO2 of the whole work."""
-    return _used("co2", option.co2_low, option.co2 or 0.0, option.co2_high)
-
-
-def _used(sentence: str, low: float | None, middle: float, high: float | None) -> str:
-    def written(value: float) -> str:
-        return say(sentence, number=small(value))
-
-    return written(middle) + between(low, high, written)
-
-
 def small(value: float) -> str:
     """Return a number in two digits that may be very small: `<0.001`, `0.034`, `120`."""
     return "<0.001" if 0 < value < 0.001 else two(value)
 
 
-def energy_cell(option: Option) -> str:
-    """Return kilowatt-hours and kg of CO2 of the whole work."""
-    if option.kwh is None:
-        return "–"
-    return say("energy_cell", kwh=small(option.kwh), kg=small(option.co2 or 0.0))
-
-
-def energy_lines(answer: Answer) -> list[str]:
-    """Return the energy and CO2 of the pick, and from what they follow."""
-    pick = answer.pick
-    if pick is None or pick.kwh is None or pick.row.power is None:
-        return []
-    power, grid = pick.row.power, pick.row.grid
-    sentence = "grid_given" if answer.wants.grid is not None else "grid_of" if grid.region else "grid_any"
-    return [
-        say("energy", device=pick.device, kwh=kwh_of(pick), kg=co2_of(pick), evidence=power.evidence,
-            watts=two(power.total), grid=say(sentence, grams=two(grid.g_per_kwh), region=grid.region))
-    ]  # fmt: skip
+def kwh_cell(option: Option) -> str:
+    """Return kilowatt-hours of the whole work."""
+    return "–" if option.kwh is None else small(option.kwh)
 
 
 def rate_words(answer: Answer, row: Row) -> str:
@@ -583,8 +517,6 @@ def _why(answer: Answer) -> str:
 def _saves(answer: Answer) -> str:
     """Return how much another choice saves at most in 9 of 10 cases."""
     most = answer.regret_at_most
-    if answer.by in ("energy", "co2"):
-        return say("kwh" if answer.by == "energy" else "co2", number=small(most))
     return say("usd", usd=usd_words(most)) if answer.by == "cost" else time_words(most)
 
 
@@ -596,12 +528,8 @@ def _most(answer: Answer) -> str:
         return "only"
     if answer.by == "time":
         return "fastest_of_all"
-    if answer.by != "cost":
-        measures: list[float] = [getattr(option, MEASURES[answer.by]) or 0.0 for option in _timely(answer)]
-        near = min(measures, default=0.0) < (getattr(pick, MEASURES[answer.by]) or 0.0)
-        return f"{'near' if near else 'least'}_{answer.by}"
     near = any(option.usd is not None and option.usd < (pick.usd or 0) for option in _timely(answer))
-    return "near" if near and not answer.wants.hour_usd else "cheapest"
+    return "near" if near else "cheapest"
 
 
 def _timely(answer: Answer) -> Sequence[Option]:
@@ -617,27 +545,17 @@ def _is_only(answer: Answer) -> bool:
 def _among(answer: Answer) -> str:
     only = _is_only(answer)
     among = say("among", count=len(answer.choices if only else _timely(answer)))
-    deadline, hour_usd = time_words(answer.wants.deadline), answer.wants.hour_usd
+    deadline = time_words(answer.wants.deadline)
     if answer.late:
         return among + say("none_in_time", time=deadline)
     if answer.by != "time" and answer.work.mode != "operation":
         among += say("ends_in_time" if only else "in_time", time=deadline)
-    return among + (say("waiting", usd=hour_words(hour_usd)) if hour_usd and answer.by == "cost" else "")
+    return among
 
 
 def chance(share: float) -> str:
     """Return a probability in per cent."""
     return f"{100 * share:.0f} %"
-
-
-def _price_turn(answer: Answer) -> list[str]:
-    """The price of the pick up to which it is the cheapest, and what is beyond that."""
-    turn, pick = facts.price_turn(answer), answer.pick
-    if turn is None or pick is None:
-        return []
-    above = next(option.row for option in answer.options if option.device == turn.above)
-    usd, now = usd_words(turn.usd_per_hour), range_words(pick.row)
-    return [say("price_turn", device=called(pick.row), usd=usd, now=now, above=called(above))]
 
 
 def range_words(row: Row) -> str:
@@ -683,25 +601,17 @@ def _fastest(answer: Answer) -> list[str]:
     fastest = facts.hurry(answer)
     if fastest is None:
         return []
-    return [with_option("fastest", fastest, time=time_of(fastest), more=turning_words(answer, fastest))]
+    return [with_option("fastest", fastest, time=time_of(fastest), more=worth_words(answer))]
 
 
-def turning_words(answer: Answer, fastest: Option, steps: bool = True) -> str:
-    """Return from which price of an hour of waiting on the fastest is the pick, and the steps on the way to it."""
-    points = [(point.device, hour_words(point.hour_usd)) for point in answer.turning]
-    if not points or points[-1][0] != fastest.device:
-        return ""
-    if len(points) == 1 or not steps:
-        return say("more", usd=points[-1][1])
-    named = [("turning", *points[0]), *(("turning_on", *point) for point in points[1:MAX_TURNS])]
-    between = len(points) - MAX_TURNS - 1
-    if between >= 0:
-        named.append(("turning_at_last" if between else "turning_on", *points[-1]))
-    return "".join(say(name, device=device, usd=usd, count=between) for name, device, usd in named)
+def worth_words(answer: Answer) -> str:
+    """Return from which price of an hour of waiting on the fastest is worth it."""
+    usd = facts.hurry_usd(answer)
+    return "" if usd is None else say("more", usd=hour_words(usd))
 
 
 def hour_words(usd: float) -> str:
-    """Return the price of an hour rounded up, so that it is beyond the turning point: `0.15`, `1.30`, `14`."""
+    """Return the price of an hour, rounded up: `0.15`, `1.30`, `14`."""
     return f"{math.ceil(usd * 100 - 1e-6) / 100:.2f}" if usd < 10 else f"{math.ceil(usd):,}"
 
 
@@ -776,19 +686,9 @@ def _free(answer: Answer) -> list[str]:
         paid = say(way, device=other.device, time=time, usd=usd, provider=provider)
     if not pick.row.spot:
         return [say("free", session=session, paid=paid)]
-    away = pick.taken
-    rate = chance(away.rate) if away else chance(0.0)
-    assumed = say("assumed") if answer.wants.interruptions is None else ""
-    return [say("spot", rate=rate, assumed=assumed, save=_saving(answer), paid=paid)]
-
-
-def _saving(answer: Answer) -> str:
-    """How often to save on a machine that may be taken away, and what the work takes without checkpoints."""
     save = facts.saving(answer)
-    if save is None:
-        return ""
-    unsaved = say("unsaved", time=time_words(save.unsaved, True)) if save.unsaved else ""
-    return say("save", interval=time_words(save.interval), unsaved=unsaved)
+    interval = "" if save is None else say("save", interval=time_words(save))
+    return [say("spot", rate=chance(RATE * HOUR), save=interval, paid=paid)]
 
 
 def _avoid(answer: Answer) -> list[str]:
@@ -828,8 +728,7 @@ def why_words(ruled_out: RuledOut) -> str:
     """Return why a device is no choice."""
     if ruled_out.reason == Reason.TIME and ruled_out.detail:
         return ruled_out.detail
-    usd, hours = f"{ruled_out.usd or 0:g}", f"{ruled_out.hours or 0:g}"
-    return say(f"no_{ruled_out.reason}", usd=usd, hours=hours)
+    return say(f"no_{ruled_out.reason}", hours=f"{ruled_out.hours or 0:g}")
 
 
 def known_words(option: Option) -> str:
@@ -901,7 +800,7 @@ def changes_words(row: Row) -> str:
 
 def notes(answer: Answer) -> list[str]:
     """Return what is below the table: how to read it, and what limits it."""
-    return [*notes_without_command(answer), *energy_lines(answer), *settling_line(answer)]
+    return [*notes_without_command(answer), *settling_line(answer)]
 
 
 def notes_without_command(answer: Answer) -> list[str]:
@@ -911,7 +810,7 @@ def notes_without_command(answer: Answer) -> list[str]:
 
 
 def running_lines(answer: Answer) -> list[str]:
-    """Return how to run the pick, and what makes it faster there, as far as that was asked for."""
+    """Return how to run the pick, where that differs from what was asked for."""
     run, pick = facts.running(answer), answer.pick
     if run is None or pick is None:
         return []
@@ -919,17 +818,11 @@ def running_lines(answer: Answer) -> list[str]:
     light = say("checkpointing" if run.checkpointing else "no_checkpointing")
     workers = "" if run.workers is None else say("running_workers", workers=_workers(run.workers))
     faster = say("running_faster", time=f"{run.time:.2f}") if abs(run.time - 1) > NEAR else ""
-    first = say(
-        "running", batch=f"{run.batch:,}", passes=passes, format=_format(pick.row), checkpointing=light,
-        workers=workers, faster=faster,
-        largest="" if run.largest is None else say("running_largest", largest=f"{run.largest:,}"),
-    )  # fmt: skip
-    best_workers = say("best_workers", workers=_workers(answer.work.workers_on(pick.row)))
-    changes = [
-        say("faster_change", name=one.name or best_workers, **{end: f"{getattr(one, end):.2f}" for end in FACTOR_ENDS})
-        for one in facts.faster(answer)
-    ]
-    return [first] + ([say("faster", device=pick.device, changes="; ".join(changes))] if changes else [])
+    largest = "" if run.largest is None else say("running_largest", largest=f"{run.largest:,}")
+    return [
+        say("running", batch=f"{run.batch:,}", passes=passes, format=_format(pick.row), checkpointing=light,
+            workers=workers, faster=faster, largest=largest)
+    ]  # fmt: skip
 
 
 def lasting_notes(answer: Answer) -> list[str]:
@@ -1045,7 +938,7 @@ def settling_line(answer: Answer) -> list[str]:
     return [] if settle is None else [say("settling", command=rent_command(answer.work, settle))]
 
 
-def rent_command(work: Work, settle: facts.Settling) -> str:
+def rent_command(work: AskedWork, settle: facts.Settling) -> str:
     """Return the command that measures the same step on a rented device, as a shell takes it."""
     model, _, script_arguments = work.module.partition(ARGUMENTS)
     command = ["whichdevice", "rent", model, "--on", settle.device, *["--spot"] * settle.spot]

@@ -90,9 +90,6 @@ class Forecast:
     feed: tuple[dict[str, Any], ...] = column(
         "JSON: what keeps a TPU's matrix units idle, what to set instead, and the time of an example then", ()
     )
-    faster: tuple[dict[str, Any], ...] = column(
-        "JSON: what to change so that a step takes less time, the time then over today's and its log spread", ()
-    )
     passes: tuple[dict[str, Any], ...] = column(
         "JSON: passes of all sizes that fit: memory, and the time of an example over that of the step", ()
     )
@@ -166,7 +163,6 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
     known |= {
         "fits": None if facts.memory_needed is None else facts.memory_missing is None,
         "changes": tuple(change.model_dump(exclude_none=True) for change in facts.changes),
-        "faster": tuple(change.model_dump() for change in facts.faster),
         "passes": tuple(one.model_dump() for one in facts.passes),
         "step_notes": tuple(facts.notes),
     }

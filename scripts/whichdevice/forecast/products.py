@@ -63,12 +63,11 @@ class Collective(Part):
 
 
 class Change(Part):
-    """A change of a step so that it takes less memory or time."""
+    """A change of a step so that it takes less memory."""
 
     name: str
     memory_needed: float
     time: float  # of a step, over that of the unchanged one
-    log_sd: float | None = None  # of the logarithm of that; None: not asked for
 
 
 class Pass(Part):
@@ -95,7 +94,6 @@ class CompileFacts(Part):
         default_factory=dict
     )  # of a trace: weights, gradients, optimizer, activations
     changes: list[Change] = Field(default_factory=list)  # of a traced step that does not fit
-    faster: list[Change] = Field(default_factory=list)  # where the largest batch is asked for
     passes: list[Pass] = Field(default_factory=list)  # where it is asked for: of all sizes that fit
     pass_batch: Integer | None = None  # examples of one pass, on one device
     checkpointing: bool = False

@@ -25,7 +25,7 @@ COMMON_MEMORY = {"TPU v4": 128 * 2**20}
 SPREAD = 0.3  # within so much of the memory a step may or may not fit
 # Of what a GPU's program holds for a while, the share that a TPU's does: it fuses more, and pads what loops keep.
 TEMPORARY, IN_LOOPS = 0.8, 1.25
-ESTIMATE = "a first estimate, from a GPU's program (--exact compiles for the TPU)"
+ESTIMATE = "a first estimate, from a GPU's program (a study's forecast.exact compiles it)"
 KERAS_ESTIMATE = f"{ESTIMATE}; Keras needs its JAX backend"
 PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; "
 PYTORCH += "the interval is wide: published times are of ports alone"

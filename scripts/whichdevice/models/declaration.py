@@ -52,7 +52,6 @@ class Declaration:
     own_step: bool = False  # whether a class of the file has its own train_step
     frameworks: tuple[str, ...] = ()  # that the file imports: tensorflow, jax, torch
     fault: str | None = None
-    hints: tuple[str, ...] = ()
     framework: str = KERAS
     tuning: Mapping[str, Any] = field(default_factory=dict)  # constants of TUNING, by names in small letters
 
@@ -110,7 +109,6 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
             except FaultError as error:
                 faults.append(f"{name} {error} (line {line})")
     tuning = {name.lower(): value for name, value, _ in constants(tree) if name in TUNING}
-    names = [name for name, _, _ in constants(tree)]
     framework = _framework(tree, faults)
     if "model" not in functions:
         near = hint(nearest(function, [name for node in tree.body for name in _defined(node)]))
@@ -122,7 +120,6 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
         own_step=any(isinstance(node, ast.FunctionDef) and node.name in OWN_STEPS for node in ast.walk(tree)),
         frameworks=tuple(name for name in ("tensorflow", "jax", "torch") if name in imported_packages(ast.walk(tree))),
         fault="; ".join(faults) or None,
-        hints=_hints(names),
         framework=framework,
         tuning=tuning,
         **given,
@@ -211,13 +208,6 @@ def _array(value: Any) -> Array:
     if dtype == "int32" and below is None:
         raise FaultError('holds whole numbers; add "below", e.g. "below": 10 for the classes 0 to 9')
     return Array(shape, dtype, below)
-
-
-def _hints(names: list[str]) -> tuple[str, ...]:
-    """Constants that look like misspelt ones."""
-    known = [*FILE_CONSTANTS, *TUNING]
-    near = {name: nearest(name, known, 0.8) for name in names if name not in known}
-    return tuple(f"{name} is not used{hint(meant)}" for name, meant in near.items() if meant and meant not in names)
 
 
 class FaultError(ValueError):

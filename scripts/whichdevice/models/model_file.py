@@ -25,7 +25,7 @@ from whichdevice.models.consistency import check_data, check_declared, check_inp
 from whichdevice.models.data import drawn, generate, pipeline_in, size_of, splits_of
 from whichdevice.models.declaration import GENERATING, Declaration, own_format
 from whichdevice.models.framework import JAX, KERAS, TORCH
-from whichdevice.models.losses import CLASSES, CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
+from whichdevice.models.losses import CLASSES_FROM_LOGITS, OF_DISTRIBUTIONS, named_loss, named_metric
 from whichdevice.models.shapes import (
     Array,
     Signature,
@@ -52,7 +52,6 @@ SEED = 1
 FRAMEWORKS = ("keras", "keras_hub", "torch", "tensorflow", "jax", "builtins")  # whose classes are nobody's own
 LOOK_UPS = ("TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing")  # of TensorFlow
 OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods that `fit` calls
-OF_PROBABILITIES = (CLASSES, "categorical_crossentropy", "binary_crossentropy")
 COLOURS = re.compile(r"\x1b\[\d+m")
 HINTS = csv_rows(Path(__file__).with_name("hints.csv"))  # words of an error's text, and what to do
 
@@ -261,19 +260,6 @@ class ModelFile(TrainingWorkload):
         if target is None and loss is not None and signature.outputs is not None:
             target = mapped(_target_of, signature.outputs, _losses_like(loss, signature.outputs))
         return self.declared.input or inputs, target
-
-    def doubts(self, model: Any) -> list[str]:
-        """Return a line where a loss of probabilities gets what is none: the last layer has no activation."""
-        loss, names = self.declared.loss, getattr(model, "output_names", [])
-        if loss not in OF_PROBABILITIES or not names:
-            return []
-        import keras
-
-        last = next((layer for layer in reversed(model.layers) if layer.name == names[0]), None)
-        if last is None or getattr(last, "activation", None) is not keras.activations.linear:
-            return []
-        better = f" or take LOSS {CLASSES_FROM_LOGITS}" if loss == CLASSES else ""
-        return [f"LOSS {loss} takes probabilities, but layer {last.name} has no softmax or sigmoid: add one{better}"]
 
     def check_options(self) -> None:
         """Raise StudyError on one that the file neither asked for nor names: it would be measured without it.

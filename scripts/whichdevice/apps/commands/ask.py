@@ -1,8 +1,8 @@
-"""Which device for this model? Measured here and forecast elsewhere: one decision, with hours and dollars.
+"""Which device for a model? One decision with hours and dollars, measured here, forecast elsewhere.
 
 examples:
   whichdevice ask docs/examples/my_model.py --examples 60000 --epochs 10
-  whichdevice ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --budget 50
+  whichdevice ask resnet50 --examples 1281167 --epochs 90 --deadline 3d
   whichdevice ask decoder --tokens 1e9 --devices "RTX 4090",A100,H100 --by time
   whichdevice ask train.py -- --lr 0.1 --epochs 5
   whichdevice ask decoder --mode generate --batch 8 --no-measuring
@@ -26,12 +26,8 @@ from whichdevice.apps.commands.values import (
     at_least_one,
     given_options,
     gpu_counts,
-    grams_of,
     positive,
     prices_of,
-    providers_of,
-    rate_of,
-    usd,
 )
 from whichdevice.base.errors import StudyError
 from whichdevice.decide.decide import DEADLINE_HOURS
@@ -45,47 +41,33 @@ if TYPE_CHECKING:
     from whichdevice.models.loading import Model
 
 MODES = ("train", "predict", "generate")
-BY = ("cost", "time", "energy", "co2")
 TIME_UNITS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
 ASK_FORMATS = ("mixed", "single", "float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
+    parser.usage = "whichdevice ask FILE [options] [-- ARGUMENTS OF THE SCRIPT]"
     add = parser.add_argument
     add("model", metavar="FILE", help="a model's or training script's .py file, hf:NAME, or a built-in workload")
     size = parser.add_argument_group("size of the training; default: the data's and the file's, else a million")
     for name in ("examples", "epochs", "steps", "tokens"):
         size.add_argument(f"--{name}", type=float, metavar="N")
     wants = parser.add_argument_group("what you want")
-    wants.add_argument("--by", choices=BY, default="cost", help="cost: the cheapest within the deadline")
+    wants.add_argument("--by", choices=("cost", "time"), default="cost", help="cost: the cheapest within the deadline")
     usual = f"{DEADLINE_HOURS:g}h"
     wants.add_argument("--deadline", default=usual, metavar="TIME", help=f"e.g. 8h, 30min, 3d; default: {usual}")
-    wants.add_argument("--budget", type=float, metavar="USD", help="at most so much for the whole")
     wants.add_argument("--only", choices=("free",), help="only this machine and machines that cost nothing")
     wants.add_argument("--spot", action="store_true", help="also machines that the cloud may take away")
-    wants.add_argument("--hour-usd", type=float, default=0.0, metavar="USD", help="what an hour of waiting costs you")
-    wants.add_argument("--providers", metavar="NAMES", help="that you rent from: RunPod,Lambda; default: any")
     wants.add_argument("--price", action="append", default=[], metavar="DEVICE=USD", help="an hour of it; repeatable")
-    wants.add_argument("--interruptions", metavar="RATE", help=INTERRUPTIONS_HELP)
-    wants.add_argument("--grid", metavar="G_PER_KWH", help="g of CO2 a kWh, or a region's name; default: by region")
-    wants.add_argument("--here-usd", type=float, metavar="USD", help="an hour of this machine; default: electricity")
-    add("--devices", help=DEVICES_HELP)
+    add("--devices", metavar="NAMES", help=DEVICES_HELP)
     add("--gpus", metavar="N", help=GPUS_HELP)
     add_step_arguments(parser)
-    add("--backend", choices=("tensorflow", "jax", "torch"), help="that measures here")
-    add("--here", action="store_true", help="only try the model here: shapes, a few steps, memory, what is wrong")
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
-    add("--again", action="store_true", help="measure here anew, in place of an earlier call's records")
-    add("--exact", action="store_true", help="compile for TPUs with their own compiler: minutes, not an estimate")
-    add("--largest", action="store_true", help="also find the largest batch that fits; takes longer")
+    add("--largest", action="store_true", help="also find the largest and the cheapest batch that fit; takes longer")
     add("--longest", action="store_true", help="also find the longest context that fits, of a language model")
-    add("--explain", action="store_true", help="also what makes it faster, and the cheapest batch; takes longer")
-    add("--effective-batch", type=int, metavar="N", help="examples between two updates: how to take them in passes")
-    add("--all", action="store_true", help="show devices that are dearer and slower, too")
-    add("--energy", action="store_true", help="show kWh and kg of CO2 of the whole, too")
+    add("--all", action="store_true", help="show devices that are dearer and slower, too, and kWh of the whole")
     add("--json", action="store_true", help="print the answer as JSON")
-    add("--python", type=Path, metavar="PATH", help="run with this interpreter: an environment with your packages")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
 
 
@@ -95,9 +77,8 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=MODES, default="train", type=mode_of, help="training steps, forward passes, generated tokens")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
-    add("--precision", choices=ASK_FORMATS, help="number format; default: the script's, else mixed: as people use each")
-    add("--option", action="append", default=[], metavar="KEY=VALUE", help="as the config's `options`; may be repeated")
-    add("--objective", dest="option", action="append", type="objective={}".format, metavar="NAME", help=OBJECTIVE_HELP)
+    add("--precision", choices=ASK_FORMATS, metavar="FORMAT", help=PRECISION_HELP)
+    add("--option", action="append", default=[], metavar="KEY=VALUE", help=OPTION_HELP)
     parser.set_defaults(passed_on=[])
 
 
@@ -108,30 +89,22 @@ def mode_of(text: str) -> str:
     return text
 
 
-OBJECTIVES = sorted(path.stem for path in (Path(__file__).parents[2] / "models/objectives").glob("[a-z]*.py"))
-OBJECTIVE_HELP = f"of an hf: model: {', '.join(OBJECTIVES)}; default: sft, its own loss; of embeddings contrastive"
-INTERRUPTIONS_HELP = "how often in an hour a spot machine is taken away: 0.1 or 10%%; default: 5%%, assumed"
-GPUS_HELP = "numbers of GPUs, with commas: 1, 2, 4, 8; of nodes of eight up to 512; auto: every number; "
-GPUS_HELP += "default: 1, and in PyTorch more where half of the devices are too small or none is in time"
-DEVICES_HELP = 'names and groups with commas, e.g. L4,tpu,"A100 SXM 80GB"; groups: tpu, gpu, free, desktop, cloud, '
-DEVICES_HELP += "all; default: ten common GPUs, TPU v5e and v6e"
+OPTION_HELP = "of the model's file or name, e.g. method=lora, objective=dpo; repeatable"
+PRECISION_HELP = "float32, tf32, mixed_bfloat16, ...; default: the script's, else mixed"
+GPUS_HELP = "numbers up to 512, with commas: 1,4,8; auto: every one; default: as needed"
+DEVICES_HELP = "L4,T4; groups: tpu, gpu, free, desktop, cloud, all; default: common ones"
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer; raises StudyError where the question is at fault or nothing has an answer."""
-    from whichdevice.apps.questions.requirements import run_in
     from whichdevice.base.cpu import thread_environment, usable_cores
 
-    if args.python is not None:
-        return run_in(args.python, without_option(args.given, "--python"))
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     if args.longest and (args.mode != "train" or language_model(args.model) is None):
         raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained")
-    if args.here:
-        return try_here(question_of(args))
-    return show(question_of(args), args.html, args.json, Screen(args.all, args.energy))
+    return show(question_of(args), args.html, args.json, Screen(args.all))
 
 
 def question_of(args: argparse.Namespace) -> "Question":
@@ -149,12 +122,9 @@ def question_of(args: argparse.Namespace) -> "Question":
         sequence_length=at_least_one("--sequence-length", args.sequence_length),
         precision=args.precision,
         options=given_options(args.option),
-        backend=args.backend,
-        largest=args.largest or args.explain or args.effective_batch is not None,
+        largest=args.largest,
         longest=args.longest,
-        exact=args.exact,
         measuring=not args.no_measuring,
-        again=args.again,
         script_arguments=tuple(args.passed_on),
     )
 
@@ -170,22 +140,9 @@ def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
-    kept = f"This machine's time is of {asked.kept_from}; --again measures anew." if asked.kept_from else None
-    written = None if page is None else f"Page: {page}"
-    screen.show(answers, [*filter(None, [kept, written])], asked.left.rows)
+    below = [f"This machine's time is of {asked.kept_from}."] * bool(asked.kept_from)
+    screen.show(answers, below + [f"Page: {page}"] * bool(page), asked.left.rows)
     return 0
-
-
-def try_here(question: "Question") -> int:
-    """Print what a few steps on this machine show; return 1 where they fail."""
-    from whichdevice.apps.questions.one_model import OneModel
-    from whichdevice.apps.questions.requirements import require
-    from whichdevice.measure.trying.trial import show_trial
-
-    require(question.model.address, set())
-    question = replace(question, model=looked_at(question.model, question.script_arguments))
-    [workload] = OneModel(question, []).study.workloads.values()
-    return show_trial(question.model, workload.backend[0], workload.options)
 
 
 def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[OneModel, list[Answer]]":
@@ -200,7 +157,7 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
 
     software = software_of(question.model.text)
     targets = targets_of(question.devices, question.gpus or (1,), software)
-    require(question.model.address, {target.kind for target in targets}, question.exact)
+    require(question.model.address)
     question = replace(question, model=looked_at(question.model, question.script_arguments))
     check_size(question)
     counts = question.counts
@@ -260,10 +217,10 @@ def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
         return []
     if question.batch is None and question.wants.steps is None and question.model.address.kind == "hub":
         return [*GPU_COUNTS, *(count for count in NODES if count <= MAX_GPUS)]
-    keeps = {answer.work.keeps for answer in answers}
-    if keeps == {"steps"}:
+    fixed = {answer.work.fixed for answer in answers}
+    if fixed == {"steps"}:
         return [max(GPU_COUNTS)] if large else []
-    if keeps == {"examples"}:
+    if fixed == {"examples"}:
         return list(GPU_COUNTS)
     shared = [count for count in GPU_COUNTS if all(answer.work.batch % count == 0 for answer in answers)]
     return shared if len(shared) > 1 else []
@@ -281,19 +238,6 @@ def too_small(answer: "Answer") -> "list[Row]":
 
 MAX_GPUS = 64  # that are tried without being asked for
 FIRST_ANSWER = "A first answer, from forecasts alone."
-
-
-def without_option(arguments: Sequence[str], name: str) -> list[str]:
-    """The command line without one option and its value, whichever way it is written."""
-    kept: list[str] = []
-    skip = False
-    for number, argument in enumerate(arguments):
-        if argument == "--":
-            return kept + list(arguments[number:])
-        if not skip and argument != name and not argument.startswith(f"{name}="):
-            kept.append(argument)
-        skip = argument == name
-    return kept
 
 
 def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
@@ -338,16 +282,16 @@ def write_page(answers: "Sequence[Answer]", page: Path, everything: bool) -> Non
 class Screen:
     """The answer on standard output; on a terminal the next one is drawn over the last."""
 
-    def __init__(self, everything: bool, energy: bool = False) -> None:
+    def __init__(self, everything: bool) -> None:
         self.live = sys.stdout.isatty()
-        self.everything, self._energy, self._drawn, self._rows = everything, energy, 0, 0
+        self.everything, self._drawn, self._rows = everything, 0, 0
 
     def show(self, answers: "Sequence[Answer]", below: Sequence[str], rows: int = 0) -> None:
         """Print answers, and lines that go below them; `rows` of the terminal have other lines since the first."""
         from whichdevice.decide.table import text
 
         size = get_terminal_size((100, 40))
-        texts = [text(answer, size.columns, self.everything, self._energy) for answer in answers]
+        texts = [text(answer, size.columns, self.everything) for answer in answers]
         parts = [line for lines in texts for line in [*lines, ""]]
         lines = [*parts[:-1], *below]
         up = self._drawn + rows - self._rows
@@ -364,11 +308,8 @@ def wants_of(args: argparse.Namespace) -> "Wants":
     sizes = ("examples", "epochs", "steps", "tokens")
     size: dict[str, Any] = {name: positive(f"--{name}", getattr(args, name)) for name in sizes}
     return Wants(
-        **size, by=args.by, deadline=seconds_of(args.deadline), budget=positive("--budget", args.budget),
-        only_free=args.only == "free", spot=args.spot, hour_usd=usd("--hour-usd", args.hour_usd) or 0.0,
-        here_usd=usd("--here-usd", args.here_usd), prices=prices_of(args.price), providers=providers_of(args.providers),
-        port=takes_ports(args.model, args.devices, args.option, args.mode), interruptions=rate_of(args.interruptions),
-        grid=grams_of(args.grid), effective_batch=at_least_one("--effective-batch", args.effective_batch),
+        **size, by=args.by, deadline=seconds_of(args.deadline), only_free=args.only == "free", spot=args.spot,
+        prices=prices_of(args.price), port=takes_ports(args.model, args.devices, args.option, args.mode),
     )  # fmt: skip
 
 

@@ -1,6 +1,5 @@
 """Values of options of the commands: numbers, prices, providers and counts, each checked in one line."""
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 from whichdevice.base.errors import StudyError
 
 LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
-MAX_RATE, MAX_GRAMS = 60.0, 2000.0
 NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
 
 
@@ -69,31 +67,6 @@ def gpu_counts(text: str) -> tuple[int, ...]:
     if not set(names) <= known.keys():
         raise StudyError(f"--gpus {text}: {', '.join(known)} are possible, several with commas, or auto")
     return tuple(known[name] for name in names)
-
-
-def rate_of(text: str | None) -> float | None:
-    """Return how often in an hour a machine is taken away, from 0.1 or 10%; raises StudyError."""
-    if text is None:
-        return None
-    match = re.fullmatch(rf"({NUMBER})\s*(%?)", text.strip())
-    rate = float(match[1]) / (100 if match[2] else 1) if match else math.inf
-    if rate > MAX_RATE:
-        raise StudyError(f"--interruptions {text}: times an hour are needed, e.g. 0.1 or 10%, at most {MAX_RATE:g}")
-    return rate
-
-
-def grams_of(text: str | None) -> float | None:
-    """Return g of CO2 a kilowatt-hour, from a number or the name of a region; raises StudyError."""
-    from whichdevice.base.errors import did_you_mean
-    from whichdevice.base.sheets.grids import grids
-
-    if text is None:
-        return None
-    if re.fullmatch(NUMBER, text.strip()) and float(text) <= MAX_GRAMS:
-        return float(text)
-    if (grid := grids().get(text.strip().casefold())) is None:
-        raise StudyError(f"--grid {text}: g of CO2 a kWh are needed, or a region{did_you_mean(text, list(grids()))}")
-    return grid.g_per_kwh
 
 
 def given_options(given: list[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ PROCESS_SECONDS, PROGRAM_SECONDS = 15.0, 6.0  # guesses until the first one is f
 LONGEST_STEP = 60.0  # seconds; a step that takes longer here is estimated instead
 BYTES_PER_SECOND = 10e9  # of a CPU's memory, assumed
 SHOWN_EVERY = 1.5  # seconds at least between two drawings
+IMPORTED = re.compile(r"^[ \t]*(?:import|from)[ \t]+(\w+)", re.MULTILINE)
 LONG_SECONDS = 120.0  # of one process, after which two are enough: the interval of two is wide
 
 
@@ -57,16 +59,13 @@ class Question:
     sequence_length: int | None = None
     precision: str | None = None  # of the forecasts; None: of the script, else mixed
     options: Mapping[str, Any] = field(default_factory=dict)
-    backend: str | None = None
     largest: bool = False
     longest: bool = False  # whether the longest sequence that fits is found, too
-    exact: bool = False  # TPUs by their own compiler
     measuring: bool = True
-    again: bool = False  # measure anew
     script_arguments: tuple[str, ...] = ()
 
     @property
-    def keeps(self) -> Keeps:
+    def fixed(self) -> Keeps:
         """What does not change with the number of GPUs: a batch that is named is shared; a script's may be of each."""
         script, wants = self.model.found if self.mode == "train" else None, self.wants
         if script is None or script.keeps == "batch" or self.batch is not None:
@@ -78,7 +77,7 @@ class Question:
     def counts(self) -> tuple[int, ...]:
         """The numbers of GPUs: those that are named, else as many as a script with a batch on each asks for."""
         script = self.model.found
-        if self.gpus is not None or script is None or self.keeps == "batch" or self.wants.only_free:
+        if self.gpus is not None or script is None or self.fixed == "batch" or self.wants.only_free:
             return self.gpus or (1,)
         return (max(count for count in (*GPU_COUNTS, *NODES) if count <= (script.asks or 1)),)
 
@@ -117,25 +116,21 @@ class OneModel:
 
     def _study(self) -> Study:
         """One workload at one batch size; of mode generate for one sequence, too."""
-        from whichdevice.measure.trying.trial import first_backend
         from whichdevice.models.consistency import check_declared
-        from whichdevice.models.framework import BACKENDS
-        from whichdevice.study.planning.checks import check_cells, check_study, wrong_backend
+        from whichdevice.study.planning.checks import check_cells, check_study
         from whichdevice.study.study_cells import study_runs, with_model_settings
 
         question, model = self.question, self.model
         if model.declared is not None:
             check_declared(model.declared, model.label)
         check_mode(self.model, question.mode)
-        if question.backend and question.backend not in BACKENDS[model.framework]:
-            raise StudyError(f"--backend: {wrong_backend(model, question.backend)}")
         generates = question.mode == "generate"
-        step = step_settings(question, max(self.gpus) if question.keeps == "batch" else 1)
+        step = step_settings(question, max(self.gpus) if question.fixed == "batch" else 1)
         batch = step["batch_size"]
-        of_each = [] if question.keeps == "batch" else sorted({batch * target.devices for target in self.targets})
+        of_each = [] if question.fixed == "batch" else sorted({batch * target.devices for target in self.targets})
         workload = step | {
             "batch_size": sorted({1, batch}) if generates else batch,
-            "backend": question.backend or step.get("backend") or first_backend(self.model),
+            "backend": step.get("backend") or first_backend(self.model),
         }
         values: dict[str, Any] = {
             "study": "ask",
@@ -151,7 +146,6 @@ class OneModel:
                 "batch_size": of_each or None,
                 "largest_batch": question.largest,
                 "longest_sequence": question.longest,
-                "exact": question.exact,
             },
             "data": {"source": "standin", "sources": {model.dataset: "standin"} if model.dataset else {}},
             "workloads": {config_name(self.model): workload},
@@ -174,7 +168,7 @@ class OneModel:
         """
         targets = {(target.device, target.devices) for target in self.targets}  # a study has all devices in all numbers
         requests = [one for one in program_requests(self.study) if (one.device, one.devices) in targets]
-        if self.question.keeps != "batch":
+        if self.question.fixed != "batch":
             requests = [one for one in requests if one.batch_size == one.devices * self._batch]
         paths = [compiled_path(self.study, request) for request in requests]
         self.left.forecasts = Countdown(len(paths), PROGRAM_SECONDS)
@@ -214,7 +208,7 @@ class OneModel:
         """Return paths of the records of three processes here; of long ones two. Those that exist are read.
 
         None is made where a traced step, of `compiled`, would take longer than a minute here: `unmeasured` has an
-        estimate then. A question that asks `again` measures in both cases.
+        estimate then.
         Raises StudyError where the model fails here, and no forecast shows that it runs elsewhere; one that does not
         fit is a record that says so.
         """
@@ -222,7 +216,6 @@ class OneModel:
         from whichdevice.study.request import planned_record
         from whichdevice.study.study_cells import study_runs
 
-        again = self.question.again
         here, eager = THIS_MACHINE.replace("_", " "), software_of(self.model.text) == "eager"
         reasons = {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
         if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
@@ -232,7 +225,7 @@ class OneModel:
             return []
         runs = study_runs(self.study)
         paths = [Path(planned_record(self.study, run)) for run in runs]
-        records = [None if again else _kept(path) for path in paths]
+        records = [_kept(path) for path in paths]
 
         def enough(number: int) -> bool:
             """Whether the records of that run's cell say all: it does not run here, or takes so long that two do."""
@@ -242,8 +235,7 @@ class OneModel:
             return any(record.status != "ok" for record in earlier) or (long and len(earlier) > 1)
 
         missing = [number for number, record in enumerate(records) if record is None and not enough(number)]
-
-        if len(missing) == len(runs) and not again:
+        if len(missing) == len(runs):
             self.unmeasured = self._estimate(compiled)
             if self.unmeasured is not None:
                 return []
@@ -330,7 +322,7 @@ class OneModel:
         options = {name: workload.options for name, workload in self.study.workloads.items()}
         wants, costs = self.question.wants, sources.table("costs")
         return answers(
-            summary, costs, forecasts, wants, devices, sheet, True, self.unmeasured, options, self.question.keeps
+            summary, costs, forecasts, wants, devices, sheet, True, self.unmeasured, options, self.question.fixed
         )
 
 
@@ -371,7 +363,7 @@ class _Waits(io.StringIO):
         self._line = line
 
     def write(self, text: str) -> int:
-        """Pass that on."""
+        """Show the line of a wait."""
         if "waiting for another" in text:
             self._line.line(text)
         return len(text)
@@ -421,6 +413,27 @@ def step_settings(question: Question, batch_at_least: int = 1) -> dict[str, Any]
         "loop": "fit" if model.framework == TORCH else model.loops[0],
         **({"backend": "jax"} if by_jax else {}),
     }
+
+
+def first_backend(model: Model) -> str:
+    """Return the backend that measures here: the one of a PyTorch or JAX model; of a Keras model, one that it imports.
+
+    Raises StudyError where none is installed.
+    """
+    from whichdevice.measure.backends import backend_class
+    from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS
+
+    framework = model.framework
+    installed = [name for name in BACKENDS[framework] if find_spec(backend_class(name).package) is not None]
+    if not installed and framework != KERAS:
+        raise StudyError(
+            f"{model} is {FRAMEWORKS[framework]}, whose framework is not installed here: pip install {framework}"
+        )
+    if not installed:
+        raise StudyError("no TensorFlow, JAX or PyTorch is installed: in the project's folder, pip install '.[jax]'")
+    texts = [path.read_text("utf-8", "replace") for path in model.address.files() if path.suffix == ".py"]
+    imported = {name for text in texts for name in IMPORTED.findall(text)}
+    return next((name for name in installed if name in imported), installed[0])
 
 
 def check_mode(model: Model, mode: str) -> None:

@@ -114,9 +114,9 @@ class HardwareRow(BaseModel):
         """The device's price: of all providers, or of those that are named."""
         return market(self.offers, kind, providers)
 
-    def host_cores(self, devices: int, offer: Literal["rented", "free"] = "rented", names: Sequence[str] = ()) -> Cores:
-        """The cores of the machine with so many devices, of these providers alone where they have some."""
-        return cores(self.machines, offer, names).of(max(1, devices // devices_of(self.device)))
+    def host_cores(self, devices: int, offer: Literal["rented", "free"] = "rented") -> Cores:
+        """The cores of the machine with so many devices."""
+        return cores(self.machines, offer).of(max(1, devices // devices_of(self.device)))
 
 
 def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str, HardwareRow]:

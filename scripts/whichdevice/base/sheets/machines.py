@@ -56,13 +56,9 @@ class Cores:
 ASSUMED = Cores(8, 4, 16, math.log(2) / Z80, assumed=True)
 
 
-def cores(
-    machines: Sequence[Machine], offer: Literal["rented", "free"] = "rented", providers: Sequence[str] = ()
-) -> Cores:
-    """Return the cores by the card of machines of one device, of these providers alone where they have some."""
-    named = {name.casefold() for name in providers}
-    offered = [machine for machine in machines if machine.offer == offer]
-    known = [machine for machine in offered if machine.provider.casefold() in named] or offered
+def cores(machines: Sequence[Machine], offer: Literal["rented", "free"] = "rented") -> Cores:
+    """Return the cores by the card of machines of one device."""
+    known = [machine for machine in machines if machine.offer == offer]
     if not known:
         return ASSUMED
     numbers = [machine.vcpus / machine.count for machine in known]

@@ -172,7 +172,7 @@ class Traced:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
         if request.largest_batch and request.mode == "train" and target.kind == "gpu":
             running = Running(self.plan, self._first, self._compiled, request, target, way, work)
-            facts = facts.model_copy(update={"passes": running.passes(), "faster": running.faster()})
+            facts = facts.model_copy(update={"passes": running.passes()})
         if request.longest_sequence and request.mode == "train" and isinstance(self._workload, HubModel):
             facts = facts.model_copy(update={"longest_sequence": self._longest(request, target)})
         if (request.largest_batch or needed > available) and not self._workload.tunable:

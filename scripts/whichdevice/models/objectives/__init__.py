@@ -1,6 +1,6 @@
 """Objectives of a model of Hugging Face, other than the next word or a class: one file an objective.
 
-    --objective dpo            objectives/dpo.py, which defines a class of `Objective` by that name: Dpo
+    --option objective=dpo     objectives/dpo.py, which defines a class of `Objective` by that name: Dpo
 
 An objective says what an example is made of and wraps the model: its `forward` takes one batch and gives a `loss`.
 Everything else follows: kernels, memory by part, several GPUs, LoRA, checkpointing, what to change.

@@ -24,7 +24,7 @@ class Contrastive(Objective):
     unit = "pair"
     tasks = EMBED_TASKS
     in_one_pass = True
-    note = "an example is a pair of texts, the batch's other texts are negatives; for a classifier: --objective sft"
+    note = "an example is a pair of texts, the batch's other texts are negatives; classifiers: --option objective=sft"
 
     def shapes(self, vocabulary: int) -> tuple[Tree, Tree]:
         """Return a text and the one that belongs to it."""

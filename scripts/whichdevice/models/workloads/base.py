@@ -221,10 +221,6 @@ class TrainingWorkload(Workload):
         """How the model generates tokens; raises StudyError where it does not."""
         raise StudyError(f"{type(self).__name__}: {NO_GENERATION}")
 
-    def doubts(self, model: Any) -> list[str]:
-        """Return what may be wrong with the model, a line each, for a person who tries it."""
-        return []
-
     def quality(self, target: Any, prediction: Any) -> Any:
         """Mean of the metric over a batch, a scalar; only called where `metric` is named."""
         raise NotImplementedError

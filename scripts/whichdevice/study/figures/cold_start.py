@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from whichdevice.base.numbers import time_words
-from whichdevice.decide import Row, Work
+from whichdevice.decide import AskedWork, Row
 from whichdevice.decide.rows import Z80
 from whichdevice.study.figures import draws, style
 from whichdevice.study.results import StudyResults
@@ -61,7 +61,7 @@ def draw_cold_start(study: StudyResults) -> Figure | str:
     return figure
 
 
-def stages(work: Work, measured: pd.DataFrame) -> list[Stages]:
+def stages(work: AskedWork, measured: pd.DataFrame) -> list[Stages]:
     """Return the stages of each device with a time; of a measured one from its fastest cell."""
     return [_here(work, row, measured) if row.is_here else _elsewhere(row) for row in style.one_a_device(work)]
 
@@ -77,7 +77,7 @@ def _around(value: float, log_sd: float) -> style.Interval:
     return style.Interval(value, value / apart, value * apart)
 
 
-def _here(work: Work, row: Row, measured: pd.DataFrame) -> Stages:
+def _here(work: AskedWork, row: Row, measured: pd.DataFrame) -> Stages:
     same = (measured["workload"] == work.workload) & (measured["batch_size"] == work.batch)
     same &= measured["device"].str.replace("_", " ") == row.card
     cells = measured[same & (measured["step_time"] == row.step_time)]

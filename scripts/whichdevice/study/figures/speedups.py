@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whichdevice.base.numbers import number
-from whichdevice.decide import Row, Work
+from whichdevice.decide import AskedWork, Row
 from whichdevice.decide.decide import QUANTILES
 from whichdevice.decide.decide import draws as joint_times
 from whichdevice.study.figures import draws, style
@@ -41,7 +41,7 @@ def draw_speedups(study: StudyResults) -> Figure | str:
     return figure
 
 
-def ratios(work: Work) -> list[tuple[Row, style.Interval]]:
+def ratios(work: AskedWork) -> list[tuple[Row, style.Interval]]:
     """Return the speed of each device over this CPU, its 80 % interval included; empty where no CPU was measured."""
     rows = style.one_a_device(work)
     base = next((place for place, row in enumerate(rows) if row.is_here and row.kind == "cpu"), None)

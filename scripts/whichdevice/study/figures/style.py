@@ -22,7 +22,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from whichdevice.base.files import replacing
 from whichdevice.base.numbers import number
-from whichdevice.decide import Row, Work
+from whichdevice.decide import AskedWork, Row
 from whichdevice.study.results import NOTHING, StudyResults
 from whichdevice.study.tables.base import length_words
 
@@ -305,14 +305,14 @@ WIDTH = 6.4  # inches: 8 points are legible on a phone, which shows the picture 
 MAX_PANELS = 6  # small multiples of one figure
 
 
-def work_title(work: Work) -> str:
+def work_title(work: AskedWork) -> str:
     """Return a workload with its batch size, or the size of a product, and the length of its sequences."""
     size = f"N = {work.batch}" if work.unit == "product" else f"batch {work.batch}"
     sizes = [*([] if work.unit == "gigabyte" else [size]), *length_words(vars(work))]
     return f"{work.workload}\n{', '.join(sizes)}".strip()
 
 
-def one_a_device(work: Work) -> list[Row]:
+def one_a_device(work: AskedWork) -> list[Row]:
     """Return a row with a time for each device, however it is offered."""
     return list({row.card: row for row in reversed(work.rows) if row.step_time}.values())[::-1]
 

@@ -51,7 +51,7 @@ FORWARD_SHARE = 3  # of a training step, the forward pass is one part in so many
 FLOAT32_PASSES = 6  # bfloat16 products that a TPU makes a float32 one of
 # What differs between repeats of a cell, and changes no step.
 OF_ONE_REPEAT = {"repeat": 0, "seed": 0, "learn": False, "learn_seconds": None, "epochs": 0, "breakdown": False}
-OWN_MODEL = "a model of your own: a plan runs none of its code; `whichdevice ask FILE --here` tries it"
+OWN_MODEL = "a model of your own: a plan runs none of its code; `whichdevice ask FILE` does"
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,8 @@ def answer_parts(answer: Answer, everything: bool = True) -> dict[str, Any]:
     return {
         "title": words.title(answer),
         "lines": words.lines(answer),
-        "head": table.head(answer, energy=True),
-        "cells": table.cells(answer, everything, energy=True),
+        "head": table.head(answer, everything),
+        "cells": table.cells(answer, everything),
         "chart": chart(answer),
         "typed": None if answer.pick is None else typed_parts(answer),
         "notes": [*filter(None, [table.folded(answer, everything)]), *words.notes(answer)],
