@@ -7,6 +7,7 @@ import pytest
 import synthetic
 
 from whichdevice.study.config.model import Study
+from whichdevice.study.planning import products
 from whichdevice.study.planning.products import export_inputs, exported_models, other_learned
 from whichdevice.study.programs import program_requests
 from whichdevice.study.records.store import write_record
@@ -53,3 +54,16 @@ def test_a_sweep_is_forecast_beside_the_measured_size_and_not_measured(plan):
     assert {run.cell.batch_size for run in planned.runs} == {256}
     assert sorted(request.batch_size for request in program_requests(planned.study)) == [1, 256, 2048]
     assert own_sizes(planned.study, "mnist_cnn") == [256]
+
+
+@pytest.mark.parametrize(("folder", "file"), [("CONFIG", "machines.csv"), ("HERE", "forecast/constants.json")])
+def test_tables_and_report_are_made_again_after_an_edit_of_any_sheet_or_constant(folder, file, tmp_path, monkeypatch):
+    codes = []
+    for text in ("", "\n"):
+        path = tmp_path / f"copy{len(codes)}" / file
+        path.parent.mkdir(parents=True)
+        path.write_text((getattr(products, folder) / file).read_text() + text)
+        with monkeypatch.context() as patch:
+            patch.setattr(products, folder, tmp_path / f"copy{len(codes)}")
+            codes.append(products.drawing_code(Study()))
+    assert {name for name in codes[0] if codes[0][name] != codes[1][name]} == {"tables", "report"}

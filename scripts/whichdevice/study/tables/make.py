@@ -1,4 +1,4 @@
-"""Make the tables of a study from its records, as CSV and Parquet files; many records are read by several processes."""
+"""Make the tables of a study from its records, as CSV files; many records are read by several processes."""
 
 import gc
 import sys
@@ -6,23 +6,20 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from whichdevice.base.cpu import usable_cores
 from whichdevice.base.errors import StudyError
-from whichdevice.base.files import replacing
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.study.cells import Run, parse_run
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
 from whichdevice.study.records.store import measured_elsewhere, read_record
-from whichdevice.study.study_cells import make_tables
-from whichdevice.study.tables import comparison, get_table, runs, table_names
-from whichdevice.study.tables.base import Columns, Sources, read_table, write_table
+from whichdevice.study.tables import get_table, runs, table_names
+from whichdevice.study.tables.base import Columns, Sources, write_table
 from whichdevice.study.tables.published import read_published
 from whichdevice.study.tables.runs import epoch_rows, run_row
 
@@ -123,20 +120,3 @@ def _no_garbage() -> Iterator[None]:
         if was_on:
             gc.enable()
 
-
-def write_parquet(tables_folder: Path, out_folder: Path) -> list[Path]:
-    """Write every table of a study that is there; raises StudyError where there is none, or no pyarrow."""
-    if find_spec("pyarrow") is None:
-        raise StudyError("Parquet needs pyarrow, which this environment lacks: pip install pyarrow")
-    written = []
-    for name, columns in {**TABLES, "compare": comparison.COMPARE_COLUMNS}.items():
-        source = tables_folder / f"{name}.csv"
-        if source.is_file():
-            frame = read_table(source, columns)
-            frame.attrs = {column: about.text for column, about in columns.items()}
-            written.append(out_folder / f"{name}.parquet")
-            with replacing(written[-1]) as aside:
-                frame.to_parquet(aside, index=False)
-    if not written:
-        raise StudyError(f"no tables in {tables_folder}; make them: {make_tables(tables_folder)}")
-    return written
