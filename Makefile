@@ -31,7 +31,7 @@ help:
 	@echo "make test               linters, types, layering and every test but the longest, PROCESSES=2 files at a time"
 	@echo "                        SKIPPED=FILE           list what was skipped: pytest @FILE runs it, once its needs are met"
 	@echo "make test-long          the longest tests: statistics, rarer faults in whole studies, a cluster, a browser"
-	@echo "make config             write config/{config,full,published}.yaml and the schema from the typed config"
+	@echo "make config             write config/config.yaml and the schema from the typed config"
 	@echo "make docs               write the generated pages, build the site into docs/_build/html"
 	@echo "make explorer           write the page of well-known models, docs/_build/html/explorer.html"
 	@echo "make outputs            run the commands that open the documentation's pages, keep what they print"

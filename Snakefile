@@ -2,7 +2,6 @@
 
     snakemake --cores 1 all     the whole study, from config/config.yaml to results/<study>/report.html
     snakemake --cores 1 cpu     the runs of one kind of device (cpu, gpu or tpu)
-    snakemake --cores 1 compare --config against=results/<other>  other records, cell by cell
     snakemake --cores 1 publish         datasets, records, tables and report to storage.bucket
 
 Stages: datasets, runs, models, compiled, tables, figures, report. The config's keys: docs/reference/config.md.
@@ -40,7 +39,6 @@ rule all:
         rules.runs.input,  # or a lost record would go unnoticed
         rules.models.input,
         rules.report.output,
-        rules.compare.output.page if PLAN.call.against else [],  # or a finished report would stay without it
         rules.uploads.input,
 
 

@@ -18,7 +18,7 @@ from scipy.signal import lfilter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
-from whichdevice.study.tables.decision_rule import FASTER, SLOWER, decided, geometric, paired, welch
+from whichdevice.study.tables.decision_rule import FASTER, SLOWER, decided, geometric, paired
 
 TRIALS, SEED = 2000, 1
 COUNTS = (3, 10)  # repeats of the quick and of the published study
@@ -84,22 +84,15 @@ def ratio_coverage(noise: Noise, n: int, trials: int, seed: int = SEED) -> float
     return float(((judged["ratio_low"] <= 1) & (judged["ratio_high"] >= 1)).mean())
 
 
-def verdicts(noise: Noise, n: int, trials: int, slowed: bool, unpaired: bool = False, seed: int = SEED) -> np.ndarray:
-    """Verdicts of `trials` studies on `CELLS` cells each, (trials, CELLS); the first cell of each may be slowed.
-
-    Paired: every cell against one more, repeat by repeat. Unpaired: against the same cell of another study.
-    """
+def verdicts(noise: Noise, n: int, trials: int, slowed: bool, seed: int = SEED) -> np.ndarray:
+    """Verdicts of `trials` studies, (trials, CELLS), each cell against one more; the first of each may be slowed."""
     random = np.random.default_rng(seed)
     factor = np.where((np.arange(CELLS) == 0) & slowed, SLOWDOWN, 1.0)[:, None]
     drift = np.exp(random.normal(0, 0.02, (trials, 1, n)))
     speed = -np.log(step_times(random, noise, (trials, CELLS, n)) * factor * drift)
     family = pd.Series(np.repeat(np.arange(trials), CELLS))
-    if unpaired:
-        other = -np.log(step_times(random, noise, (trials, CELLS, n)))
-        found = welch(*_grouped(speed), *_grouped(other))
-    else:
-        base = -np.log(step_times(random, noise, (trials, 1, n)) * drift)
-        found = paired(*_grouped(speed - base))
+    base = -np.log(step_times(random, noise, (trials, 1, n)) * drift)
+    found = paired(*_grouped(speed - base))
     return decided(found, family)["verdict"].to_numpy().reshape(trials, CELLS)
 
 
@@ -109,9 +102,9 @@ def _grouped(values: np.ndarray) -> tuple[pd.Series, pd.Series]:
     return pd.Series(values.ravel()), pd.Series(np.arange(values.size) // n)
 
 
-def false_alarms(noise: Noise, n: int, trials: int, unpaired: bool = False) -> float:
+def false_alarms(noise: Noise, n: int, trials: int) -> float:
     """Share of studies in which nothing differs and something is called faster or slower."""
-    return float(np.isin(verdicts(noise, n, trials, False, unpaired), [FASTER, SLOWER]).any(axis=1).mean())
+    return float(np.isin(verdicts(noise, n, trials, False), [FASTER, SLOWER]).any(axis=1).mean())
 
 
 def power(noise: Noise, n: int, trials: int) -> tuple[float, float]:
@@ -138,12 +131,9 @@ def lines(trials: int) -> Iterator[str]:
     studies = max(50, trials // 4)
     yield f"{studies} studies of {CELLS} comparisons; any false alarm; one slowdown of 10 % found; nothing else found:"
     for noise, n in cases:
-        alarms = [false_alarms(noise, n, studies, unpaired) for unpaired in (False, True)]
         found, alone = power(noise, n, studies)
-        yield (
-            f"  {noise.name}, n = {n}: {_share(alarms[0])} paired, {_share(alarms[1])} Welch; {_share(found)}; "
-            f"{_share(alone)}"
-        )
+        alarms = false_alarms(noise, n, studies)
+        yield f"  {noise.name}, n = {n}: {_share(alarms)}; {_share(found)}; {_share(alone)}"
 
 
 def _share(value: float) -> str:

@@ -1,7 +1,6 @@
 # Tables are a pure function of the records: this call's and every other one that counts. Figures and report are one of the
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
 from whichdevice.study.figures import figure_facts, figure_names
-from whichdevice.study.planning.sources import against_records, record_times
 from whichdevice.study.study_cells import workflow_command
 from whichdevice.study.tables import table_about, table_names
 
@@ -65,39 +64,11 @@ rule figures:
         "../scripts/figures.py"
 
 
-# This study against other records, cell by cell. Asked for by --config against=..., else no part of `all`.
-rule compare:
-    input:
-        tables=rules.tables.output,
-        # No file of the workflow: what is wrong with `against` is reported before anything runs.
-        against=lambda wildcards: [] if or_exit(against_records, PLAN.call) else [],
-    output:
-        table=f"{ROOT}/tables/compare.csv",
-        page=shown("compare.html", "comparison", "Compare", figure="Cell by cell, on one page"),
-    log:
-        f"{ROOT}/logs/compare.log",
-    conda:
-        CPU_ENVIRONMENT
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
-    params:
-        **asked("study", "devices"),
-        config=CONFIG,
-        against=PLAN.call.against,
-        times=lambda wildcards: record_times(against_records(PLAN.call)),
-        code=CODE["compare"],
-    script:
-        "../scripts/compare.py"
-
-
 # One page that works offline. It shows the whole config, and so follows every key.
 rule report:
     input:
         tables=rules.tables.output,
         figures=rules.figures.output,
-        compared=lambda wildcards: rules.compare.output.page if PLAN.call.against else [],
     output:
         shown("report.html", "report", "Report", page="The whole study on one page"),
     log:

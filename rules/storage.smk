@@ -1,4 +1,4 @@
-# Datasets and results in a bucket (docs/how-to/merge.md). Without storage.bucket nothing here is a part of any other target.
+# Datasets and results in a bucket (docs/how-to/records.md). Without storage.bucket nothing here is a part of any other target.
 
 
 # Where Snakemake was started: a cluster's nodes may reach no network.

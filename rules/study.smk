@@ -3,12 +3,13 @@ import os
 import signal
 import shlex
 
-from whichdevice.study.config.load import write_study
+from whichdevice.study.config.load import load_study, write_study
 from whichdevice.base.locks import StudyLock
 from whichdevice.study.request import DATASETS
 from whichdevice.study.planning.sources import prefer_this_environment, require_writable
 from whichdevice.study.planning.progress import StudyProgress, answer_lines, closing_lines, shows_progress, stopped_lines
 from whichdevice.study.planning.study_plan import plan_study
+from whichdevice.study.remote.records import bring_records
 from whichdevice.base.terminal import wrapped
 
 
@@ -32,16 +33,19 @@ def asked(*keys):
 prefer_this_environment()
 if "--lint" not in sys.argv:
     or_exit(require_writable, Path.cwd())
+WATCHED = shows_progress(sys.argv)
+if WATCHED:  # a run, and not one of its jobs: reading these files for anything else changes nothing
+    for line in wrapped(or_exit(bring_records, or_exit(load_study, config))):
+        print(line, file=sys.stderr)
 PLAN = or_exit(plan_study, config)
 ROOT = PLAN.study.root
 LOCK = StudyLock(Path(ROOT))
 CONFIG = f"{ROOT}/config.yaml"
-# Rules have no `benchmark`, since Snakemake would make again what was merged, fetched or copied here without that file.
+# Rules have no `benchmark`, since Snakemake would make again what was brought or copied here without that file.
 CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 CAPTIONS = f"{workflow.basedir}/docs/captions"
 # For a pod, which config.yaml does not reach.
 STUDY_TEXT = "" if Path(CONFIG).is_file() else f" --study {shlex.quote(PLAN.study.model_dump_json())}"
-WATCHED = shows_progress(sys.argv)
 PROGRESS = StudyProgress(PLAN).listen(logger if WATCHED else None)
 
 
@@ -61,7 +65,7 @@ onstart:
     or_exit(PLAN.write_keys)
     or_exit(PLAN.end_future)
     print(*wrapped(PLAN.notes()), sep="\n", end="\n" * bool(PLAN.notes()), file=sys.stderr)
-    PROGRESS.begin(sum(not Path(record).is_file() for record in COMPILED))
+    PROGRESS.begin()
 
 
 onsuccess:

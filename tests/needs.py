@@ -39,7 +39,6 @@ def may_mount() -> bool:
     return bool(programs) and not subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode
 
 
-RSYNC = program("rsync")  # before a test puts a stand-in on PATH
 BROWSER = program("chromium", "chromium-browser", "google-chrome")
 
 
@@ -82,7 +81,6 @@ NEEDS = {
         "the executor for Kubernetes", "sh envs/extra.sh kubernetes --apart", (APART / "kubernetes").is_dir
     ),
     "browser": Need("a browser", "apt-get install chromium", lambda: BROWSER is not None),
-    "rsync": Need("rsync", "apt-get install rsync", lambda: RSYNC is not None),
     "git": Need("git", "apt-get install git", lambda: bool(program("git"))),
     "skypilot": Need("SkyPilot", "sh envs/extra.sh sky", lambda: bool(program("sky"))),
     "original data": Need(

@@ -23,6 +23,7 @@ from synthetic_parts import (
     units_of,
 )
 
+from whichdevice.base.files import CONFIG
 from whichdevice.base.sheets.hardware import HARDWARE, hardware_rows
 from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.measure.record import Artefact, Cold, DataFacts, Memory, Record, Steady
@@ -30,7 +31,6 @@ from whichdevice.models.loading import Model
 from whichdevice.study.cells import Run
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Device, Measure, Study, Train, Workload
-from whichdevice.study.config.schema import full
 from whichdevice.study.records.store import write_record
 from whichdevice.study.request import build_request, run_code_hash
 from whichdevice.study.results import StudyResults
@@ -65,7 +65,7 @@ def full_study(devices: tuple[str, ...] = ("cpu",), epochs: int = 5, repeats: in
     """The workloads of config/full.yaml on devices named by their kinds."""
     return Study(
         study="full",
-        workloads=full().workloads,
+        workloads=read_study(CONFIG / "full.yaml").workloads,
         devices={name: Device(kind=name.split("_")[0]) for name in devices},
         train=Train(epochs=epochs),
         measure=Measure(repeats=repeats),

@@ -6,14 +6,15 @@ import pytest
 import synthetic
 
 from whichdevice.__main__ import main
-from whichdevice.study.config.schema import generated_files
-from whichdevice.study.remote.merge import merge_folder
+from whichdevice.base.files import CONFIG
+from whichdevice.study.config.load import load_study
+from whichdevice.study.remote.records import bring_records
 
 
 @pytest.mark.parametrize("name", ["full", "published"])
 def test_another_study_is_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", f"--{name}"]) == 0
-    assert capsys.readouterr().out == generated_files()[f"{name}.yaml"]
+    assert capsys.readouterr().out == (CONFIG / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def test_a_right_file_passes_in_silence(working_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +65,7 @@ def test_devices_may_come_with_merged_records(working_folder: Path) -> None:
     Path("my.yaml").write_text(text, encoding="utf-8")
     assert main(["config", "--check", "my.yaml"]) == 2
     synthetic.write_study(synthetic.small_study(), Path("other"), devices=["gpu"])
-    merge_folder(Path("results/small"), "other", {})
+    bring_records(load_study({"study": "small", "records": "other"}))
     assert main(["config", "--check", "my.yaml"]) == 0
 
 

@@ -3,13 +3,9 @@
 from pathlib import Path
 
 import pytest
-import synthetic
 
 from whichdevice.__main__ import main
 from whichdevice.apps.commands import study
-from whichdevice.study.config.model import Device
-from whichdevice.study.records.store import merged_sources, write_record
-from whichdevice.study.study_cells import study_runs
 
 
 @pytest.fixture
@@ -37,21 +33,12 @@ def test_targets_config_and_what_follows_two_dashes_go_to_snakemake(started: lis
     assert rest == ["--configfile", "my.yaml", "--config", "seed=2", "--dry-run", "--forcerun", "measure"]
 
 
-def test_records_of_another_machine_are_merged_before_it_starts(started: list[list[str]], tmp_path: Path) -> None:
-    study_of_both = synthetic.small_study(devices={"xeon": Device(kind="cpu")})
-    run = study_runs(study_of_both)[0]
-    write_record(synthetic.record_of(study_of_both, run), tmp_path / "other" / "runs" / run.path / "record.json")
-    assert main(["study", "--with", "other"]) == 0
-    assert len(started) == 1
-    [source] = merged_sources(Path("results/quick")).values()
-    assert list(source.devices) == ["xeon"] and source.devices["xeon"].elsewhere
-
-
-def test_a_source_that_is_not_there_is_one_line(started: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "--with", "results/nowhere"]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert "results/nowhere" in line
-    assert started == []
+def test_records_of_other_machines_are_keys_of_the_config(started: list[list[str]]) -> None:
+    call = ["study", "--records", "gs://bucket/box", "--records", "other", "--rename", "gpu=a100", "--config", "seed=2"]
+    assert main(call) == 0
+    command = started[0]
+    keys = command[command.index("--config") + 1 :]
+    assert keys == ["seed=2", 'records=["gs://bucket/box", "other"]', 'rename={"gpu": "a100"}']
 
 
 @pytest.mark.parametrize(
@@ -61,6 +48,8 @@ def test_a_source_that_is_not_there_is_one_line(started: list[list[str]], capsys
         (["--configfile", "gone.yaml"], "gone.yaml: cannot be read: No such file or directory"),
         (["--config", "data={source: 'standin}"], "--config data={source: 'standin}: found unexpected end of stream"),
         (["--config", "seed"], "--config seed: needs KEY=VALUE"),
+        (["--rename", "gpu"], "study: --rename gpu: needs THERE=HERE"),
+        (["--rename", "gpu=a/b"], "config: rename.gpu: 'a/b' is no name here"),
     ],
 )
 def test_a_slip_is_one_line(
@@ -82,7 +71,7 @@ def test_a_tab_in_yaml_has_its_line(
 
 
 def test_targets_are_the_rules_without_wildcards() -> None:
-    assert {"all", "cpu", "gpu", "tpu", "runs", "tables", "figures", "report", "compare"} <= set(study.targets())
+    assert {"all", "cpu", "gpu", "tpu", "runs", "tables", "figures", "report"} <= set(study.targets())
     assert "measure" not in study.targets()
 
 

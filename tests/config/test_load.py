@@ -69,7 +69,7 @@ FAULTS = {
     "add it to set-resources of profiles/slurm/config.yaml, beside --exclusive",
     "retry: faild": "retry: 'faild' is not known; did you mean failed?",
     "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, prices, data, measure, train, "
-    "forecast, workloads, storage, only, retry, against",
+    "forecast, workloads, storage, records, rename, only, retry",
     "measure: {seconds: -1, secs: 3}": (
         "measure.seconds is -1; it must be more than 0; measure.secs is not a key; did you mean measure.seconds?"
     ),

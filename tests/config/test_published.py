@@ -1,7 +1,8 @@
 """The published study is each publication's recipe."""
 
+from whichdevice.base.files import CONFIG
 from whichdevice.models.loading import Model
-from whichdevice.study.config.schema import published
+from whichdevice.study.config.load import read_study
 from whichdevice.study.study_cells import study_runs
 
 
@@ -13,7 +14,7 @@ def test_batch_and_sequence_are_those_of_the_workloads_own_recipes() -> None:
         "fashion_cnn_lee",
         "mnist_cnn_predict",
     )  # published at several sizes
-    study = published()
+    study = read_study(CONFIG / "published.yaml")
     for cell in {run.cell for run in study_runs(study) if run.cell.workload not in several}:
         recipe = Model.read(study.workloads[cell.workload].module or cell.workload).recipe
         assert (cell.batch_size, cell.sequence_length) == (recipe.batch_size, recipe.sequence_length), cell.name

@@ -68,11 +68,9 @@ CALLS = {
     "config": ([], 0, "study: quick"),
     "deploy": (["matmul", "--dry-run", *SMALL], 2, "storage.bucket is empty"),
     "explorer": (["--model", "resnet5O"], 2, "no model"),
-    "fetch": (["nowhere"], 2, "no study was published at nowhere"),
-    "merge": (["--list"], 0, ""),
     "plan": (SMALL, 0, "matmul"),
     "prices": (["T4"], 0, "T4"),
-    "rent": (["--device", "gpu", "--dry-run"], 2, "no checkout of whichdevice"),
+    "rent": (["--on", "L4", "--dry-run"], 2, "no checkout of whichdevice"),
     "share": (["results/none"], 2, "results/none"),
     "study": (["cpu", "--dry-run", *SMALL], 0, "measure"),
 }

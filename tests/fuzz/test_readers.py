@@ -25,17 +25,14 @@ RUN = study_runs(STUDY)[0]
 RECORD = synthetic.record_of(STUDY, RUN).model_dump_json().encode()
 IMAGES = struct.pack(">4B3I", 0, 0, 8, 3, 2, 4, 4) + bytes(range(32))
 PROGRAM = (ROOT / "tests/forecast/programs/nested_loops-v5e-1x1.hlo").read_bytes()
-SOURCE = b'{"devices": {"a": {"name": "gpu", "kind": "gpu"}}, "records": {"%s": {"key": "0123456789ab"}}}' % (
-    RUN.path.encode()
-)
+SOURCE = b'{"devices": {"a": {"kind": "gpu", "replicas": 2, "machine": {"cpu": "Other"}}}, "workloads": {"w": "w"}}'
 
 
 def read_source(path: Path) -> None:
     folder = path.parent / "results/merged/aaaa"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "source.json").write_bytes(path.read_bytes())
-    for record in merged_records(path.parent / "results").values():
-        assert folder.resolve() in record.resolve().parents, record
+    merged_records(path.parent / "results")
 
 
 READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {

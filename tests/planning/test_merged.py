@@ -11,9 +11,10 @@ import synthetic
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.machine.facts import this_machine
 from whichdevice.measure.record import Record
+from whichdevice.study.config.load import load_study
 from whichdevice.study.planning.study_plan import StudyPlan, plan_study
 from whichdevice.study.records.store import write_record
-from whichdevice.study.remote.merge import merge_folder
+from whichdevice.study.remote.records import bring_records
 
 CONFIG: dict[str, Any] = {**synthetic.SMALL, "data": {"source": "standin"}}
 ROOT = Path("results/small")
@@ -32,7 +33,12 @@ print(reached + [name for name in remote if name in sys.modules])
 def merge(device: str, name: str) -> None:
     """Merge records of a device of another machine."""
     synthetic.write_study(synthetic.small_study(), Path("other"), devices=[device])
-    merge_folder(ROOT, "other", {device: name})
+    bring(rename={device: name})
+
+
+def bring(**config: Any) -> None:
+    """Bring the records of the other machine."""
+    bring_records(load_study({**CONFIG, "records": "other", **config}))
 
 
 def plan(**changes: Any) -> StudyPlan:
@@ -53,7 +59,7 @@ def test_a_merged_device_is_in_the_study_and_not_measured(working_folder: Path) 
     merge("gpu", "a100")
     planned = plan()
     assert list(planned.study.devices) == ["cpu", "a100"]
-    assert planned.absent == {"a100": "measured elsewhere; its records were merged"}
+    assert planned.absent == {"a100": "measured elsewhere; its records were brought here"}
     assert {run.cell.device for run in planned.wanted()} == {"cpu"}
     assert len(planned.other_records()) == 4 == len(planned.other_times())
 
@@ -71,7 +77,7 @@ def test_runs_of_this_machine_that_are_merged_are_not_measured_again(working_fol
         return record.model_copy(update={"machine": this_machine()}) if run.cell.batch_size == 256 else None
 
     synthetic.write_study(synthetic.small_study(), Path("other"), devices=["cpu"], change=some)
-    merge_folder(ROOT, "other", {}, plan().study)
+    bring()
     planned = plan()
     assert {run.cell.batch_size for run in planned.wanted()} == {1024}
     assert len(planned.other_records()) == 2
@@ -82,7 +88,7 @@ def test_an_own_record_comes_before_a_merged_one(working_folder: Path) -> None:
         return record.model_copy(update={"machine": this_machine()})
 
     synthetic.write_study(synthetic.small_study(), Path("other"), devices=["cpu"], change=own)
-    merge_folder(ROOT, "other", {}, plan().study)
+    bring()
     run, *others = plan().merged_records
     write_record(own(run, synthetic.record_of(plan().study, run)), Path(plan().record(run)))
     assert list(plan().merged_records) == others
@@ -92,18 +98,17 @@ def test_another_workload_of_the_same_name_is_left_out_with_a_note(working_folde
     merge("gpu", "a100")
     planned = plan(workloads={"mnist_cnn": {"module": "mnist_official"}})
     assert planned.merged.records == {}
-    assert (
-        "merged: 4 records left out: workload mnist_cnn is mnist_cnn there and mnist_official here" in planned.notes()
-    )
+    left_out = "4 records of other machines left out: "
+    assert f"{left_out}workload mnist_cnn is mnist_cnn there and mnist_official here" in planned.notes()
     planned = plan(workloads={"matmul": {"batch_size": [64]}})
-    assert "merged: 4 records left out: this study has no workload mnist_cnn" in planned.notes()
+    assert f"{left_out}this study has no workload mnist_cnn" in planned.notes()
 
 
 def test_a_device_that_is_another_kind_here_by_now_is_left_out_with_a_note(working_folder: Path) -> None:
     merge("gpu", "a100")
     planned = plan(devices={"cpu": {"kind": "cpu"}, "a100": {"kind": "gpu", "replicas": 2}})
     assert planned.merged.records == {} and "a100" in planned.absent
-    assert "--rename gpu=NAME" in planned.notes()[0]
+    assert "another name (--rename)" in planned.notes()[0]
 
 
 def test_publishing_needs_a_bucket(working_folder: Path) -> None:

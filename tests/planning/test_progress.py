@@ -25,7 +25,7 @@ def watched(plan):
     stream, logger = io.StringIO(), logging.Logger("snakemake")
     progress = StudyProgress(planned, stream).listen(logger)
     tell(logger, "RUN_INFO", stats={"measure": 6, "tables": 1, "total": 7})
-    progress.begin(programs=0)
+    progress.begin()
     return SimpleNamespace(plan=planned, stream=stream, logger=logger, progress=progress)
 
 

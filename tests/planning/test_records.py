@@ -12,7 +12,6 @@ from whichdevice.base import code_hash
 from whichdevice.models import loading
 from whichdevice.study import prepare
 from whichdevice.study import request as requests
-from whichdevice.study.records.store import own_records, record_paths
 
 RECORD = r"results/planned/runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/[0-9a-f]{12}/record\.json"
 CPU = {"only": {"device": "cpu"}}
@@ -139,15 +138,3 @@ def test_tables_take_the_records_of_this_config_and_not_the_older_ones(plan):
     newer = end(plan(measure={"repeats": 2, "seconds": 7}, **CPU), *["ok"] * 2)
     assert set(longer.other_records()) == set(newer)
     assert not set(older) & set(newer)
-
-
-def test_who_reads_the_folder_later_takes_the_records_of_the_last_call(plan):
-    first = plan(**CPU)
-    older = end(first, *["ok"] * 6)
-    longer = plan(measure={"repeats": 2, "seconds": 7}, **CPU)
-    longer.write_keys()
-    newer = end(longer, *["ok"] * 2)
-    root = Path("results/planned")
-    assert set(map(str, record_paths(root))) == {*newer, *older[2:]}
-    first.write_keys()  # changed back
-    assert {str(path) for path in own_records(root).values()} == set(older)

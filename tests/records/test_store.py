@@ -12,7 +12,6 @@ from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_c
 from whichdevice.measure.record import Artefact, Machine, Record, Software
 from whichdevice.study.records import store
 from whichdevice.study.records.store import (
-    Refused,
     artefact_path,
     foreign_record,
     foreign_run,
@@ -48,13 +47,6 @@ def test_an_artefact_that_is_a_link_to_elsewhere_is_not_there(tmp_path):
     assert artefact_path(folder / "record.json", "own") == folder / "own"
     assert artefact_path(folder / "record.json", "linked") is None
     assert artefact_path(folder / "record.json", "gone") is None
-
-
-def test_what_stands_for_a_refused_one_says_why(tmp_path):
-    path = tmp_path / "record.json"
-    path.write_text(Refused(refused="cpu/w/c/r1: written by a newer version").model_dump_json())
-    with pytest.raises(StudyError, match=r"record .*record.json was refused: cpu/w/c/r1: written by a newer version$"):
-        read_record(path)
 
 
 RUN_FOREIGN = study_runs(STUDY)[0]

@@ -17,7 +17,6 @@ from whichdevice.study.tables.decision_rule import (
     holm,
     noise_split,
     paired,
-    welch,
     within_process,
 )
 
@@ -55,14 +54,6 @@ def test_paired_repeats_are_scipys_one_sample_t_test() -> None:
     assert [found["ratio_low"], found["ratio_high"]] == pytest.approx(np.exp(test.confidence_interval(0.95)))
     assert [found["ratio_low_90"], found["ratio_high_90"]] == pytest.approx(np.exp(test.confidence_interval(0.90)))
     assert found["ratio"] == pytest.approx(stats.gmean(ratios))
-
-
-def test_unpaired_ones_are_scipys_welch_test() -> None:
-    here, there = np.log([1.0, 1.1, 1.05, 0.98]), np.log([1.2, 1.25, 1.1, 1.4, 1.3, 1.22])
-    judged = decided(welch(pd.Series(here), pd.Series([7] * 4), pd.Series(there), pd.Series([7] * 6))).loc[7]
-    test = stats.ttest_ind(here, there, equal_var=False)
-    assert judged["p"] == pytest.approx(test.pvalue)
-    assert [judged["ratio_low"], judged["ratio_high"]] == pytest.approx(np.exp(test.confidence_interval(0.95)))
 
 
 @pytest.mark.parametrize(

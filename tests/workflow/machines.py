@@ -1,8 +1,6 @@
 """Machines for the tests of what goes between them: clones of the project that share nothing but a bucket."""
 
-import os
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,18 +44,6 @@ def machine(folder: Path, name: str) -> Project:
     if subprocess.run([*NAMED, "true"], capture_output=True).returncode == 0:
         project.prefix = NAMED
     return project
-
-
-def whichdevice(project: Project, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of the tool on a machine; what it prints is in `stdout`."""
-    return subprocess.run(
-        [*project.prefix, sys.executable, "-m", "whichdevice", *words],
-        cwd=project.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(project.folder / "scripts")},
-    )
 
 
 def told(results: Path, *words: str) -> list[str]:

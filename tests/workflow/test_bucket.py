@@ -1,4 +1,4 @@
-"""Machines that share nothing but a bucket: data and results go up on one, and others show or merge them."""
+"""Machines that share nothing but a bucket: data and results go up on one, and another takes them from there."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from remote.conftest import emulator  # noqa: F401
 from workflow.conftest import Project
-from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told, whichdevice
+from workflow.machines import HOST, PROJECT, TOKEN, USER, bucket_at, machine, told
 
 from whichdevice.study.remote.transfer import open_place
 
@@ -81,12 +81,11 @@ def test_a_machine_with_only_the_bucket_has_the_same_dataset_and_tables(folder, 
     assert {path.name: path.read_bytes() for path in there.iterdir()} == {
         path.name: (here / path.name).read_bytes() for path in there.iterdir()
     }
-    fetched = whichdevice(second, "fetch", f"{bucket}/team/tiny")
-    assert fetched.returncode == 0, fetched.stdout
-    assert fetched.stdout.splitlines()[-1].endswith("report --configfile results/tiny/config.yaml")
-    done = second.snakemake("tables", "--configfile", "results/tiny/config.yaml")
+    done = second.snakemake("tables", "--config", f'records=["{bucket}/team/tiny"]')
     assert done.code == 0, done.out
-    assert done.jobs["measure"] == 0
+    assert "1 of cpu; to leave them out again, delete results/tiny/merged/" in done.out
+    assert not (second.folder / "results/tiny/runs").exists(), "nothing is measured"
+    assert told(second.folder / "results", bucket) == []
     own, theirs = (pd.read_csv(project.folder / "results/tiny/tables/runs.csv") for project in (second, first))
     own, theirs = (table.drop(columns=["record", "other_machine"]) for table in (own, theirs))
     pd.testing.assert_frame_equal(own, theirs)

@@ -24,6 +24,7 @@ from workflow.conftest import FIGURES, Outcome, Project, copy_project
 from whichdevice.forecast.products import read_export
 from whichdevice.measure.record import Record
 from whichdevice.study.config.model import Device, Workload
+from whichdevice.study.records.store import read_record, write_record
 from whichdevice.study.tables.make import TABLES
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("linux")]  # taskset and mounts
@@ -265,7 +266,7 @@ class TestExported:
         assert done.code == 0, done.out
         (folder,) = results(study).glob("models/mnist_cnn/*")
         export = read_export(folder / "export.json")
-        assert (export.status, export.reason, export.backend) == ("ok", None, "jax")
+        assert (export.status, export.reason) == ("ok", None)
         assert export.check.examples == 32 and export.check.saved_model <= export.check.tolerance
         for name, file in export.files.items():
             assert (folder / name).stat().st_size == file.size
@@ -316,13 +317,27 @@ class TestNextCall:
         jobs = planned(study, "all")
         assert (jobs["measure"], jobs["dataset"], jobs["tables"]) == (3, 1, 1)
 
-    def test_a_comparison_is_made_of_finished_tables_and_goes_into_the_page_of_a_call_that_asks_for_it(self, study):
+    def test_records_of_another_machine_join_the_tables_and_a_changed_one_makes_them_again(self, study):
         there = synthetic.small_study(
-            devices={"cpu": Device(kind="cpu")}, workloads={"matmul": Workload(batch_size=[64])}
+            devices={"cpu": Device(kind="cpu")}, workloads={"matmul": Workload(batch_size=[64], backend=["jax"])}
         )
-        synthetic.write_study(there, study.folder / "results/there", artefacts=False)
-        jobs = planned(study, "all", "--config", "against=results/there")
-        assert (jobs["measure"], jobs["tables"], jobs["compare"], jobs["report"]) == (0, 0, 1, 1)
+        _, (path, *_) = synthetic.write_study(there, study.folder / "results/there", artefacts=False)
+        asked = ("--config", "records=results/there", "rename={cpu: laptop}")
+        made = results(study) / "tables/speedups.csv"
+
+        def call() -> int:
+            """Bring the records and make tables; when these were made."""
+            done = study.snakemake("tables", *asked)
+            assert done.code == 0 and "records of results/there: " in done.out, done.out
+            return made.stat().st_mtime_ns
+
+        first = call()
+        assert '"laptop' in made.read_text() or ",laptop" in made.read_text()
+        assert call() == first and planned(study, "tables")["tables"] == 0, "they stay without being named"
+        write_record(read_record(path).model_copy(update={"reason": "again"}), path)
+        assert call() > first
+        shutil.rmtree(results(study) / "merged")
+        assert planned(study, "tables")["tables"] == 1
 
     def test_a_second_call_of_a_study_that_runs_is_one_line(self, study):
         from whichdevice.base.locks import StudyLock

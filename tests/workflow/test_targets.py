@@ -16,7 +16,6 @@ def test_all_has_every_stage_and_a_kind_of_device_only_its_runs(project):
     everything = project.snakemake("-n", "all", config=STUDY).jobs
     assert everything["measure"] == 6  # neither GPU nor TPU here
     assert [everything[name] for name in ("dataset", "tables", "figures", "report")] == [1, 1, 1, 1]
-    assert "compare" not in everything
     runs = project.snakemake("-n", "cpu").jobs
     assert runs["measure"] == 6 and not {"tables", "figures", "report"} & set(runs)
 

@@ -49,6 +49,12 @@ def write_atomically(text: str, path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def write_changed(text: str, path: Path) -> None:
+    """Write a file as `write_atomically` does; one that already says the same stays untouched, with its time."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        write_atomically(text, path)
+
+
 def text_of(path: Path) -> str:
     """Return the text of a small file of the system without white space around it; empty where it cannot be read."""
     try:

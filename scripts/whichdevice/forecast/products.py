@@ -22,9 +22,8 @@ COMPILED_SCHEMA_VERSION = 3
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
 Mode = Literal["train", "predict", "prefill", "decode"]  # the last two are of mode generate
 GENERATING: tuple[Mode, ...] = ("prefill", "decode")
-EXPORT_SCHEMA_VERSION = 2
+EXPORT_SCHEMA_VERSION = 3
 EXPORT_RECORD = "export.json"
-FAILED = "failed.json"  # beside an export that succeeded: why a later one did not
 WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
 
 
@@ -163,6 +162,14 @@ class ExportCheck(Part):
     tolerance: float
     saved_model: float | None = None  # None where it is not finite
 
+    @property
+    def difference(self) -> str | None:
+        """Return, in one line, what the SavedModel predicts otherwise than the run did; None where nothing is."""
+        if not self.examples or (self.saved_model is not None and self.saved_model <= self.tolerance):
+            return None
+        away = f"up to {self.saved_model:.3g} away from the run" if self.saved_model is not None else None
+        return f"the SavedModel predicts {away or 'numbers that are not finite'}; tolerance {self.tolerance:.3g}"
+
 
 class ExportRecord(Part):
     """One exported model."""
@@ -174,16 +181,9 @@ class ExportRecord(Part):
     status: Literal["ok", "different", "failed"]
     reason: Redacted | None = None
     run: str | None = None  # <device>/<workload>/<cell>/r<repeat>, whose weights these are
-    backend: str | None = None  # that trained
-    precision: str | None = None
-    epochs: float | None = None  # learned, with the part of a last one that train.seconds ended
-    source: str | None = None  # of the training data
-    validation_metric: float | None = None
-    metric: str | None = None
     files: dict[str, ExportedFile] = Field(default_factory=dict)  # by path below the export's folder
     check: ExportCheck | None = None
     versions: dict[str, str] = Field(default_factory=dict)
-    code_hash: str | None = None
 
 
 def read_export(path: Path) -> ExportRecord:

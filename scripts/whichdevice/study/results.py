@@ -11,7 +11,6 @@ from whichdevice.decide import Answer, answers
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
 from whichdevice.study.study_cells import own_sizes, workflow_command
-from whichdevice.study.tables import comparison
 from whichdevice.study.tables.base import read_table
 from whichdevice.study.tables.hardware import sheet_row
 from whichdevice.study.tables.make import TABLES
@@ -34,8 +33,8 @@ class StudyResults:
         return read_study(self.config_path)
 
     def __getattr__(self, name: str) -> pd.DataFrame:
-        """Return the table of this name, e.g. `results.summary`; `compare` is made by `snakemake compare` only."""
-        columns = comparison.COMPARE_COLUMNS if name == "compare" else TABLES.get(name)
+        """Return the table of this name, e.g. `results.summary`."""
+        columns = TABLES.get(name)
         if columns is None:
             raise AttributeError(f"no table {name!r}")
         self.__dict__[name] = read_table(self.tables_folder / f"{name}.csv", columns)

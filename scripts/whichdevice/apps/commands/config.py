@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from whichdevice.base.errors import StudyError
+from whichdevice.base.files import CONFIG
 from whichdevice.study.config.schema import generated_files
 
 
@@ -17,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--published", action="store_true", help="the published recipes instead of the quick study")
     parser.add_argument("--schema", action="store_true", help="the JSON schema by which editors complete and check one")
     parser.add_argument("--check", type=Path, metavar="FILE", help="check a config file instead, and print nothing")
-    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write all studies and the schema to a folder")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write default study and schema to a folder")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,9 +27,11 @@ def run(args: argparse.Namespace) -> int:
         check(args.check)
     elif args.write:
         write(args.write)
+    elif args.full or args.published:
+        name = "published.yaml" if args.published else "full.yaml"
+        sys.stdout.write((CONFIG / name).read_text(encoding="utf-8"))
     else:
-        name = "published" if args.published else "full" if args.full else "config"
-        sys.stdout.write(generated_files()["study.schema.json" if args.schema else f"{name}.yaml"])
+        sys.stdout.write(generated_files()["study.schema.json" if args.schema else "config.yaml"])
     return 0
 
 

@@ -9,32 +9,31 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from whichdevice.apps.commands.plan import add_arguments as add_config
-from whichdevice.apps.commands.plan import merged
+from whichdevice.apps.commands.plan import read_config
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import CONFIG, csv_rows
 from whichdevice.base.terminal import agree
 from whichdevice.forecast.products import EXPORT_RECORD, SAVED_MODEL, ExportRecord
-from whichdevice.study.config.load import check_yaml, load_study
 from whichdevice.study.exporting.export import export_path
 from whichdevice.study.planning.study_plan import plan_study
 from whichdevice.study.remote.transfer import open_place
 
 IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"  # Google's newest with TensorFlow Serving
 LABEL = "whichdevice"  # on everything that is made; its value is the model
-PRICES = CONFIG / "vertex_prices.csv"
 TRIES, LOOKS, PAUSE = 180, 3, 10.0  # to remove; that must find nothing, as an answer may be lost; seconds between two
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("model", help="name of the exported model, as in results/<study>/models")
-    parser.add_argument("--remove", action="store_true", help="undeploy and delete all that was made for this model")
+    add = parser.add_argument
+    add("model", help="name of the exported model, as in results/<study>/models")
+    add("--remove", action="store_true", help="undeploy and delete all that was made for this model")
     add_config(parser)
-    parser.add_argument("--project", help="Google Cloud project that pays (default: the login's project)")
-    parser.add_argument("--region", default="us-central1", help="(default: us-central1)")
-    parser.add_argument("--machine-type", default="e2-standard-2", help="(default: e2-standard-2)")
-    parser.add_argument("--dry-run", action="store_true", help="print what would be made and its price")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add("--project", help="Google Cloud project that pays (default: the login's project)")
+    add("--region", default="us-central1", help="(default: us-central1)")
+    add("--machine-type", default="e2-standard-2", help="(default: e2-standard-2)")
+    add("--dry-run", action="store_true", help="print what would be made and its price")
+    add("--yes", action="store_true", help="do not ask")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,22 +50,21 @@ def run(args: argparse.Namespace) -> int:
         return 0
     artefact = _artefact(args)
     print(f"{args.model} from {artefact}, served by {IMAGE} in {args.region}.")
-    print(price_line(args.machine_type, args.region), flush=True)
-    if args.dry_run:
-        return 0
-    with _vertex(args) as api:
-        if _made(api, args.model):
-            raise StudyError(f"deploy: {args.model} is deployed already; first: deploy {args.model} --remove")
-        agree("Deploy it?", args.yes)
-        endpoint = _deploy(api, args, artefact)
-    print(f"It answers: POST https://{args.region}-aiplatform.googleapis.com/v1/{endpoint}:predict")
-    print(f"It costs money until: python -m whichdevice deploy {args.model} --remove --region {args.region}")
+    print(_price(args.machine_type, args.region), flush=True)
+    if not args.dry_run:
+        with _vertex(args) as api:
+            if _made(api, args.model):
+                raise StudyError(f"deploy: {args.model} is deployed already; first: deploy {args.model} --remove")
+            agree("Deploy it?", args.yes)
+            endpoint = _deploy(api, args, artefact)
+        print(f"It answers: POST https://{args.region}-aiplatform.googleapis.com/v1/{endpoint}:predict")
+        print(f"It costs money until: python -m whichdevice deploy {args.model} --remove --region {args.region}")
     return 0
 
 
-def price_line(machine_type: str, region: str) -> str:
-    """Return the price of an hour and a month by config/vertex_prices.csv, an estimate; says where none is known."""
-    rows = [row for row in csv_rows(PRICES) if row["machine_type"] == machine_type]
+def _price(machine_type: str, region: str) -> str:
+    """The price of an hour and a month by config/vertex_prices.csv, an estimate, in words."""
+    rows = [row for row in csv_rows(CONFIG / "vertex_prices.csv") if row["machine_type"] == machine_type]
     if not rows:
         return f"Price: unknown for {machine_type}, see cloud.google.com/vertex-ai/pricing."
     row = next((row for row in rows if row["region"] == region), rows[0])
@@ -77,24 +75,23 @@ def price_line(machine_type: str, region: str) -> str:
 
 def _artefact(args: argparse.Namespace) -> str:
     """Address of the SavedModel; raises StudyError unless it is there and its export was found to be right."""
-    call = load_study(merged(check_yaml(args.configfile), args.config), str(args.configfile))
-    if call.storage.bucket is None:
+    plan = plan_study(read_config(args))
+    bucket, study = plan.call.storage.bucket, plan.study
+    if bucket is None:
         raise StudyError("deploy: storage.bucket is empty; set it, then whichdevice study publish")
-    study = plan_study(merged(check_yaml(args.configfile), args.config)).study
+    if not bucket.startswith("gs://"):
+        raise StudyError(f"deploy: Vertex AI reads gs:// alone, not {bucket}")
     if args.model not in study.workloads:
         raise StudyError(f"deploy: the study has no workload {args.model}")
     below = export_path(study, args.model).parent.relative_to(study.root).as_posix()
-    folder = f"{call.storage.bucket.rstrip('/')}/{call.study}/{below}"
-    artefact = f"{folder}/{SAVED_MODEL}"
-    if not artefact.startswith("gs://"):
-        raise StudyError(f"deploy: Vertex AI reads gs:// alone, not {artefact}")
-    if "saved_model.pb" not in open_place(artefact).listing():
-        raise StudyError(f"deploy: no SavedModel at {artefact}; export and publish it: whichdevice study publish")
+    folder = f"{bucket.rstrip('/')}/{study.study}/{below}"
     place = open_place(folder)
-    record = ExportRecord.model_validate_json(place.fs.cat_file(place.path(EXPORT_RECORD)))
+    if f"{SAVED_MODEL}/saved_model.pb" not in place.listing():
+        raise StudyError(f"deploy: no SavedModel at {folder}; export and publish it: whichdevice study publish")
+    record = ExportRecord.model_validate_json(place.read(EXPORT_RECORD))
     if record.status != "ok":
         raise StudyError(f"deploy: the export of {record.workload} is {record.status}: {record.reason}")
-    return artefact
+    return f"{folder}/{SAVED_MODEL}"
 
 
 @contextmanager
@@ -121,12 +118,12 @@ def _made(api: Any, model: str) -> list[Any]:
 def _deploy(api: Any, args: argparse.Namespace, artefact: str) -> str:
     """The endpoint's resource name, once it answers; whatever fails midway, all that was made is removed."""
     common: dict[str, Any] = {"display_name": args.model, "labels": {LABEL: args.model.lower()}}
-    machines = {"machine_type": args.machine_type, "min_replica_count": 1}
+    machines = {"machine_type": args.machine_type, "min_replica_count": 1, "max_replica_count": 1}
     _signals(_interrupt)
     try:
         model = api.Model.upload(artifact_uri=artefact, serving_container_image_uri=IMAGE, **common)
         endpoint = api.Endpoint.create(**common)
-        model.deploy(endpoint=endpoint, traffic_percentage=100, max_replica_count=1, **machines)
+        model.deploy(endpoint=endpoint, traffic_percentage=100, **machines)
     except BaseException:
         with suppress(OSError):  # the terminal may be gone
             print("Removing what was made.", flush=True)

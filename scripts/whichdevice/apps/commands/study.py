@@ -4,24 +4,25 @@ example:
   whichdevice study                                    config/config.yaml of this folder, else the default study
   whichdevice study cpu --configfile my.yaml           the runs of one kind of device
   whichdevice study --config study=try 'only={workload: mnist_cnn}'
-  whichdevice study --with results/reference           beside the CPUs whose records ship with the project
+  whichdevice study --records results/reference        beside the CPUs whose records ship with the project
   whichdevice study -- --forcerun measure              what follows -- goes to Snakemake
 """
 
 import argparse
+import json
 import os
 import re
 import sys
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from whichdevice.apps.commands.plan import add_arguments as add_config
 from whichdevice.apps.commands.plan import configfile_option, read_config
 from whichdevice.base.errors import StudyError, did_you_mean
 from whichdevice.base.files import WORKFLOW
 from whichdevice.measure.machine.devices import KINDS
+from whichdevice.study.config.load import load_study
 
 # Until work begins, an interrupt ends Snakemake at once; then it ends its jobs first (rules/study.smk, onstart).
 START_CODE = r"""
@@ -48,9 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", nargs="*", default=["all"], help="all (default), cpu, gpu, tpu, runs, report ...")
     add_config(parser)
     parser.add_argument(
-        "--with", action="append", default=[], dest="others", metavar="SOURCE",
-        help="merge the records of another machine first: a folder such as results/reference, a .zip or an address",
+        "--records", action="append", default=[], metavar="SOURCE",
+        help="bring records of another machine into the study: its results/<study>, a .zip of it or its address",
     )  # fmt: skip
+    parser.add_argument(
+        "--rename", action="append", default=[], metavar="THERE=HERE", help="a device's name there and here: gpu=a100"
+    )
     parser.add_argument("-n", "--dry-run", action="store_true", help="print what would run, and run nothing")
     parser.set_defaults(passed_on=[])
 
@@ -63,25 +67,26 @@ def run(args: argparse.Namespace) -> int:
     for target in args.target:
         if target not in known and not Path(target).suffix and "/" not in target:
             no_such_target(target)
-    values = read_config(args)
-    if args.others:
-        merge_others(values, args.others)
+    args.config = overrides(args)
+    load_study(read_config(args))
     command = snakemake_command(args)
     sys.stdout.flush()
     os.execv(command[0], command)  # nosec B606  # signals and exit status are Snakemake's own
     return 0
 
 
-def merge_others(values: dict[str, Any], sources: Sequence[str]) -> None:
-    """Merge records of other machines into the study of this config; a folder is one here, or one of the package."""
-    from whichdevice.study.config.load import load_study
-    from whichdevice.study.remote.merge import merge_folder
+def overrides(args: argparse.Namespace) -> list[str]:
+    """What `--config` has, and the keys that `--records` and `--rename` stand for."""
+    renamed = dict(_pair(text) for text in args.rename)
+    keys = {"records": [*map(str, args.records)], "rename": renamed}
+    return [*args.config, *(f"{key}={json.dumps(value)}" for key, value in keys.items() if value)]
 
-    study = load_study(values)
-    for source in sources:
-        shipped = WORKFLOW / source
-        folder = shipped if not Path(source).exists() and shipped.is_dir() else source
-        print(*merge_folder(Path(study.root), folder, {}, study), sep="\n")
+
+def _pair(text: str) -> tuple[str, str]:
+    there, equals, here = text.partition("=")
+    if not (there and equals and here):
+        raise StudyError(f"study: --rename {text}: needs THERE=HERE, a device's name there and here, e.g. cpu=laptop")
+    return there, here
 
 
 def targets() -> list[str]:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from whichdevice.base.errors import StudyError, brief, did_you_mean
-from whichdevice.base.files import CONFIG, write_atomically
+from whichdevice.base.files import CONFIG, write_changed
 from whichdevice.study.config.model import Call, Study
 
 OWN_DEFAULT = Path("config/config.yaml")
@@ -169,14 +169,17 @@ def resolved(call: Call) -> Study:
 def write_study(study: Study, path: Path) -> None:
     """Write the resolved study atomically; a file that already says the same stays untouched."""
     text = yaml.safe_dump(study.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=120)
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return
-    write_atomically(text, path)
+    write_changed(text, path)
 
 
 def read_study(path: Path) -> Study:
     """Read a resolved study; raises StudyError that names the file."""
     return _checked(Study, check_yaml(path), str(path))
+
+
+def parse_study(text: str, where: str) -> Study:
+    """Read a resolved study from its text; raises StudyError with `where`. Nothing that it names is looked at."""
+    return _checked(Study, parse_yaml(text, where), where)
 
 
 def _checked(model: type[AnyStudy], values: dict[str, Any], where: str) -> AnyStudy:

@@ -337,7 +337,14 @@ class StudyFile(Study):
     """The content of a config file: the study, and where its results go, which no result names."""
 
     storage: Storage = Field(
-        default_factory=Storage, description="a bucket for datasets and results: docs/how-to/merge.md"
+        default_factory=Storage, description="a bucket for datasets and results: docs/how-to/records.md"
+    )
+    records: Annotated[list[str], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
+        default_factory=list,
+        description="results of other machines whose records join the study: folders, .zip files or addresses",
+    )
+    rename: dict[Name, Name] = Field(
+        default_factory=dict, description="names of their devices in this study, e.g. {gpu: a100}"
     )
 
 
@@ -347,7 +354,4 @@ class Call(StudyFile):
     only: Only = Field(default_factory=Only, description="narrow what is measured in this call")
     retry: Literal["failed"] | None = Field(
         None, description="failed: take only failed runs; with --forcerun measure they run again"
-    )
-    against: str | None = Field(
-        None, description="for `snakemake compare`: results/<study> or any folder of records to compare with"
     )

@@ -24,7 +24,7 @@ from whichdevice.models.shapes import leaves
 from whichdevice.models.workloads.base import TrainingWorkload
 
 EXAMPLES_AT_ONCE = 500
-TOLERANCE = 1e-4  # of the largest prediction, in float32: backends sum in another order
+TOLERANCE = {"float32": 1e-4}  # of the largest prediction: backends sum in another order
 SHORT_TOLERANCE = 5e-2  # where products are shorter than float32
 
 
@@ -39,20 +39,17 @@ class Job(BaseModel):
 
 
 def run_process() -> None:
-    """Export on Keras with TensorFlow, as the job file of the first argument says; then exit."""
+    """Export on Keras with TensorFlow, as the job file of the first argument says."""
     asked, stream = supervised_job()
     emit = Emitter(stream)
     try:
-        job = Job.model_validate(asked)
         with quick_imports():
             import keras  # noqa: F401
             import tensorflow  # noqa: F401
-        emit.part("check", export(job))
-    except StudyError as error:
-        emit.end("failed", str(error))
+        emit.part("check", export(Job.model_validate(asked)))
     except Exception as error:
         traceback.print_exc()
-        emit.end("failed", reason_line(error))
+        emit.end("failed", str(error) if isinstance(error, StudyError) else reason_line(error))
     else:
         emit.end("ok")
     sys.exit(0)
@@ -63,9 +60,10 @@ def export(job: Job) -> ExportCheck:
     import keras
     import tensorflow as tf
 
-    workload = trained_workload(job.request)
-    arrays = {} if job.dataset is None else load_dataset(job.dataset).arrays
-    validation = workload.splits(arrays)[1]
+    workload = Model.read(job.request.module).asked(job.request)
+    if not isinstance(workload, TrainingWorkload):
+        raise StudyError(f"{job.request.workload}: a single operation has no model to export")
+    validation = workload.splits({} if job.dataset is None else load_dataset(job.dataset).arrays)[1]
     keras.config.set_dtype_policy("float32" if job.request.precision == "tf32" else job.request.precision)
     model = workload.model()
     model.load_weights(job.weights)
@@ -79,20 +77,9 @@ def export(job: Job) -> ExportCheck:
     served = tf.saved_model.load(str(job.folder / SAVED_MODEL))
     parts = [index[start : start + EXAMPLES_AT_ONCE] for start in range(0, len(index), EXAMPLES_AT_ONCE)]
     predicted = np.concatenate([_one_array(served.serve(workload.batch(validation.arrays, part)[0])) for part in parts])
-    largest = float(np.abs(recorded).max())
-    share = TOLERANCE if job.request.precision == "float32" else SHORT_TOLERANCE
-    difference = float(np.abs(predicted - recorded).max())
-    return ExportCheck(
-        examples=len(index), largest=largest, tolerance=share * max(largest, 1e-6), saved_model=difference
-    )
-
-
-def trained_workload(asked: Request) -> TrainingWorkload:
-    """Return the workload with the options of its run; raises StudyError for a single operation."""
-    workload = Model.read(asked.module).asked(asked)
-    if not isinstance(workload, TrainingWorkload):
-        raise StudyError(f"{asked.workload}: a single operation has no model to export")
-    return workload
+    largest, difference = float(np.abs(recorded).max()), float(np.abs(predicted - recorded).max())
+    tolerance = TOLERANCE.get(job.request.precision, SHORT_TOLERANCE) * max(largest, 1e-6)
+    return ExportCheck(examples=len(index), largest=largest, tolerance=tolerance, saved_model=difference)
 
 
 def _one_array(prediction: Any) -> np.ndarray:

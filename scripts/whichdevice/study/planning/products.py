@@ -26,10 +26,10 @@ PROGRAM_AXES = ("workload", "precision", "batch_size", "sequence_length")  # of 
 def compiled_records(plan: "StudyPlan") -> list[str]:
     """Paths of the compiled records that this call brings about, narrowed by `only` and `retry`.
 
-    Where the compiler is not installed, or the study was fetched and is only shown, those that exist.
+    Where the compiler is not installed, those that exist.
     """
     paths = [str(compiled_path(plan.study, asked)) for asked in program_requests(plan.study) if _selected(plan, asked)]
-    if plan.merged.fetched or (plan.study.run_on != "all" and not all(map(find_spec, ("jax", "keras")))):
+    if plan.study.run_on != "all" and not all(map(find_spec, ("jax", "keras"))):
         paths = [path for path in paths if Path(path).is_file()]
     return paths if plan.call.retry is None else [path for path in paths if _failed(Path(path))]
 
@@ -90,19 +90,18 @@ def learned_records(study: Study, workload: str) -> list[Path]:
 
 
 def drawing_code(study: Study, package: Path = HERE, config: Path = CONFIG) -> dict[str, str]:
-    """Hash of the code and files that tables, figures, report and comparison are made by, as each rule's parameter.
+    """Hash of the code and files that tables, figures and report are made by, as each rule's parameter.
 
     Files count by what they hold: as inputs from the future (a clock set back) they would be newer than any table.
     """
     tables = ["whichdevice.study.tables.make", *table_modules()]
     figures = ["whichdevice.study.figures", *figure_modules(*figure_names())]
-    page = _files(package / "report")
+    page = _files(package / "study" / "report")
     data = [*_files(config), *price_sheets(study.prices), *(path for path in _files(package) if path not in page)]
     return {
         "tables": code_hash(*tables, files=data),
         "figures": code_hash(*figures, *tables, files=data),
         "report": code_hash("whichdevice.study.report.contents", *tables, files=[*data, *page]),
-        "compare": code_hash("whichdevice.study.report.compare", *tables, files=[*data, *page]),
     }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from shutil import get_terminal_size
+from statistics import mean
 from textwrap import shorten
 from typing import IO, Any
 
@@ -33,8 +34,6 @@ DRY_RUN = re.compile(r"--dry-?run|-[A-Za-z]*n[A-Za-z]*|--mode|--lint")
 NOTHING_TO_DO = "Nothing to be done"
 # Beginnings of what Snakemake adds to the line of the job itself and to the closing ones: commands and its own state.
 REPEATED = ("RuleException", "WorkflowError:\nAt least one job", "Exiting because a job", "Cannot restore")
-PROGRAM_SECONDS = 1.0  # of one program that is compiled for a forecast: the default study's 80 take about a minute
-DRAWING = {"tables": 10.0, "figures": 20.0, "report": 10.0}  # seconds
 
 
 def shows_progress(arguments: Sequence[str]) -> bool:
@@ -59,12 +58,10 @@ class StudyProgress(logging.Handler):
         self._plan = plan
         self._line = LiveLine(self.text, stream)
         self._jobs: dict[int, dict[str, Any]] = {}  # that run now, by Snakemake's number
-        self._began = time.monotonic()
         self._took: dict[tuple[str, str], list[float]] = {}  # seconds of finished runs by device and workload
         self._runs: list[Run] = []  # that are still to be measured
-        self._drawn: set[str] = set()  # rules that are finished
         self._listens = False
-        self.total, self.done, self.programs = 0, 0, 0
+        self.total, self.done = 0, 0
 
     def listen(self, logger: logging.Logger | None) -> "StudyProgress":
         """Take Snakemake's events, and its ordinary lines off the terminal; its log keeps them. None: show nothing.
@@ -81,11 +78,10 @@ class StudyProgress(logging.Handler):
                 handler.addFilter(OnlyProblems())
         return self
 
-    def begin(self, programs: int) -> None:
-        """Show the live line; `programs` are still to be compiled."""
+    def begin(self) -> None:
+        """Show the live line."""
         if self._listens:
-            self._runs, self.programs = self._plan.to_measure(), programs
-            self._began = time.monotonic()
+            self._runs = self._plan.to_measure()
             self._line.start()
 
     def end(self) -> None:
@@ -108,10 +104,6 @@ class StudyProgress(logging.Handler):
             job = self._jobs.pop(facts["job_id"], None)
             if job is not None and job["rule"] == "measure":
                 self._finished(job)
-            elif job is not None and job["rule"] == "compile":
-                self.programs = 0
-            elif job is not None:
-                self._drawn.add(job["rule"])
         elif event == "JOB_ERROR":
             self._jobs.pop(facts.get("jobid", facts.get("job_id", -1)), None)
         if line := job_error_line(event, facts):
@@ -128,29 +120,17 @@ class StudyProgress(logging.Handler):
         title = f"[{self.done}/{self.total}] {run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}"
         self._line.line(run_line(title, read_record(path)) + left)
 
-    def left(self) -> float | None:
-        """Seconds until everything is finished, by the runs finished so far; None before the first one is."""
-        passed = {name: 0.0 for name in ("measure", "compile", *DRAWING)}
-        for job in list(self._jobs.values()):
-            passed[job["rule"]] = passed.get(job["rule"], 0.0) + time.monotonic() - job["began"]
-        drawing = sum(DRAWING[name] for name in DRAWING if name not in self._drawn)
-        rest = max(self.programs * PROGRAM_SECONDS - passed["compile"], 0.0)
-        rest += max(drawing - sum(passed[name] for name in DRAWING), 1.0)
-        if self.done >= self.total:
-            return rest
-        every = [seconds for took in self._took.values() for seconds in took]
-        if not every:
-            return None
-        mean = sum(every) / len(every)
-        times = (self._took.get(_place(run)) for run in self._runs)
-        guesses = [sum(took) / len(took) if took else mean for took in times]
-        runs = (self.total - self.done) * (sum(guesses) / len(guesses) if guesses else mean)
-        return max(runs - passed["measure"], mean / 2) + rest
-
     def left_text(self) -> str:
-        """The time left in words."""
-        left = self.left()
-        return "time left: known after the first run" if left is None else f"about {duration(left)} left"
+        """How long the runs that are left take, by the finished ones of their device and workload, in words."""
+        if self.done >= self.total:
+            return "programs, tables and report are left"
+        if not self._took:
+            return "time left: known after the first run"
+        every = [seconds for took in self._took.values() for seconds in took]
+        guesses = [mean(self._took.get(_place(run), every)) for run in self._runs]
+        measured_now = [job["began"] for job in list(self._jobs.values()) if job["rule"] == "measure"]
+        passed = sum(time.monotonic() - began for began in measured_now)
+        return f"about {duration(max(sum(guesses) - passed, mean(every) / 2))} of measuring left"
 
     def text(self) -> str:
         """The live line."""

@@ -1,4 +1,4 @@
-"""Sources of a call: of each dataset, merged records, and the records that it compares with."""
+"""Sources of a call: of each dataset, and records of other machines."""
 
 import os
 import sys
@@ -18,7 +18,13 @@ from whichdevice.study.cells import Run
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Call, Device, Source, Study
 from whichdevice.study.prepare import check_folder, decide_sources, has_archives
-from whichdevice.study.records.store import MergedDevice, MergedSource, merged_records, merged_sources, record_paths
+from whichdevice.study.records.store import (
+    MergedSource,
+    measured_elsewhere,
+    merged_records,
+    merged_sources,
+    source_folder,
+)
 from whichdevice.study.study_cells import with_model_settings
 
 
@@ -64,18 +70,16 @@ def require_writable(folder: Path) -> None:
         )
 
 
-FETCHED = "its records were fetched; nothing is measured here"
-ELSEWHERE = "measured elsewhere; its records were merged"
+ELSEWHERE = "measured elsewhere; its records were brought here"
 
 
 @dataclass(frozen=True)
 class Merged:
-    """The merged records of a call."""
+    """The records of other machines in a call."""
 
     records: dict[Run, Path] = field(default_factory=dict)  # a record of this machine counts before
     absent: dict[str, str] = field(default_factory=dict)  # device: why it is never measured here
     notes: list[str] = field(default_factory=list)  # one line each for the person who calls
-    fetched: bool = False  # a published study that is only shown here
 
 
 def with_merged(call: Call) -> tuple[Call, Merged]:
@@ -86,15 +90,15 @@ def with_merged(call: Call) -> tuple[Call, Merged]:
     call = with_model_settings(call)
     root = Path(call.root)
     sources = merged_sources(root)
-    if not sources:
-        return call, Merged()
+    notes = [
+        f"records of {address} are not here yet: a run of the study brings them"
+        for address in call.records
+        if source_folder(root, address) not in sources
+    ]
     devices = dict(call.devices)
-    absent: dict[str, str] = {}
     for source in sources.values():
         for name, device in source.devices.items():
-            devices.setdefault(name, _device(device))
-            if device.elsewhere:
-                absent[name] = ELSEWHERE
+            devices.setdefault(name, Device(**device.model_dump(exclude={"machine", "elsewhere"})))
     call = call.model_copy(update={"devices": devices})
     records: dict[Run, Path] = {}
     left_out: Counter[str] = Counter()
@@ -104,17 +108,8 @@ def with_merged(call: Call) -> tuple[Call, Merged]:
             records[run] = path
         else:
             left_out[why] += 1
-    fetched = any(source.fetched for source in sources.values())
-    if fetched:
-        absent = dict.fromkeys(devices, FETCHED)
-    notes = [f"merged: {count} records left out: {why}" for why, count in left_out.items()]
-    return call, Merged(records, absent, notes, fetched)
-
-
-def _device(merged: MergedDevice) -> Device:
-    return Device(
-        kind=merged.kind, replicas=merged.replicas, hardware=merged.hardware, usd_per_hour=merged.usd_per_hour
-    )
+    notes += [f"{count} records of other machines left out: {why}" for why, count in left_out.items()]
+    return call, Merged(records, dict.fromkeys(measured_elsewhere(root), ELSEWHERE), notes)
 
 
 def _unlike(study: Study, run: Run, source: MergedSource) -> str | None:
@@ -130,7 +125,7 @@ def _unlike(study: Study, run: Run, source: MergedSource) -> str | None:
     if (other.kind, other.replicas) != (device.kind, device.replicas):
         return (
             f"{run.cell.device} is {other.kind} with {other.replicas} replicas there and {device.kind} with "
-            f"{device.replicas} here; merge again with --rename {other.name}=NAME"
+            f"{device.replicas} here; bring them under another name (--rename)"
         )
     return None
 
@@ -186,27 +181,3 @@ def _kept(call: Call) -> dict[str, Source]:
     except StudyError:
         return {}
     return before.sources if (before.source, before.dir) == ("auto", call.data.dir) else {}
-
-
-def against_records(call: Call) -> list[Path]:
-    """The records that `against` names; raises StudyError where it names none."""
-    if not call.against:
-        raise StudyError("compare: with what? --config against=results/<study>, or a folder of records")
-    if "://" in call.against:
-        raise StudyError(f"against: fetch it first: python -m whichdevice fetch {call.against}, then name its folder")
-    folder = Path(call.against).expanduser()
-    if not folder.is_dir():
-        raise StudyError(f"against: no folder {call.against}; paths start where Snakemake runs")
-    ours, other = Path(call.root).resolve(), folder.resolve()
-    if other == ours / "runs" or ours.is_relative_to(other):
-        what = "is" if other in (ours, ours / "runs") else "holds"
-        raise StudyError(f"against: {call.against} {what} this study itself; name another one, or set study=<name>")
-    paths = record_paths(folder)
-    if not paths:
-        raise StudyError(f"against: no record.json below {call.against}")
-    return paths
-
-
-def record_times(paths: list[Path]) -> list[int]:
-    """When each record was written, so that a replaced one compares anew."""
-    return [path.stat().st_mtime_ns for path in paths]

@@ -22,14 +22,13 @@ from whichdevice.study.records.store import (
     describe_machine,
     foreign_record,
     foreign_run,
-    merged_sources,
     read_record,
-    refusal,
     same_machine,
 )
 from whichdevice.study.remote.transfer import Listing, Moved, Place, download, explained, is_same, upload
 
 DATASETS = "datasets"  # as below results/
+NEWER, DAMAGED = "newer there", "damaged here"
 
 
 def upload_dataset(folder: Path, bucket: Place, name: str, source: str) -> Moved:
@@ -87,9 +86,8 @@ def _dataset_files(info: DatasetInfo) -> list[str]:
     return [*(f"{array}.npy" for array in info.arrays), INFO]
 
 
-NEWER, DAMAGED = "newer there", "damaged here"
 COMPILED_FILES = ("compiled/**/*.json",)
-RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html", "compare.html")
+RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html")
 
 
 def publish(root: Path, bucket: Place) -> str:
@@ -100,32 +98,32 @@ def publish(root: Path, bucket: Place) -> str:
     """
     place = bucket.below(root.name)
     listing = place.listing()
-    records, artefacts = _records(root)
+    records = _files(root, [f"{OWN}/**/{RECORD}", f"{MERGED}/*/{OWN}/**/{RECORD}"])
+    sources = _files(root, [f"{MERGED}/*/{SOURCE}"])
     reasons = {name: _why_kept(place, name, path, listing) for name, path in records.items()}
-    kept = {name: why for name, why in reasons.items() if why is not None}
-    newer = [name for name, why in kept.items() if why == NEWER]
-    folders = tuple(name.removesuffix(RECORD) for name in kept)
+    newer = sum(why == NEWER for why in reasons.values())
+    sent_records = {name: path for name, path in records.items() if reasons[name] is None}
+    artefacts = [path for record in sent_records.values() for path in _artefacts(record)]
     compiled = _files(root, COMPILED_FILES)
     if newer:
         compiled = {name: path for name, path in compiled.items() if name not in listing}
-    sources = _files(root, [f"{MERGED}/*/{SOURCE}"])
     sent = Moved()
     for files in (
-        {name: path for name, path in artefacts.items() if not name.startswith(folders)},
-        {name: path for name, path in records.items() if name not in kept},
+        {path.relative_to(root).as_posix(): path for path in artefacts},
+        sent_records,
         compiled,
         *([] if newer else [_files(root, RESULTS), sources, _files(root, [KEYS, CONFIG])]),
     ):
         sent += upload(place, files, listing)
     if not newer:
-        _drop(place, {name for name in listing if _is_source(name)} - sources.keys())
+        _drop(place, {name for name in listing if _source_of(name) not in {None, *sources}})
     unknown = sum(name.startswith(f"{OWN}/") and foreign_run(name) is not None for name in listing.keys() - records)
     line = f"{place.address}: {sent}"
     if unknown:
-        line += f"; {unknown} more records there are not here, so in no table or figure sent: merge them"
+        line += f"; {unknown} more records there are not here, so in no table or figure sent: bring them (--records)"
     if newer:
         line += (
-            f"; the bucket has {len(newer)} newer record{'s' if len(newer) > 1 else ''}. They were kept, so tables, "
+            f"; the bucket has {newer} newer record{'s' if newer > 1 else ''}. They were kept, so tables, "
             "figures, report, models and config were not sent. Measure those runs here again, or publish under another "
             "study name (study=<name>)"
         )
@@ -137,32 +135,25 @@ def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
     return {path.relative_to(root).as_posix(): path for path in paths if path.is_file() and path.name[0] != "."}
 
 
-def _is_source(name: str) -> bool:
-    return name.startswith(f"{MERGED}/") and name.count("/") == 2 and name.endswith(f"/{SOURCE}")
+def _source_of(name: str) -> str | None:
+    """The source.json of a merged file; None of any other."""
+    return "/".join([*name.split("/")[:2], SOURCE]) if name.startswith(f"{MERGED}/") else None
 
 
 def _drop(place: Place, names: set[str]) -> None:
-    """Records of sources that are merged here no more count there no more either."""
+    """Delete records there of sources that count here no more."""
     with explained(place.address):
         for name in names:
             place.fs.rm_file(place.path(name))
 
 
-def _records(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
-    """Records that count, and the artefacts that they declare, by their names below the study."""
-    records: dict[str, Path] = {}
-    artefacts: dict[str, Path] = {}
-    merged = [path for folder, source in merged_sources(root).items() for path in source.paths(folder).values()]
-    for path in [*sorted((root / OWN).rglob(RECORD)), *(path for path in merged if path.is_file())]:
-        records[path.relative_to(root).as_posix()] = path
-        try:
-            declared = read_record(path).artefacts.values()
-        except StudyError:
-            continue  # the tables say why; it is published as it is
-        for artefact in declared:
-            if (file := artefact_path(path, artefact.file)) is not None:
-                artefacts[file.relative_to(root).as_posix()] = file
-    return records, artefacts
+def _artefacts(record: Path) -> list[Path]:
+    """The files that a record declares and that are there; none of one that cannot be read, which tables explain."""
+    try:
+        declared = read_record(record).artefacts.values()
+    except StudyError:
+        return []
+    return [path for artefact in declared if (path := artefact_path(record, artefact.file)) is not None]
 
 
 def _why_kept(place: Place, name: str, path: Path, listing: Listing) -> str | None:
@@ -171,24 +162,21 @@ def _why_kept(place: Place, name: str, path: Path, listing: Listing) -> str | No
     with explained(place.address):
         if facts is None or is_same(path, place, name, facts):
             return None
-    content, where = place.read(name), f"{place.address}/{name}"
-    ours, other = _readable(path.read_bytes(), name), _readable(content, name)
+    where = f"{place.address}/{name}"
+    ours, other = _readable(path.read_bytes(), name), _readable(place.read(name), name)
     if ours is None:
         return DAMAGED
-    if other is None and refusal(content) is None:
+    if other is None:
         raise StudyError(
             f"{where} cannot be read here; update this project, delete that record, or publish under another study "
             "name (study=<name>)"
         )
-    if other is None:
-        return None  # refused when it was merged there: ours is better
     if not same_machine(ours.machine, other.machine):
         device = ours.asked.device
         there, here = describe_machine(other.machine), describe_machine(ours.machine)
         raise StudyError(
-            f"{where} was measured on another machine ({there}; here: {here}): publish "
-            f"under another study name (study=<name>), then: python -m whichdevice merge {place.address} "
-            f"--rename {device}={device}_2"
+            f"{where} was measured on another machine ({there}; here: {here}): publish under another study name "
+            f"(study=<name>), and bring those: --records {place.address} --rename {device}={device}_2"
         )
     return NEWER if other.ended > ours.ended else None
 

@@ -5,7 +5,6 @@ to reach a place is one line.
 """
 
 import base64
-import errno
 import hashlib
 import json
 import logging
@@ -14,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -32,9 +31,9 @@ LOGIN = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_
 ROLE = "ask the bucket's owner for the role Storage Object User (roles/storage.objectUser)"
 ABSENT = "no such bucket or object; make it: gcloud storage buckets create gs://NAME, or correct the address"
 ANSWERS = {  # of Google's servers
-    401: f"the credentials are missing, wrong or expired (HTTP 401); {LOGIN}",
-    403: f"no permission for this account (HTTP 403); {ROLE}",
-    404: f"{ABSENT} (HTTP 404)",
+    "401": f"the credentials are missing, wrong or expired (HTTP 401); {LOGIN}",
+    "403": f"no permission for this account (HTTP 403); {ROLE}",
+    "404": f"{ABSENT} (HTTP 404)",
 }
 NOTHING_LOST = "nothing is lost; run again to continue"
 NETWORK = {"aiohttp", "requests", "urllib3"}  # libraries whose errors are broken connections
@@ -151,25 +150,23 @@ def explained(address: str) -> Iterator[None]:
 
 def explanation(error: Exception) -> str | None:
     """Return what failed and what to do; None for a fault of the program. A server's own words may name accounts."""
-    module, name, code = type(error).__module__, type(error).__name__, str(getattr(error, "code", ""))
-    if module.startswith("google.auth"):
-        refused = "Google refuses these credentials (expired, withdrawn or of another project)"
-        return f"{refused if name == 'RefreshError' else 'no usable Google credentials on this machine'}; {LOGIN}"
+    name, code = type(error).__name__, str(getattr(error, "code", ""))
+    library = type(error).__module__.partition(".")[0]
+    if type(error).__module__.startswith("google.auth"):
+        return f"no usable Google credentials on this machine, or Google refuses them ({name}); {LOGIN}"
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return ABSENT
     if name == "HttpError":
-        return ANSWERS.get(
-            int(code) if code.isdigit() else 0, f"the server answered HTTP {code or 'error'}; {NOTHING_LOST}"
-        )
+        return ANSWERS.get(code, f"the server answered HTTP {code or 'error'}; {NOTHING_LOST}")
     if isinstance(error, PermissionError) or (isinstance(error, OSError) and str(error).startswith("Forbidden")):
         return f"no permission for this account; {ROLE}"
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"no room left on the disk ({error.filename or 'target'}): free some space and run again"
-    if name in ("ChecksumError", "BadZipFile"):
-        return "arrived damaged and was not kept; run again" if name == "ChecksumError" else "is no readable zip file"
-    if module.partition(".")[0] in NETWORK or isinstance(error, ConnectionError | TimeoutError):
+    if name == "BadZipFile":
+        return "is no readable zip file"
+    if library in NETWORK or isinstance(error, ConnectionError | TimeoutError):
         return f"cannot be reached or the connection broke ({name}); check the network; {NOTHING_LOST}"
-    return (error.strerror or name) if isinstance(error, OSError) and error.errno is not None else None
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{error.strerror or name} ({error.filename or 'there'}); {NOTHING_LOST}"
+    return None
 
 
 AT_ONCE = 4
@@ -189,7 +186,7 @@ class Moved:
     kept: int = 0  # the same on both sides before
 
     def __add__(self, other: "Moved") -> "Moved":
-        return Moved(self.files + other.files, self.nbytes + other.nbytes, self.kept + other.kept)
+        return Moved(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
     def __str__(self) -> str:
         return f"{self.files} files, {self.nbytes / 1e6:.1f} MB; {self.kept} were the same already"
@@ -197,11 +194,8 @@ class Moved:
 
 def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """The results in the order of the items; the first failure stops what has not begun and is raised."""
-    pool = ThreadPoolExecutor(AT_ONCE)
-    try:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(work, items))
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def upload(place: Place, files: Mapping[str, Path], listing: Listing | None = None) -> Moved:
@@ -231,34 +225,24 @@ def download(place: Place, files: Mapping[str, Path], listing: Listing) -> Moved
 
 
 def is_same(path: Path, place: Place, name: str, facts: Mapping[str, Any] | None) -> bool:
-    """Whether a file here and an object, as its listing describes it, have the same content."""
+    """Whether a file here and an object, as its listing describes it, have the same content.
+
+    Google's listing states a CRC32C; where a listing states none, the object is read.
+    """
     if facts is None or not path.is_file() or int(facts["size"]) != path.stat().st_size:
         return False
-    kind, stated = _stated(facts) or ("sha256", None)
-    with path.open("rb") as file:
-        digest = _checksum(file, kind)
-    if stated is None:
-        with place.fs.open(place.path(name), "rb") as file:
-            stated = _checksum(file, kind)
-    return digest == stated
+    stated = facts.get("crc32c")
+    with path.open("rb") as here:
+        if stated:
+            return _crc32c(here) == stated
+        with place.fs.open(place.path(name), "rb") as there:
+            return hashlib.file_digest(here, "sha256").digest() == hashlib.file_digest(there, "sha256").digest()
 
 
-def _stated(facts: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Kind and base64 of the checksum in a listing; None where the file system states none. Google states CRC32C."""
-    if facts.get("crc32c"):
-        return "crc32c", str(facts["crc32c"])
-    if facts.get("md5Hash"):
-        return "md5", str(facts["md5Hash"])
-    return None
+def _crc32c(file: BinaryIO) -> str:
+    import google_crc32c
 
-
-def _checksum(file: BinaryIO, kind: str) -> str:
-    if kind == "crc32c":
-        import google_crc32c
-
-        digest: Any = google_crc32c.Checksum()
-    else:
-        digest = hashlib.new(kind, usedforsecurity=False)
+    digest = google_crc32c.Checksum()
     while block := file.read(READ_BYTES):
         digest.update(block)
     return base64.b64encode(digest.digest()).decode()

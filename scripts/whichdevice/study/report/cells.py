@@ -197,7 +197,7 @@ def _card(
         "name": " · ".join(str(part) for part in first["run"].split("/")[:3]),
         "workflow": shlex.join([*STUDY, kind, *in_study, "--config", only, "--", "--forcerun", "measure"]),
         "by_hand": shlex.join(["python", "scripts/measure.py", config, f"{AGAIN}/{first['run']}/record.json"]),
-        "then": shlex.join([*STUDY, "compare", *in_study, "--config", f"against={AGAIN}"]),
+        "then": shlex.join([*STUDY, "report", *in_study, "--records", AGAIN, "--rename", f"{first['device']}=again"]),
         "config": links.to(study.config_path),
         "records": [
             (f"r{row['repeat']}", str(row["status"]).replace("_", " "), links.to(row["record"]))

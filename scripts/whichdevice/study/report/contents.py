@@ -17,7 +17,6 @@ from whichdevice.base.numbers import number, percent, price, quality, seconds, s
 from whichdevice.forecast.joint import read_scorecard
 from whichdevice.study.figures import figure_facts, figure_names
 from whichdevice.study.report.cells import cell_table, machine_cards, reproductions
-from whichdevice.study.report.compare import compared_with
 from whichdevice.study.report.numbers import RULE, cell_number, interval, with_setting
 from whichdevice.study.report.page import render
 from whichdevice.study.report.verdict import BROKEN, first_screen
@@ -227,11 +226,11 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
     shown = _shown(study, figures)
     blank = [f"“{figure['title']}”" for figure in drawn if figure["blank"] and shown.get(figure["category"], True)]
     kinds = dict.fromkeys(device.kind for device in study.study.devices.values())
-    cells, cards, other = cell_table(study), machine_cards(study.runs), compared_with(study, page)
+    cells, cards = cell_table(study), machine_cards(study.runs)
     how = reproductions(study, page, {key: card.number for key, card in cards.items()})
     for row in cells["rows"]:
         if row.get("key") in how:
-            row["card"] = how[row["key"]] | {"compared": (other or {"cells": {}})["cells"].get(row["key"])}
+            row["card"] = how[row["key"]]
     return {
         "study": study.study,
         "rule": RULE,
@@ -239,7 +238,6 @@ def contents(study: StudyResults, figures_folder: Path, page: Path) -> dict[str,
         "costs": cost_section(study),
         "limits": limit_rows(study),
         "first": first_screen(study),
-        "compared_with": other,
         "cells": cells,
         "figures": figures,
         "shown": shown,

@@ -2,11 +2,11 @@
 
 Repeats become one number by a geometric mean with a 95 % t-interval on logarithms.
 
-Speeds are compared by logarithms, so a ratio of 2 and one of 1/2 are equally far from 1. Within a study repeats are
-paired (one-sample t on the log-ratios of each repeat); across studies they are not (Welch's t). Over all comparisons
-of a family the p values are corrected by S. Holm, "A simple sequentially rejective multiple test procedure", Scand.
-J. Statist. 6, 1979, so that with nothing to find a family holds any false "faster" or "slower" at most once in 20.
-A family is everything that one table judges along one axis: all devices, or all loops, or all cells of two studies.
+Speeds are compared by logarithms, so a ratio of 2 and one of 1/2 are equally far from 1. Repeats are paired (one-
+sample t on the log-ratios of each repeat). Over all comparisons of a family the p values are corrected by S. Holm, "A
+simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979, so that with nothing to find a
+family holds any false "faster" or "slower" at most once in 20. A family is everything that one table judges along one
+axis: all devices, or all loops.
 
 - faster, slower: Holm's p below 0.05, and the ratio beyond 3 %. This goes first: a difference of 4 % that is sure is
   "faster", although it also lies within 5 %.
@@ -117,36 +117,8 @@ def paired(logs: pd.Series, groups: pd.Series) -> pd.DataFrame:
     )
 
 
-def welch(logs: pd.Series, groups: pd.Series, base_logs: pd.Series, base_groups: pd.Series) -> pd.DataFrame:
-    """Return what is needed to judge log speeds against unpaired ones, for every group that both have.
-
-    As `paired`, with n_base beside n; degrees of freedom by Welch and Satterthwaite.
-    """
-    of = [
-        values.astype("float64").groupby(keys, sort=False).agg(["count", "mean", "var"])
-        for values, keys in ((logs, groups), (base_logs, base_groups))
-    ]
-    both = of[0].join(of[1], how="inner", rsuffix="_base")
-    error, base = both["var"] / both["count"], both["var_base"] / both["count_base"]
-    spread = error**2 / (both["count"] - 1.0) + base**2 / (both["count_base"] - 1.0)
-    least = both[["count", "count_base"]].min(axis=1) - 1.0  # without any spread every count of them does
-    variance = both["var"] + both["var_base"]
-    squares = both["var"] ** 2 + both["var_base"] ** 2
-    return pd.DataFrame(
-        {
-            "n": both["count"],
-            "n_base": both["count_base"],
-            "mean": both["mean"] - both["mean_base"],
-            "error": np.sqrt(error + base),
-            "degrees": ((error + base) ** 2 / spread).where(spread != 0, least),
-            "variance": variance,
-            "degrees_per_repeat": (variance**2 / squares).where(squares != 0, 1.0),
-        }
-    )
-
-
 def decided(found: pd.DataFrame, family: pd.Series | None = None) -> pd.DataFrame:
-    """Judge what `paired` or `welch` returned, one family or as many as `family` (with the same index) names.
+    """Judge what `paired` returned, one family or as many as `family` (with the same index) names.
 
     Returns n, ratio, ratio_low, ratio_high and the columns `decision`, indexed as `found`. One value has a ratio alone.
     """

@@ -253,7 +253,7 @@ def absence(study: Study, device: str, measured_devices: Set[str]) -> str:
     """Why runs of a device have no record, and what to do."""
     kind = study.devices[device].kind
     if device in measured_elsewhere(Path(study.root)):
-        return "not among the records of that machine; measure it there and merge them again"
+        return "not among the records of that machine; measure it there and bring them again (--records)"
     command = f"run: {workflow_command(study, kind)}"
     if device in measured_devices or kind == "cpu":  # every host has a cpu
         return f"not measured yet; {command}"
