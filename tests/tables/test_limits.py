@@ -1,4 +1,4 @@
-"""Measured roofs and sheets, each cell against them, and breakdowns: known records in, exact numbers out."""
+"""Measured roofs and sheets, and each cell against them: known records in, exact numbers out."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 import pytest
 import synthetic
-from synthetic_parts import breakdown_of
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.measure.record import Record, Steady
@@ -43,8 +42,6 @@ def exact(run: Run, record: Record) -> Record:
         rate = TFLOPS[(cell.workload, cell.batch_size)] * (0.5 if cell.backend == "jax" else 1)
         step_time = facts.flops_per_step / (rate * 1e12)
     record.steady = Steady(steps=10, seconds=10 * step_time, throughput=1 / step_time)
-    if record.breakdown is not None:
-        record.breakdown = breakdown_of(step_time)
     return record
 
 

@@ -93,14 +93,13 @@ def test_repeats_that_stopped_early_are_not_taken_for_ones_that_learned_on() -> 
     assert pd.notna(published_table([entry], learned_for(18, 18)).iloc[0]["ratio"])
 
 
-def test_another_number_format_or_loop_than_the_published_is_said_beside_the_ratio() -> None:
+def test_another_number_format_than_the_published_is_said_beside_the_ratio() -> None:
     entry = claim_published(unit="ms", value="12.8")
     row = published_table([entry], summary_of(precision=["mixed_bfloat16"])).iloc[0]
     assert "measured in mixed_bfloat16; the published number is taken for float32" in row["note"]
-    assert "measured with loop epoch; the published number is taken for plain fit" in row["note"]
-    row = published_table([entry | {"precision": "bfloat16"}], summary_of(loop=["fit"])).iloc[0]
+    row = published_table([entry | {"precision": "bfloat16"}], summary_of()).iloc[0]
     assert row["note"] == "measured in float32; the published number is in bfloat16"
-    assert pd.isna(published_table([entry], summary_of(loop=["fit"])).iloc[0]["note"])
+    assert pd.isna(published_table([entry], summary_of()).iloc[0]["note"])
 
 
 def test_a_published_epoch_with_validation_stands_beside_one_with_validation() -> None:

@@ -89,7 +89,7 @@ def try_workload(backend: Backend, model: Model, request: Request, memory_limit:
     emit.part("model", {"forward_flops": costs.forward_flops, "training_flops": costs.training_flops})
     need = estimated_memory(costs, request, train.nbytes + validation.nbytes, backend.activation_copies)
     refuse_what_cannot_fit(need, memory_limit)
-    emit.progress(f"compiling the first step ({request.loop})")
+    emit.progress("compiling the first step")
     loop = backend.training_loop(workload, built, train, validation)
     workload.check_options()
     batch = workload.order(train.examples, request.seed).take(1)

@@ -16,7 +16,7 @@ from whichdevice.base.supervisor import Finish, supervise_module
 from whichdevice.base.terminal import LiveLine
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.record import Request
-from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, TORCH
+from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS
 from whichdevice.models.loading import Model
 
 SMALL_BATCH = 2  # enough for batch statistics
@@ -139,7 +139,6 @@ def request_for(model: Model, backend: str, precision: str, options: Mapping[str
         precision=precision,
         batch_size=SMALL_BATCH,
         fraction=1.0,
-        loop="fit" if model.framework == TORCH else model.loops[0],  # torch.compile takes a minute
         sequence_length=None,
         repeat=1,
         seed=1,

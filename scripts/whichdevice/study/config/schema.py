@@ -26,7 +26,7 @@ The quick study: small workloads on any machine in about six minutes, no network
 Two large ones are only forecast: they keep a GPU busy, and so show where GPUs differ.
 Run it: make study, or snakemake --cores 1 all
 Three workloads run smaller than published, and learning has a time budget; records and report say so.
-More cells, backends and loops: config/full.yaml. The recipes as published: config/published.yaml."""
+More cells and backends: config/full.yaml. The recipes as published: config/published.yaml."""
 QUICK_NOTES = {
     "workloads.memory_stream": "bandwidth; an array far larger than the last cache",
     "workloads.fashion_cnn": "published: batch 512, all images",
@@ -37,13 +37,12 @@ QUICK_NOTES = {
 ENTRIES: dict[str, type[Section]] = {"devices": Device, "workloads": Workload}
 FULL_HEADER = """\
 The full study: what the quick one leaves out for time, about a quarter of an hour on two cores.
-More batch sizes, bfloat16, shares of the data, two backends and both loops; two whole epochs of learning;
-what of a step is input, host and compute.
+More batch sizes, bfloat16, shares of the data and two backends; two whole epochs of learning.
 Run it: snakemake --cores 1 all --configfile config/full.yaml"""
 FULL_NOTES = {
     "workloads.memory_stream": "bandwidth; an array far larger than the last cache",
     "workloads.mnist_official": "also training time against data-set size",
-    "workloads.mnist_cnn_loops": "two backends, and each one's quickest loop against plain model.fit",
+    "workloads.mnist_cnn_backends": "two backends",
     "workloads.fashion_cnn": "a tenth of the data",
     "workloads.shakespeare_lstm": "published: batch 1024, sequences of 100, 100 steps an epoch",
     "workloads.weather_gru": "published: batch 256, sequences of 1344 hours, 100 steps an epoch",
@@ -61,7 +60,7 @@ PUBLISHED_NOTES = {
     "workloads.memory_stream": "no publication's: the bandwidth that rooflines need; batch_size is MiB an array",
     "workloads.mnist_official": "RSE blog, 2020: 58 steps an epoch",
     "workloads.mnist_cnn": 'Kizrak, 2019, and the notebook "Why TPUs?", 2018',
-    "workloads.mnist_cnn_loops": "no publication's: each backend's quickest loop against plain model.fit",
+    "workloads.mnist_cnn_backends": "no publication's: two backends",
     "workloads.fashion_cnn_2018": "tensorflow/tpu notebook, 2018",
     "workloads.fashion_cnn_lee": "Lee, 2018: the origin of the published 102, 196 and 11164 s",
     "workloads.shakespeare_lstm": "tensorflow/tpu notebook, 2018, without validation; here 90 % of the text trains",
@@ -129,18 +128,16 @@ def full() -> Study:
     """Return the full study: all workloads in more cells, and learning by whole epochs."""
     return Study(
         study="full",
-        measure=Measure(breakdown=True),
         train=Train(seconds=None),
         workloads={
             "matmul": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
             "memory_stream": Workload(batch_size=[512]),
             "mnist_official": Workload(batch_size=[1024], fraction=[0.1, 0.25, 0.5]),
             "mnist_cnn": Workload(batch_size=[256, 512, 1024], export=True),
-            "mnist_cnn_loops": Workload(
+            "mnist_cnn_backends": Workload(
                 module="mnist_cnn",
                 batch_size=[256],
                 backend=["tensorflow", "jax"],
-                loop=["epoch", "fit"],
                 fraction=[0.1],
                 epochs=0,
             ),
@@ -155,19 +152,18 @@ def published() -> Study:
     """Every published recipe as one study."""
     return Study(
         study="published",
-        measure=Measure(seconds=10, repeats=10, timeout=172800, breakdown=True),
+        measure=Measure(seconds=10, repeats=10, timeout=172800),
         train=Train(epochs=None, seconds=None, repeats=3),
         workloads={
             "matmul": Workload(batch_size=[1024, 2048, 4096, 8192, 16384], precision=["float32", "bfloat16"]),
             "memory_stream": Workload(batch_size=[512, 2048], precision=["float32", "bfloat16"]),
             "mnist_official": Workload(batch_size=[1024], epochs=10),
             "mnist_cnn": Workload(batch_size=[256, 512, 1024], epochs=10, export=True),
-            "mnist_cnn_loops": Workload(
+            "mnist_cnn_backends": Workload(
                 module="mnist_cnn",
                 batch_size=[1024],
                 backend=["tensorflow", "jax"],
                 precision=["float32", "mixed_bfloat16"],
-                loop=["epoch", "fit"],
                 epochs=0,
             ),
             "fashion_cnn_2018": Workload(module="fashion_cnn", batch_size=[1024], epochs=10, steps_per_epoch=100),

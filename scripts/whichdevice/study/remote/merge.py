@@ -319,4 +319,4 @@ def _read(path: Path) -> Record | None:
 
 def _light(record: Record) -> Record:
     """The record without what takes the memory of many."""
-    return record.model_copy(update={"steady": None, "epochs": [], "results": {}, "attempts": [], "breakdown": None})
+    return record.model_copy(update={"steady": None, "epochs": [], "results": {}, "attempts": []})

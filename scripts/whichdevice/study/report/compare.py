@@ -99,7 +99,6 @@ def _name(row: pd.Series) -> str:
     letter = "N" if row["quantity"] == "tflops" else "b"
     words = [row["device"], row["workload"], row["backend"], row["precision"], f"{letter}{row['batch_size']}"]
     words += share_words(row)
-    words += [f"loop {row['loop']}"] if row["loop"] != "epoch" else []
     words += length_words(row)
     return " · ".join(words)
 

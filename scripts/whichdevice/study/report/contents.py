@@ -64,9 +64,8 @@ def _together(choices: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _cell_words(row: pd.Series) -> str:
-    loop = "" if row["loop"] == "epoch" else f", loop {row['loop']}"
     size = {"product": "N{}", "gigabyte": "{} MiB"}.get(row["unit"], "b{}").format(row["batch_size"])
-    return f"{row['device']} ({row['backend']}, {size}{loop})"
+    return f"{row['device']} ({row['backend']}, {size})"
 
 
 def _cost_row(row: pd.Series) -> dict[str, Any]:
@@ -115,7 +114,7 @@ def _meters(study: StudyResults) -> Iterator[str]:
 def _pipelines(study: StudyResults) -> Iterator[str]:
     """How long the batch of a step takes to be made ready, of each cell whose pipeline was timed by itself."""
     for _, row in study.costs[study.costs["pipeline"].notna()].iterrows():
-        share, whose = row["pipeline_share"], "its own" if row["pipeline"] == "own" else "what feeds fit"
+        share, whose = row["pipeline_share"], "its own"
         takes = f"{seconds(row['pipeline_time'])} for the batch of a step, {two(100 * share)} % of the step"
         waits = f": the device waits for it {two(100 - 100 / share)} % of the time" if share > 1 + WAITS else ""
         yield f"{row['workload']}, {_cell_words(row)}, {whose}: {takes}{waits}"
@@ -123,13 +122,12 @@ def _pipelines(study: StudyResults) -> Iterator[str]:
 
 def _target_row(row: pd.Series) -> dict[str, Any]:
     better = "≥" if row["better"] == "higher" else "≤"
-    loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
     or_more = " or more" if row["n_timed_out"] else ""
     kind, loss = ("validation" if "validation" in row["quantity"] else "training"), "loss" in row["quantity"]
     return {
         "workload": row["workload"],
         "where": f"{row['device']} b{row['batch_size']}",
-        "settings": " · ".join([row["backend"], row["precision"], *share_words(row), *loop]),
+        "settings": " · ".join([row["backend"], row["precision"], *share_words(row)]),
         "target": f"{kind} {'loss' if loss else row['metric']} {better} {number(row['target'])}",
         "target_source": row["target_source"],
         "reached": f"{row['n_reached']} of {row['n']}",
@@ -258,12 +256,11 @@ def scaling_rows(study: StudyResults) -> list[dict[str, Any]]:
 
 def _scaling_row(row: pd.Series) -> dict[str, Any]:
     sizes = dict.fromkeys([row["baseline_batch_size"], row["batch_size"]])
-    loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
     return {
         **{name: row[name] for name in ("workload", "scaling", "n")},
         "note": with_setting("" if pd.isna(row["note"]) else row["note"], row) or None,
         "devices": f"{row['baseline']} → {row['device']}",
-        "settings": " · ".join([row["backend"], row["precision"], *loop]),
+        "settings": " · ".join([row["backend"], row["precision"]]),
         "replicas": f"{row['baseline_replicas']} → {row['replicas']}",
         "batch_size": " → ".join(map(str, sizes)),
         "ratio": cell_number(row, "ratio"),

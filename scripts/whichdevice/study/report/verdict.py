@@ -175,7 +175,7 @@ COUNTED = {
 
 
 def compared(study: StudyResults) -> list[list[str]]:
-    """Measured devices, then backends and loops, by the decision rule: work, what, against what, by batch size."""
+    """Measured devices, then backends, by the decision rule: work, what, against what, by batch size."""
     rows_found = []
     for _, rows in study.fastest.groupby([*WORK, "model"], dropna=False, sort=False):
         if rows["device"].nunique() < 2:
@@ -188,14 +188,13 @@ def compared(study: StudyResults) -> list[list[str]]:
             else:
                 against = _ratio_words(row, f"times the time of {best['device']}")
             rows_found.append([_work(best), str(row["device"]), against, sizes])
-    for axis in ("backend", "loop"):
-        rows = study.speedups[study.speedups["comparison"] == axis]
-        rows = rows.sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
-        one = ["workload", "compared", "device", "sequence_length", *(["backend"] if axis == "loop" else [])]
-        for _, row in rows.drop_duplicates(one).sort_index().iterrows():
-            where = f"{row['device']}{f', {row.backend}' if axis == 'loop' else ''}, batch {row['batch_size']}"
-            against = _ratio_words(row, f"times as fast as {row['baseline']}")
-            rows_found.append([_work(row), str(row["compared"]), f"{against} ({where})", ""])
+    rows = study.speedups[study.speedups["comparison"] == "backend"]
+    rows = rows.sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
+    one = ["workload", "compared", "device", "sequence_length"]
+    for _, row in rows.drop_duplicates(one).sort_index().iterrows():
+        against = _ratio_words(row, f"times as fast as {row['baseline']}")
+        where = f"{row['device']}, batch {row['batch_size']}"
+        rows_found.append([_work(row), str(row["compared"]), f"{against} ({where})", ""])
     return rows_found
 
 

@@ -22,7 +22,7 @@ from whichdevice.study.tables.measured import (
 )
 
 CROSSOVER_WORK = ["workload", "precision", "fraction", "sequence_length"]  # what is computed
-MEANS = ["backend", "loop"]  # by what it is computed, and any of these will do
+MEANS = ["backend"]  # by what it is computed, and any of these will do
 CROSSOVER_READ = [
     *CROSSOVER_WORK, *MEANS, "device", "kind", "batch_size", "repeat", "value", "unit", "source", "machine", "session",
     "model",
@@ -69,7 +69,7 @@ def _crossing(logs: pd.DataFrame, first: int, last: int, sign: int) -> Crossing:
 class DevicePair(NamedTuple):
     """Two devices on the same work. `logs`: log(second / first), a row per repeat, a column per size, ascending."""
 
-    comparison: str  # SAME: backend and loop equal too; OWN: each device's fastest backend and loop at each size
+    comparison: str  # SAME: backend equal too; OWN: each device's fastest backend at each size
     work: Mapping[str, Any]  # values of CROSSOVER_WORK and `model`; of MEANS too where they are the same
     first: str
     second: str
@@ -136,7 +136,7 @@ def in_order(rows: pd.DataFrame, study: Study) -> list[str]:
 
 
 def _best(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return, for each device and size, the rows of the backend and loop with the highest mean and enough repeats."""
+    """Return, for each device and size, the rows of the backend with the highest mean and enough repeats."""
     place = rows.groupby(["device", "batch_size"], sort=False).ngroup()
     cell = [place, *(rows[name] for name in MEANS)]
     means = np.log(rows["value"]).groupby(cell).transform("mean")
@@ -169,7 +169,7 @@ def _pair(comparison: str, rows: pd.DataFrame, first: str, second: str) -> Devic
 
 
 def _used_means(rows: pd.DataFrame) -> str:
-    """Backends and loops used, each with the sizes where they were the best, where these differ."""
+    """Backends used, each with the sizes where they were the best, where these differ."""
     parts: Sequence[tuple[Any, pd.DataFrame]] = list(rows.groupby(MEANS, sort=False))
     if len(parts) == 1:
         return " ".join(parts[0][0])

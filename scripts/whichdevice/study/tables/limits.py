@@ -1,4 +1,4 @@
-"""Tables of limits: what a device can do, how near each cell comes, and where its time goes."""
+"""Tables of limits: what a device can do, and how near each cell comes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,11 +8,9 @@ import pandas as pd
 
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables import makes
-from whichdevice.study.tables.base import CELL, Sources, columns_of, table
-from whichdevice.study.tables.decision_rule import geometric
+from whichdevice.study.tables.base import Sources, columns_of, table
 from whichdevice.study.tables.hardware import Sheet, sheet_peak, sheet_row, wrong_row
-from whichdevice.study.tables.measured import disturbed, enough_repeats, timed, without_rehearsals
-from whichdevice.study.tables.runs import RUN_PARTS
+from whichdevice.study.tables.measured import enough_repeats, without_rehearsals
 from whichdevice.study.tables.summary import cells_of_runs
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number
@@ -179,44 +177,4 @@ def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
             n=cells["n_timed"],
         ),
         ROOFLINE_COLUMNS,
-    )
-
-
-BREAKDOWN_COLUMNS = columns_of("breakdown")
-
-
-def _cells(runs: pd.DataFrame) -> pd.Series:
-    return runs.groupby(CELL, dropna=False, sort=False).ngroup()
-
-
-@makes("where a step's time goes, from the runs that were broken down", BREAKDOWN_COLUMNS)
-def make_breakdown(sources: Sources) -> pd.DataFrame:
-    """Return table `breakdown`."""
-    return breakdown_table(sources.table("runs"))
-
-
-def breakdown_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row for each cell with an undisturbed run that was broken down; its parts add up to the cell's step time."""
-    step_time = geometric(timed(runs)["step_time"], _cells(runs))["mean"]
-    good = runs[(runs["status"] == "ok") & (runs["evidence"] == "measured") & runs["broken_down"].notna()]
-    good = good[~disturbed(good)]
-    whole = _cells(runs).loc[good.index].map(step_time).astype(float)
-    scale = (whole / good["broken_down"]).fillna(1.0)
-    parts = ["broken_down", *(f"{name}_time" for name in RUN_PARTS)]
-    good = good.assign(**{name: good[name] * scale for name in parts})
-    cell = good.groupby(CELL, dropna=False, sort=False).ngroup()
-    seconds = good[parts].astype(float).groupby(cell, sort=False).mean()
-    first = good[~cell.duplicated()].set_axis(seconds.index)
-    notes = good["breakdown_note"].dropna()
-    shares = {f"{name}_share": seconds[f"{name}_time"] / seconds["broken_down"] for name in RUN_PARTS}
-    rows = first[[*CELL, "kind", "source"]].join(seconds.rename(columns={"broken_down": "step_time"}))
-    return table(
-        rows.assign(
-            **shares,
-            n=cell.value_counts(),
-            note=notes.groupby(cell.loc[notes.index]).agg(lambda texts: "; ".join(dict.fromkeys(texts))),
-            method=first["breakdown_method"],
-            evidence="measured",
-        ),
-        BREAKDOWN_COLUMNS,
     )

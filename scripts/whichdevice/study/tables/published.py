@@ -12,7 +12,7 @@ from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import CELL, Sources, columns_of, epochs_words, read_rows, table
 from whichdevice.study.tables.measured import OPERATIONS, enough_repeats
 
-PRECISION, LOOP = "float32", "fit"  # what a publication is taken to have used where it does not say
+PRECISION = "float32"  # what a publication is taken to have used where it does not say
 VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
 TRAINING_TIMES = ("step_time", "sample_time", "first_epoch_time", "learned_epoch_time")  # times of training alone
 DISPUTED = "disputed"
@@ -76,8 +76,6 @@ def remarks(entry: Mapping[str, str], matching: Matching, cell: pd.Series) -> It
     if cell["precision"] != (precision := their_precision(entry)):
         known = "is in" if entry.get("precision") else "is taken for"
         yield f"measured in {cell['precision']}; the published number {known} {precision}"
-    if cell["loop"] != LOOP and cell["unit"] not in OPERATIONS and not matching.quality:
-        yield f"measured with loop {cell['loop']}; the published number is taken for plain {LOOP}"
     yield from _validation_remarks(entry, matching, cell)
 
 
@@ -191,7 +189,7 @@ def _cells(entry: Mapping[str, str], matching: Matching, measured: pd.DataFrame)
     largest = cells.groupby(["device", "batch_size"])["fraction"].transform("max")
     cells = cells[cells["fraction"] == largest]
     if not batch_size:
-        kinds = ["device", "backend", "precision", "loop"]
+        kinds = ["device", "backend", "precision"]
         cells = cells[enough_repeats(cells["n_timed"], [cells[name] for name in kinds])]
         higher = matching.higher_is_better or "accuracy" in entry["metric"]
         better = cells["compared"] if higher else -cells["compared"]

@@ -20,7 +20,6 @@ from whichdevice.study.tables.decision_rule import within_process
 
 NOT_MEASURED = "not_measured"
 UNREADABLE = "unreadable"
-RUN_PARTS = ("input", "host", "compute", "other")
 PIPELINE_COLUMNS = columns_of("pipeline")
 RUN_COLUMNS = columns_of("runs")
 
@@ -43,7 +42,6 @@ def run_row(record: Record, path: str) -> dict[str, Any]:
         **_speed(record),
         **_latency(record),
         **_prefill(record),
-        **_breakdown(record),
         **_pipeline(record),
         **_quality(record),
         **_circumstances(record),
@@ -214,16 +212,6 @@ def _steady_watts(energy: Energy | None) -> float | None:
 
 def _listed(values: dict[str, str], between: str) -> str | None:
     return "; ".join(f"{name}{between}{value}" for name, value in sorted(values.items())) or None
-
-
-def _breakdown(record: Record) -> dict[str, Any]:
-    """The columns `breakdown_of_run` of one record."""
-    breakdown = record.breakdown
-    if breakdown is None:
-        return {}
-    parts = {f"{name}_time": getattr(breakdown, name) for name in RUN_PARTS}
-    note = breakdown.reason or "; ".join(breakdown.notes) or None
-    return {"broken_down": breakdown.step_time, **parts, "breakdown_note": note, "breakdown_method": breakdown.method}
 
 
 def _pipeline(record: Record) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from whichdevice.study.tables.measured import (
     without_rehearsals,
 )
 
-COMPARED_AXES = ["device", "backend", "precision", "loop", "batch_size"]
+COMPARED_AXES = ["device", "backend", "precision", "batch_size"]
 SPEEDUP_WORK = [*CELL, "model"]  # two models of one name are two works
-PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}
+PREFERRED = {"backend": "tensorflow", "precision": "float32"}
 
 SPEEDUPS_COLUMNS = columns_of("speedups")
 
