@@ -1,209 +1,208 @@
-"""Step time as this project reports it against the same compiled step in a bare loop, in alternating blocks.
+"""Step time as this project reports it against a bare loop that is written here, in alternating blocks.
 
-python benchmarks/harness_overhead.py [--workload mnist_cnn] [--batch 256] [--processes 1] [--pairs 12]
-    [--seconds 1.5] [--window 0.5] [--backends tensorflow jax torch]
+python benchmarks/harness_overhead.py [--workload mnist_cnn] [--batch 64] [--processes 2] [--pairs 20]
+    [--seconds 0.5] [--backends tensorflow jax torch]
 
-Processes supervised as runs are: each tells every window, and the supervisor reads energy counters and clocks
-meanwhile. A pair is a block timed by the project's own search for a steady state (all its windows), then as many steps
-in a plain `for` with one reading of the clock at each end; every other pair begins with the plain one. Printed: the
-geometric mean with its 95 % t-interval, and the Hodges-Lehmann estimate with the interval of Wilcoxon's signed ranks,
-which a few blocks that a neighbour stretched do not widen. Both are of one process: what sets its two compiled programs
-apart (where each lies in memory, say) stays for all its pairs. With several processes, of all backends in turn, the
-last lines have the mean over them, a process counting once. Windows last as long as in a study with 10 seconds of
-steady state, the published one's; the quick study's second has windows of a tenth (`--window 0.1`).
+Both train the same model on the same generated data that lie on the device. A pair is a block timed by the project's
+own search for a steady state (all its windows), then as many steps of the bare loop with one reading of the clock at
+each end; every other pair begins with the bare one. Printed: the geometric mean of the ratios over all pairs with its
+95 % t-interval, and the same of processor time. What sets two compiled programs of one process apart (where each lies
+in memory, say) stays for all its pairs: take several processes.
 """
 
 import argparse
+import json
 import os
+import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
-
-from benchmarks.bare_loops import BARE_LOOPS  # noqa: E402
-
-if TYPE_CHECKING:
-    from whichdevice.base.events import Emitter
-
-MOST_SECONDS = 3600.0
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
+Train = Callable[[np.ndarray], None]  # batches of example numbers, int32 [steps, batch]; waits for the last step
 
 
-def loop_and_order(backend_name: str, workload_name: str, batch: int) -> tuple[Any, Any]:
-    """This project's own loop on made-up data, and the order of its batches; nothing has run yet."""
-    from backends.scenario import REQUEST, arrays_for
+def bare_tensorflow(workload: Any, model: Any, arrays: dict[str, np.ndarray]) -> Train:
+    """All steps in one call, as of `steps_per_execution`."""
+    import tensorflow as tf
+
+    held = {name: tf.Variable(np.asarray(array), trainable=False) for name, array in arrays.items()}
+    optimizer, variables = workload.optimizer(), model.trainable_variables
+    optimizer.build(variables)
+
+    def step(index: Any) -> Any:
+        inputs, target = workload.batch(held, index)
+        with tf.GradientTape() as tape:
+            prediction = model(inputs, training=True)
+            loss = workload.loss(target, prediction)
+        optimizer.apply(tape.gradient(loss, variables), variables)
+        return tf.stack([loss, workload.quality(target, prediction)])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, workload.options.batch_size], tf.int32)], autograph=False)
+    def steps(rows: Any) -> Any:
+        def one(place: Any, sums: Any) -> tuple[Any, Any]:
+            return place + 1, sums + step(rows[place])
+
+        return tf.while_loop(lambda place, _: place < tf.shape(rows)[0], one, (0, tf.zeros(2)))[1]
+
+    return lambda batches: steps(tf.constant(batches)).numpy()
+
+
+def bare_jax(workload: Any, model: Any, arrays: dict[str, np.ndarray]) -> Train:
+    """One jitted step, its state given away at each call."""
+    import jax
+    from jax import numpy as jnp
+
+    held = {name: jnp.asarray(np.asarray(array)) for name, array in arrays.items()}
+    optimizer = workload.optimizer()
+    optimizer.build(model.trainable_variables)
+    kinds = model.trainable_variables, model.non_trainable_variables, optimizer.variables
+    state = [[jnp.array(variable.value, copy=True) for variable in variables] for variables in kinds]
+
+    def loss_of(trained: Any, others: Any, inputs: Any, target: Any) -> Any:
+        prediction, others = model.stateless_call(trained, others, inputs, training=True)
+        return workload.loss(target, prediction), (prediction, others)
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def step(state: Any, sums: Any, held: Any, index: Any) -> Any:
+        trained, others, kept = state
+        inputs, target = workload.batch(held, index)
+        (loss, (prediction, others)), gradients = jax.value_and_grad(loss_of, has_aux=True)(
+            trained, others, inputs, target
+        )
+        trained, kept = optimizer.stateless_apply(kept, gradients, trained)
+        return [trained, others, kept], sums + jnp.stack([loss, workload.quality(target, prediction)])
+
+    def train(batches: np.ndarray) -> None:
+        nonlocal state
+        sums = jnp.zeros(2)
+        for index in batches:
+            state, sums = step(state, sums, held, index)
+        np.asarray(sums)
+
+    return train
+
+
+def bare_torch(workload: Any, model: Any, arrays: dict[str, np.ndarray]) -> Train:
+    """One operation after the other."""
+    import torch
+
+    held = {name: torch.tensor(np.asarray(array)) for name, array in arrays.items()}
+    optimizer, variables = workload.optimizer(), model.trainable_variables
+    optimizer.build(variables)
+
+    def train(batches: np.ndarray) -> None:
+        sums = torch.zeros(2)
+        for index in torch.tensor(batches):
+            inputs, target = workload.batch(held, index)
+            model.zero_grad()
+            prediction = model(inputs, training=True)
+            loss = workload.loss(target, prediction)
+            loss.backward()
+            with torch.no_grad():
+                optimizer.apply([variable.value.grad for variable in variables], variables)
+                sums += torch.stack([loss, workload.quality(target, prediction)])
+        sums.tolist()
+
+    return train
+
+
+BARE_LOOPS = {"tensorflow": bare_tensorflow, "jax": bare_jax, "torch": bare_torch}
+
+
+def ratios(name: str, workload_name: str, batch: int, pairs: int, seconds: float) -> list[tuple[float, float]]:
+    """Ratios of the project's step time to the bare loop's, one a pair; and of their processor time."""
+    from backends.scenario import arrays_for, request_for
 
     from whichdevice.measure.backends import backend_class
-    from whichdevice.measure.record import Request
+    from whichdevice.measure.timing import Budget, find_steady_state
     from whichdevice.models.loading import Model
     from whichdevice.models.workloads.base import Options
 
-    asked = {"workload": workload_name, "module": workload_name, "batch_size": batch, "backend": backend_name}
-    request = Request(**{**REQUEST, **asked})
-    backend = backend_class(backend_name)(request, threads=int(os.environ["OMP_NUM_THREADS"]))
+    request = request_for(workload_name, backend=name, batch_size=batch)
+    backend = backend_class(name)(request, threads=int(os.environ["OMP_NUM_THREADS"]))
     backend.start()
     backend.initialise()
     workload: Any = Model.read(workload_name).workload(Options(batch, "float32", 1.0, None))
-    with backend.scope():
-        model = workload.model()
     train, validation = workload.splits(arrays_for(workload_name))
-    return backend.training_loop(workload, model, train, validation), workload.order(train.examples, 1)
+    loop = backend.training_loop(workload, workload.model(), train, validation)
+    bare = BARE_LOOPS[name](workload, workload.model(), train.arrays)
+    order = workload.order(train.examples, 1)
 
-
-def one_process(
-    backend_name: str, workload_name: str, batch: int, pairs: int, seconds: float, window: float, emit: "Emitter"
-) -> list[float]:
-    """Ratios of harness to bare step time, one a pair; `emit` tells a supervisor of every window of the harness."""
-    from whichdevice.measure.timing import Budget, find_steady_state
-
-    loop, order = loop_and_order(backend_name, workload_name, batch)
-    loop.run(order.take(4))
-    bare = BARE_LOOPS[backend_name](loop)
-    bare(order.take(4))
-
-    names = (f"window {number}" for number in count(1))
-
-    def tell(step_time: float, seconds_left: float) -> None:
-        emit.progress("timing", step_time=step_time, seconds_left=seconds_left)
-        emit.energy_part(next(names))
-
-    def harness() -> float:
-        found = find_steady_state(
-            lambda steps: partial(loop.run, order.take(steps)), Budget(seconds, 4), lambda windows: None, tell, window
-        )
+    def harness() -> tuple[float, float, int]:
+        began = time.process_time()
+        found = find_steady_state(lambda steps: partial(loop.run, order.take(steps)), Budget(seconds, 4))
         windows = [*found.warm_up, *found.windows]
-        return sum(took for _, took in windows) / sum(steps for steps, _ in windows)
+        steps = sum(count for count, _ in windows)
+        return sum(took for _, took in windows) / steps, (time.process_time() - began) / steps, steps
 
-    def plain(steps: int) -> float:
+    def plain(steps: int) -> tuple[float, float]:
         batches = order.take(steps)
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         bare(batches)
-        return (time.perf_counter() - began) / steps
+        return (time.perf_counter() - began) / steps, (time.process_time() - used) / steps
 
-    steps = max(4, round(1.25 * seconds / harness()))
-    plain(steps)  # a pair that does not count: the first long calls of a process also pay for growing memory
-    harness()
-    ratios = []
+    for _ in range(2):  # the first long calls of a process also pay for growing memory
+        steps = harness()[2]
+        plain(steps)
+    found = []
     for pair in range(pairs):
-        if pair % 2:
-            second = plain(steps)
-            ratios.append(harness() / second)
-        else:
-            first = harness()
-            ratios.append(first / plain(steps))
-    return ratios
+        second = plain(steps) if pair % 2 else None
+        reported, used, steps = harness()
+        wall, processor = second or plain(steps)
+        found.append((reported / wall, used / processor))
+    return found
 
 
-def supervised(name: str) -> list[float]:
-    """The ratios of one process of this benchmark, watched and metered as a run is."""
-    from backends.scenario import REQUEST
+def in_process(name: str) -> list[tuple[float, float]]:
+    """The ratios of one process, in a run's environment."""
+    from backends.scenario import request_for
 
     from whichdevice.base.cpu import thread_environment, usable_cores
-    from whichdevice.base.supervisor import supervise
     from whichdevice.measure.backends import backend_class
-    from whichdevice.measure.machine.energy import EnergyMeter
-    from whichdevice.measure.machine.noise import ClockWatch
-    from whichdevice.measure.record import Request
-    from whichdevice.study.cells import Cell, Run
-    from whichdevice.study.run_progress import Progress
 
-    threads, results = usable_cores(), {}
-    request = Request(**{**REQUEST, "backend": name})
-    variables = {**thread_environment(threads), **backend_class(name).environment(request, threads)}
-    meter, clocks = EnergyMeter(request.kind, request.replicas), ClockWatch(request.kind)
-    with tempfile.TemporaryDirectory() as scratch, (Path(scratch) / "progress").open("w") as lines:
-        progress = Progress(Run(Cell("cpu", "mnist_cnn", name, "float32", request.batch_size), 1), 1, 1, lines)
-
-        def on_message(message: dict[str, Any]) -> None:
-            if message["event"] == "energy":
-                meter.take(message)
-            elif message["event"] == "progress":
-                progress.phase(message["phase"], message["value"])
-            else:
-                results.update(message["value"])
-
-        clocks.start()
-        meter.start()
-        log = Path(scratch) / "log"
-        command = [sys.executable, __file__, *sys.argv[1:], "--process", name]
-        finish = supervise(command, variables, log, MOST_SECONDS, on_message, meter.sample)
-        clocks.stop()
-        if finish.status != "ok":
-            sys.exit(f"{name}: {finish.reason}\n{log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
-    return results["ratios"]
+    threads = usable_cores()
+    run = backend_class(name).environment(request_for(backend=name), threads)
+    command = [sys.executable, __file__, *sys.argv[1:], "--process", name]
+    environment = {**os.environ, **thread_environment(threads), **run}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def by_t(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """Geometric mean and its 95 % t-interval, as the tables have them."""
-    from whichdevice.study.tables.decision_rule import geometric
+def interval(values: list[float]) -> str:
+    """Geometric mean with its 95 % t-interval."""
+    from scipy import stats
 
-    values = pd.Series(ratios)
-    found = geometric(values, pd.Series(0, values.index)).iloc[0]
-    return found["mean"], found["low"], found["high"]
-
-
-def signed_ranks(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """Hodges-Lehmann estimate and 95 % limits: order statistics of the means of all pairs (Hollander & Wolfe, 3.3)."""
-    logs = np.log(ratios)
-    count = len(logs)
-    first, second = np.triu_indices(count)
-    means = np.sort((logs[first] + logs[second]) / 2)
-    spread = (count * (count + 1) * (2 * count + 1) / 24) ** 0.5
-    rank = max(0, int(count * (count + 1) / 4 - 1.96 * spread))
-    middle, low, high = np.exp([np.median(means), means[rank], means[-1 - rank]])
-    return float(middle), float(low), float(high)
-
-
-def told(mean: float, low: float, high: float) -> str:
-    """A ratio with its interval."""
-    return f"{mean:.4f} [{low:.4f}, {high:.4f}]"
+    logs = np.log(values)
+    half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / len(logs) ** 0.5 if len(logs) > 1 else np.nan
+    middle, low, high = np.exp([logs.mean(), logs.mean() - half, logs.mean() + half])
+    return f"{middle:.3f} [{low:.3f}, {high:.3f}], median {np.median(values):.3f}"
 
 
 def main() -> None:
-    """Print every ratio, both estimates and their 95 % intervals."""
+    """Print both ratios of each backend, of each process and of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workload", default="mnist_cnn")
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--processes", type=int, default=1, help="of each backend")
-    parser.add_argument("--pairs", type=int, default=12, help="of each process")
-    parser.add_argument("--seconds", type=float, default=1.5)
-    parser.add_argument("--window", type=float, default=0.5, help="seconds of a timed call")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--processes", type=int, default=2, help="of each backend")
+    parser.add_argument("--pairs", type=int, default=20, help="of each process")
+    parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax", "torch"])
     parser.add_argument("--process", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.process:
-        from whichdevice.base.events import Emitter
-
-        with os.fdopen(int(os.environ["WHICHDEVICE_EVENTS"]), "w", encoding="utf-8") as events:
-            emit = Emitter(events)
-            found = one_process(
-                asked.process, asked.workload, asked.batch, asked.pairs, asked.seconds, asked.window, emit
-            )
-            emit.part("results", {"ratios": found})
-            emit.end("ok")
+        print("\n" + json.dumps(ratios(asked.process, asked.workload, asked.batch, asked.pairs, asked.seconds)))
         return
-    of_processes: dict[str, list[float]] = {name: [] for name in asked.backends}
-    for _ in range(asked.processes):
-        for name in asked.backends:
-            ratios = supervised(name)
-            of_processes[name].append(by_t(ratios)[0])
-            print(
-                f"{name}: harness / bare loop {told(*by_t(ratios))}, by signed ranks {told(*signed_ranks(ratios))}, "
-                f"{asked.pairs} pairs\n  {[round(ratio, 3) for ratio in ratios]}",
-                flush=True,
-            )
-    if asked.processes > 1:
-        for name, means in of_processes.items():
-            print(f"{name}: harness / bare loop {told(*by_t(means))}, {len(means)} processes", flush=True)
+    for name in asked.backends:
+        of_all = [pair for _ in range(asked.processes) for pair in in_process(name)]
+        wall, processor = (interval(list(values)) for values in zip(*of_all, strict=True))
+        print(f"{name}: reported / bare loop {wall}; processor time {processor}; {len(of_all)} pairs", flush=True)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ REPEATS, WINDOWS, STEPS = 10, 100, 5
 def study_of(records: int) -> Study:
     """About so many runs: 80 combinations of device, workload, backend, precision and loop, in many sizes."""
     sizes = [16 * factor for factor in range(1, 1 + max(1, records // (80 * REPEATS)))]
-    settings = {"precision": ["float32", "mixed_bfloat16"], "backend": ["tensorflow", "jax"], "loop": ["epoch", "fit"]}
+    settings = {"precision": ["float32", "mixed_bfloat16"], "backend": ["tensorflow", "jax"]}
     return Study(
         study="many",
         devices={"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")},

@@ -8,7 +8,6 @@ import numpy as np
 from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.measure.record import (
     PREDICTION,
-    Breakdown,
     Energy,
     Epoch,
     Generated,
@@ -46,7 +45,7 @@ def step_time_of(cell: Cell, device: Device, facts: WorkloadFacts) -> float:
     rate = 1.6e11 * SPEED[device.kind] * BACKENDS[cell.backend] * (1.9 if "16" in cell.precision else 1.0)
     rate *= device.replicas if device.kind == "gpu" else 1  # a TPU's cores are in its speed, a CPU's replicas virtual
     each = {"cpu": 0.002, "gpu": 0.004, "tpu": 0.02}[device.kind] + 0.0005 * (device.replicas - 1)
-    return facts.flops_per_step / (rate * (0.85 if cell.loop == "fit" else 1.0)) + each
+    return facts.flops_per_step / rate + each
 
 
 def units_of(cell: Cell, facts: WorkloadFacts, replicas: int) -> float:
@@ -71,13 +70,6 @@ def surroundings_of(kind: str, precision: str) -> dict[str, Any]:
         "started": STARTED,
         "ended": STARTED + timedelta(seconds=30),
     }  # fmt: skip
-
-
-def breakdown_of(step_time: float) -> Breakdown:
-    """A step of which nine tenths compute."""
-    shares = {"input": 0.04, "host": 0.05, "compute": 0.9, "other": 0.01}
-    parts = {name: share * step_time for name, share in shares.items()}
-    return Breakdown(method="made up", step_time=step_time, **parts)
 
 
 def latency_of(step_time: float) -> Latency:
@@ -159,7 +151,7 @@ def asked_of(study: Study, run: Run, module: str, learn: bool, source: str) -> R
     return Request(
         device=cell.device, kind=device.kind, replicas=device.replicas, workload=cell.workload, module=module,
         backend=cell.backend, precision=cell.precision, batch_size=cell.batch_size, fraction=cell.fraction,
-        loop=cell.loop, sequence_length=cell.sequence_length, repeat=run.repeat, seed=study.seed,
+        sequence_length=cell.sequence_length, repeat=run.repeat, seed=study.seed,
         epochs=study.train.epochs or 10, steps_per_epoch=workload.steps_per_epoch, validation=True, learn=learn,
         seconds=study.measure.seconds, min_steps=study.measure.min_steps, timeout=study.measure.timeout,
         mode=workload.mode if module in FACTS else None,

@@ -36,7 +36,7 @@ def request_for(backend: str, precision: str, module: str, size: int, seconds: f
     """What a study's `measure` would ask."""
     return Request(
         device="cpu", kind="cpu", replicas=1, workload=module, module=module, backend=backend, precision=precision,
-        batch_size=size, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1, epochs=0,
+        batch_size=size, fraction=1.0, sequence_length=None, repeat=1, seed=1, epochs=0,
         steps_per_epoch=None, validation=False, learn=False, seconds=seconds, min_steps=4, timeout=600.0,
         dataset=None, source=None,
     )  # fmt: skip

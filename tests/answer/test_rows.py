@@ -33,7 +33,7 @@ FAILED = Forecast(device="L4", devices=1, kind="gpu", workload="net", module="ne
                   batch_size=100, mode="train", status="unavailable", reason="no compiler")  # fmt: skip
 MEASURED = {
     "device": "this_machine", "workload": "net", "module": "net.py", "backend": "torch", "precision": "float32",
-    "batch_size": 100, "fraction": 1.0, "loop": "fit", "kind": "cpu", "replicas": 1, "mode": "train", "status": "ok",
+    "batch_size": 100, "fraction": 1.0, "kind": "cpu", "replicas": 1, "mode": "train", "status": "ok",
     "n_recorded": 3, "n_timed": 3, "n_disturbed": 0, "n_too_large": 0, "step_time": 0.5, "step_time_low": 0.48,
     "step_time_high": 0.52, "throughput": 200.0, "unit": "image", "evidence": "measured",
 }  # fmt: skip

@@ -24,7 +24,7 @@ def optimizer():
 
 
 def measured(folder: Path, runs: dict[str, dict], **request) -> dict[str, dict]:
-    """Runs of mode predict, which may differ in loop and precision, not in replicas."""
+    """Runs of mode predict, which may differ in precision, not in replicas."""
     (folder / "tiny.py").write_text(MODEL, encoding="utf-8")
     module = str(folder / "tiny.py")
     return in_process("backends.inference_behaviour", folder, runs, module=module, mode="predict", **request)

@@ -42,24 +42,19 @@ def main() -> None:
     Path(sys.argv[2]).write_text(json.dumps(found))
 
 
-def training(backend, dropout=False, loops=False, **changes):
-    """Workload, model and loop; `loops`: as on an accelerator."""
-    from whichdevice.measure.backends.base import built_optimizer
-    from whichdevice.measure.backends.keras_on_jax import JaxTraining
+def training(backend, dropout=False):
+    """Workload, model and loop."""
     from whichdevice.models.workloads.base import Options
 
     backend._keras.utils.set_random_seed(1)
     workload = small_mnist_cnn(Options(BATCH))
     model = workload.model() if dropout else without_dropout(workload.model())
     train, validation = workload.splits(arrays_for("mnist_cnn"))
-    if not loops:
-        return workload, model, backend.training_loop(workload, model, train, validation)
-    model.optimizer = built_optimizer(backend.request, workload, model)
-    return workload, model, JaxTraining(backend._jax, backend._mesh, workload, model, train, validation, loops=True)
+    return workload, model, backend.training_loop(workload, model, train, validation)
 
 
 def many_steps(backend, compiled) -> dict:
-    """The same 40 steps one by one, in uneven calls, and in a compiled loop; what compiled after the first of them."""
+    """The same 40 steps one by one and in uneven calls; what compiled after the first of them."""
     batches = np.random.default_rng(0).integers(0, 640, (40, BATCH), np.int32)
     _, _, apart = training(backend)
     single = [apart.run(batch[None]) for batch in batches]
@@ -67,19 +62,12 @@ def many_steps(backend, compiled) -> dict:
     first = uneven.run(batches[:1])
     before = len(compiled)
     rest = [uneven.run(batches[start:end]) for start, end in ((1, 3), (3, 38), (38, 40))]
-    late = len(compiled) - before
-    _, _, looped = training(backend, loops=True)
-    together = [looped.run(batches[:1])]
-    before = len(compiled)
-    together += [looped.run(batches[1:3]), looped.run(batches[3:])]
     return {
         "single": [means[:2] for means in single],
         "uneven": [means[:2] for means in (first, *rest)],
-        "compiled_after_the_first_step": late,
-        "looped": [means[:2] for means in together],
-        "compiled_after_the_first_looped_step": len(compiled) - before,
-        "reductions": uneven.programs.executed.count(" all-reduce("),
-        "gathered": uneven.programs.executed.count(" all-gather("),
+        "compiled_after_the_first_step": len(compiled) - before,
+        "reductions": uneven.step.executed.count(" all-reduce("),
+        "gathered": uneven.step.executed.count(" all-gather("),
     }
 
 

@@ -1,6 +1,6 @@
 """One backend in a process of its own: `python scenario.py JOB.json RESULT.json`; a process has one Keras backend.
 
-The job names workload, backend, loop, replicas, precision and a planted fault. `play_each` gives the loss of every
+The job names workload, backend, replicas, precision and a planted fault. `play_each` gives the loss of every
 step, with weights, data and batch order from NumPy, so that every backend is given the same. `accuracies` learns
 several seeds, each with the backend's own weights and dropout.
 """
@@ -26,7 +26,7 @@ def request_for(workload: str = "mnist_cnn", **changes) -> Request:
     """What is asked of a short run on a CPU, with changes."""
     plain = dict(
         device="cpu", kind="cpu", replicas=1, workload=workload, module=workload, backend="tensorflow",
-        precision="float32", batch_size=16, fraction=1.0, loop="epoch", sequence_length=None, repeat=1, seed=1,
+        precision="float32", batch_size=16, fraction=1.0, sequence_length=None, repeat=1, seed=1,
         epochs=1, steps_per_epoch=None, validation=True, learn=True, seconds=1.0, min_steps=1, timeout=60.0,
         dataset=None, source=None,
     )  # fmt: skip
@@ -63,7 +63,8 @@ def model(options):
 def play_each(folder: Path, runs: dict[str, dict], steps: int, **request) -> dict[str, dict]:
     """{"losses": [...], "evaluated": [loss, metric], "modules": [...], ...} of each run, all in one process.
 
-    Most of a process is its imports. Runs may differ in workload, loop, precision and `fault`, not in replicas.
+    Most of a process is its imports. Runs may differ in workload, precision and `fault`, not in replicas; one that is
+    `by_keras` is trained by `train_on_batch`.
     """
     return _in_process(folder, {"steps": steps, "fault": None, "runs": runs}, request)
 
@@ -108,11 +109,11 @@ def main() -> None:
     from whichdevice.models.loading import Model
 
     first = Request(**job["request"])
-    started: dict[tuple, Any] = {}
+    started: dict[str, Any] = {}
 
     def backend_for(request: Request) -> Any:
-        """The backend of the run before where it serves; Keras on JAX distributes a plain `fit` by a global setting."""
-        kind = (request.precision, request.loop if request.backend == "jax" else None)
+        """The backend of the run before where it serves."""
+        kind = request.precision
         if kind not in started:
             started.clear()
             started[kind] = backend_class(request.backend)(request, threads=2)
@@ -121,7 +122,7 @@ def main() -> None:
         started[kind].request = request
         return started[kind]
 
-    def result(request: Request, fault: str | None) -> dict:
+    def result(request: Request, fault: str | None, by_keras: bool = False) -> dict:
         backend = backend_for(request)
         workload = Model.read(request.module).asked(request)
         if fault:
@@ -131,13 +132,13 @@ def main() -> None:
         if "seeds" in job:
             return learned(backend, workload, job)
         dropout = request.module == "mnist_cnn" and fault in (None, "no_dropout")
-        return stepped(backend, workload, request, job["steps"], dropout)
+        return stepped(backend, workload, request, job["steps"], dropout, by_keras)
 
     results = {}
     for name, asked in job.get("runs", {}).items():
         changes = {**asked, "module": asked["workload"]}
-        fault = changes.pop("fault", None)
-        results[name] = result(first.model_copy(update=changes), fault)
+        fault, by_keras = changes.pop("fault", None), changes.pop("by_keras", False)
+        results[name] = result(first.model_copy(update=changes), fault, by_keras)
     Path(sys.argv[2]).write_text(json.dumps(results or result(first, job["fault"])))
 
 
@@ -186,14 +187,14 @@ def give_initial(model, file: Path) -> None:
         np.savez(file, *model.get_weights())
 
 
-def stepped(backend, workload, request, steps: int, dropout: bool) -> dict:
+def stepped(backend, workload, request, steps: int, dropout: bool, by_keras: bool) -> dict:
     """Losses of single steps without dropout; if asked, the first one with it, too."""
     with backend.scope():
         model = without_dropout(workload.model())
     give_weights(model)
     train, validation = workload.splits(arrays_for(request.module))
     order = workload.order(train.examples, request.seed)
-    loop = backend.training_loop(workload, model, train, validation)
+    loop = (ByKeras if by_keras else backend.training_loop)(workload, model, train, validation)
     losses = [loop.run(order.take(1)).loss for _ in range(steps)]
     loop.publish()
     return {
@@ -205,6 +206,35 @@ def stepped(backend, workload, request, steps: int, dropout: bool) -> dict:
         "flags": dict(backend.flags()),
         "dropped": first_loss_with_dropout(backend, workload, request) if dropout else None,
     }
+
+
+class ByKeras:
+    """The loop that Keras itself runs: `train_on_batch` of the compiled model."""
+
+    def __init__(self, workload, model, train, validation) -> None:
+        self.workload, self.model, self.train, self.validation = workload, model, train, validation
+        metrics = [workload.quality] if workload.metric else []
+        model.compile(workload.optimizer(), workload.loss, metrics=metrics, jit_compile=False)
+
+    def run(self, batches):
+        from whichdevice.measure.backends.base import Means
+
+        self.model.reset_metrics()  # else means so far
+        logs = self.model.train_on_batch(*self._batch(self.train, batches[0]), return_dict=True)
+        return Means(float(logs["loss"]), None)
+
+    def evaluate(self):
+        index = np.arange(self.validation.examples, dtype=np.int32)
+        return self.model.evaluate(*self._batch(self.validation, index), batch_size=len(index), verbose=0)
+
+    def publish(self) -> None:
+        """It trains the model itself."""
+
+    def _batch(self, split, index):
+        from keras import ops
+
+        arrays = {name: ops.convert_to_tensor(np.asarray(array)) for name, array in split.arrays.items()}
+        return [ops.convert_to_numpy(part) for part in self.workload.batch(arrays, ops.convert_to_tensor(index))]
 
 
 def first_loss_with_dropout(backend, workload, request) -> float:

@@ -105,13 +105,13 @@ def overflow() -> dict:
     return {"kept": kept}
 
 
-def float16(loop: str) -> dict:
+def float16() -> dict:
     """Loss scaling on one replica: learn, overflow once, learn on."""
     import keras
     from keras import ops
 
     few = 4
-    backend = started("mnist_cnn", precision="mixed_float16", replicas=1, loop=loop, batch_size=few)
+    backend = started("mnist_cnn", precision="mixed_float16", replicas=1, batch_size=few)
     workload, model, train, validation = built(backend, "mnist_cnn")
     workload.optimizer = lambda: keras.optimizers.Adam(0.01)  # learns in a few steps
     loop = backend.training_loop(workload, model, train, validation)
@@ -131,16 +131,6 @@ def float16(loop: str) -> dict:
         "types": backend.types().model_dump(),
         "dtypes": sorted({layer.compute_dtype for layer in model.layers}),
     }
-
-
-def float16_epoch() -> dict:
-    """The epoch loop."""
-    return float16("epoch")
-
-
-def float16_fit() -> dict:
-    """Plain fit."""
-    return float16("fit")
 
 
 def products() -> dict:

@@ -3,6 +3,8 @@
 test_tensorflow.py runs this file in a process that has that backend.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from backends.scenario import request_for, small_mnist_cnn, without_dropout
@@ -52,6 +54,19 @@ def test_reset_brings_back_weights_and_optimiser(training):
     for was, now in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(was, now)
     assert int(model.optimizer.iterations) == 0
+
+
+def test_a_step_of_the_models_own_with_two_optimisers_starts_anew_from_the_same_state(backend):
+    workload = Model.read(str(Path(__file__).parents[1] / "models" / "gan.py")).workload(Options(BATCH))
+    train, validation = workload.splits({})
+    model = workload.model()
+    loop = backend.training_loop(workload, model, train, validation)
+    first = loop.run(np.zeros((3, BATCH), np.int32))
+    assert int(model.d_optimizer.iterations) == int(model.g_optimizer.iterations) == 3
+    loop.reset()
+    assert int(model.d_optimizer.iterations) == int(model.g_optimizer.iterations) == 0
+    assert loop.run(np.zeros((3, BATCH), np.int32)) == pytest.approx(first)
+    assert loop.evaluate() is None and loop.predict(np.arange(2)).shape == (2, 0)  # it has no call
 
 
 def test_a_chain_of_products_is_really_computed(backend):

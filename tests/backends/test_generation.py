@@ -80,7 +80,7 @@ def hugging_face(tmp_path_factory) -> dict[str, dict]:
     (folder / "gpt2.py").write_text(GPT2)
     (folder / "linear.py").write_text(LINEAR)
     runs = {name: {"module": str(folder / f"{name}.py")} for name in ("gpt2", "linear")}
-    return generated(folder, runs, backend="torch", loop="fit", batch_size=BATCH, sequence_length=LENGTH)
+    return generated(folder, runs, backend="torch", batch_size=BATCH, sequence_length=LENGTH)
 
 
 def test_a_model_of_hugging_face_generates_with_its_own_cache(hugging_face):

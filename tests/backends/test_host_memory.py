@@ -1,4 +1,4 @@
-"""Huge pages are asked for where this project's own loop runs on a Linux CPU, and nowhere else."""
+"""Huge pages are asked for on a Linux CPU, and nowhere else."""
 
 import pytest
 from backends.scenario import request_for

@@ -10,31 +10,27 @@ pytestmark = pytest.mark.slow
 
 BATCH = 4
 FLOPS = 2 * (6 * 8 + 8 * 3)  # of one example, forward
-LOOPS = ("epoch", "fit")
-SHORT = {"mixed_bfloat16": "epoch", "bfloat16": "fit"}  # the loop of each
+SHORT = ("mixed_bfloat16", "bfloat16")
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What a backend gives on so many replicas by precision and loop, all in one process."""
+    """What a backend gives on so many replicas by precision, all in one process."""
 
     @cache
     def of(backend: str, replicas: int = 1) -> dict[str, dict]:
         if backend == "torch":
             require("torch")
-        ways = [("float32", loop) for loop in (LOOPS if replicas == 1 or backend != "torch" else LOOPS[:1])]
-        ways += SHORT.items() if replicas == 1 else []
-        runs = {f"{precision} {loop}": {"precision": precision, "loop": loop} for precision, loop in ways}
+        runs = {precision: {"precision": precision} for precision in ("float32", *(SHORT if replicas == 1 else ()))}
         folder = tmp_path_factory.mktemp(f"{backend}{replicas}")
         return measured(folder, runs, backend=backend, batch_size=BATCH, replicas=replicas)
 
     return of
 
 
-@pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
-def test_a_run_has_latencies_throughput_and_cold_start(found, backend, loop):
-    parts = found(backend)[f"float32 {loop}"]
+def test_a_run_has_latencies_throughput_and_cold_start(found, backend):
+    parts = found(backend)["float32"]
     latency, steady, facts = parts["latency"], parts["steady"], parts["workload"]
     assert latency["calls"] >= max(1, steady["steps"])
     p99 = latency["longest"] if latency["p99"] is None else latency["p99"]
@@ -52,20 +48,12 @@ def test_a_run_has_latencies_throughput_and_cold_start(found, backend, loop):
 
 @pytest.mark.parametrize("backend", ["jax", pytest.param("tensorflow", marks=pytest.mark.long)])
 def test_replicas_share_a_batch_and_predict_the_same_in_its_order(found, backend):
-    assert found(backend, 2)["float32 epoch"]["difference"] < 1e-5
-    refused = found(backend, 2)["float32 fit"]["refused"]
-    assert refused == "cpu: mode predict with loop fit runs on one replica, not on 2"
-
-
-@pytest.mark.long
-def test_several_replicas_of_pytorch_are_refused_in_one_line(found):
-    refused = found("torch", 2)["float32 epoch"]["refused"]
-    assert refused == "cpu: mode predict of PyTorch runs on one replica, not on several"
+    assert found(backend, 2)["float32"]["difference"] < 1e-5
 
 
 @pytest.mark.parametrize("precision", SHORT)
 @pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
 def test_short_formats_predict_too(found, backend, precision):
-    parts = found(backend)[f"{precision} {SHORT[precision]}"]
+    parts = found(backend)[precision]
     assert parts["software"]["types"]["product"] == "bfloat16"
     assert 0 < parts["difference"] < 0.1

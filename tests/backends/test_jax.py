@@ -37,14 +37,10 @@ def weighted(parts, sizes):
 class TestSteps:
     def test_any_number_of_steps_a_call_learns_what_single_steps_learn(self, found):
         single = np.array(found["many"]["single"])
-        for way, sizes in (("uneven", [1, 2, 35, 2]), ("looped", [1, 2, 37])):
-            np.testing.assert_allclose(weighted(found["many"][way], sizes), single.mean(0), atol=1e-4)
+        np.testing.assert_allclose(weighted(found["many"]["uneven"], [1, 2, 35, 2]), single.mean(0), atol=1e-4)
 
     def test_nothing_compiles_after_the_first_step(self, found):
         assert found["many"]["compiled_after_the_first_step"] == 0
-
-    def test_nothing_compiles_after_the_first_step_where_steps_run_in_a_loop(self, found):
-        assert found["many"]["compiled_after_the_first_looped_step"] == 0
 
     def test_replicas_reduce_gradients_and_gather_no_batch(self, found):
         assert (found["many"]["reductions"] > 0) == (found["replicas"] > 1)
@@ -109,29 +105,26 @@ class TestState:
 
 
 SIXTEEN_BITS = [
-    ("mixed_bfloat16", "epoch", "float32", "bfloat16"),
-    ("mixed_bfloat16", "fit", "float32", "bfloat16"),
-    ("bfloat16", "epoch", "bfloat16", "bfloat16"),
-    ("mixed_float16", "epoch", "float32", "float16"),
+    ("mixed_bfloat16", "float32", "bfloat16"),
+    ("bfloat16", "bfloat16", "bfloat16"),
+    ("mixed_float16", "float32", "float16"),
 ]
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """What a loop makes of a small model in a precision, played in one process."""
+    """What training makes of a small model in a precision, played in one process."""
     folder = tmp_path_factory.mktemp("small")
     own = model_file(folder, activities=0.0)
-    ways = [("float32", "epoch"), *((precision, loop) for precision, loop, *_ in SIXTEEN_BITS)]
-    runs = {f"{precision} {loop}": {"workload": own, "loop": loop, "precision": precision} for precision, loop in ways}
+    precisions = ["float32", *(precision for precision, *_ in SIXTEEN_BITS)]
+    runs = {precision: {"workload": own, "precision": precision} for precision in precisions}
     return play_each(folder, runs, STEPS, backend="jax")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("precision", "loop", "storage", "product"), SIXTEEN_BITS)
-def test_sixteen_bits_learn_about_the_same_and_are_marked_as_emulated_on_a_cpu(
-    small, precision, loop, storage, product
-):
-    result, exact = small[f"{precision} {loop}"], small["float32 epoch"]
+@pytest.mark.parametrize(("precision", "storage", "product"), SIXTEEN_BITS)
+def test_sixteen_bits_learn_about_the_same_and_are_marked_as_emulated_on_a_cpu(small, precision, storage, product):
+    result, exact = small[precision], small["float32"]
     assert (result["types"]["storage"], result["types"]["product"]) == (storage, product)
     assert result["types"]["emulated"]
     assert result["losses"][0] == pytest.approx(exact["losses"][0], abs=0.02)

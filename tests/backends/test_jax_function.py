@@ -1,4 +1,4 @@
-"""JAX functions and Flax modules trained without Keras: both loops learn the same."""
+"""JAX functions and Flax modules trained without Keras."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ EXAMPLES = ROOT / "docs" / "examples"
 FILES = ["jax_mlp.py", "flax_cnn.py"]
 
 
-def losses(path: Path, loop: str, precision: str = "float32") -> list[float]:
-    changes = {"backend": "jax", "loop": loop, "precision": precision, "batch_size": BATCH, "module": str(path)}
+def losses(path: Path, precision: str = "float32") -> list[float]:
+    changes = {"backend": "jax", "precision": precision, "batch_size": BATCH, "module": str(path)}
     backend = backend_class("jax", "jax")(request_for(**changes), 1)
     backend.start()
     backend.initialise()
@@ -35,12 +35,10 @@ def losses(path: Path, loop: str, precision: str = "float32") -> list[float]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_both_loops_train_the_same(name):
-    compiled, plain = (losses(EXAMPLES / name, loop) for loop in ("epoch", "fit"))
-    assert len(set(plain)) == STEPS
-    assert compiled == pytest.approx(plain, rel=1e-3)
+def test_it_learns_and_starts_anew_from_the_same_state(name):
+    assert len(set(losses(EXAMPLES / name))) == STEPS
 
 
 def test_mixed_precision_computes_in_half_and_keeps_float32():
-    half, full = (losses(EXAMPLES / "jax_mlp.py", "fit", precision) for precision in ("mixed_bfloat16", "float32"))
+    half, full = (losses(EXAMPLES / "jax_mlp.py", precision) for precision in ("mixed_bfloat16", "float32"))
     assert half != full and half == pytest.approx(full, rel=0.1)

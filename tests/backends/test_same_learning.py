@@ -1,6 +1,6 @@
-"""Every backend, loop and replica count learns the same from the same weights, batches and data.
+"""Every backend and replica count learns the same from the same weights, batches and data.
 
-That holds for the built-in workloads, and for a model with regularisers and `add_loss` as plain `fit` counts them.
+That holds for the built-in workloads, and for a model with regularisers and `add_loss` as Keras itself counts them.
 """
 
 from functools import cache
@@ -22,19 +22,13 @@ WORKLOADS = {  # of which some are long
     "mnist_official": {},
     "shakespeare_lstm": {"sequence_length": 12},
 }
-QUICK = {"epoch": ("mnist_cnn", "fashion_cnn", "weather_gru"), "fit": ("mnist_cnn",)}
-LONG = {"epoch": ("mnist_official", "shakespeare_lstm"), "fit": ("fashion_cnn", "weather_gru")}
-WAYS = [(backend, loop) for backend in BACKENDS for loop in ("epoch", "fit")]
-FAULTS = [("adam_epsilon", "epoch mnist_cnn"), ("no_shuffling", "epoch mnist_cnn"), ("replica_sum", "own weights")]
+QUICK, LONG = ("mnist_cnn", "fashion_cnn", "weather_gru"), ("mnist_official", "shakespeare_lstm")
+FAULTS = [("adam_epsilon", "mnist_cnn"), ("no_shuffling", "mnist_cnn"), ("replica_sum", "own weights")]
 
 
-def runs_of(workloads: dict[str, tuple[str, ...]]) -> dict[str, dict]:
-    """The built-in workloads in each loop."""
-    return {
-        f"{loop} {name}": {"workload": name, "loop": loop, **WORKLOADS[name]}
-        for loop, names in workloads.items()
-        for name in names
-    }
+def runs_of(names: tuple[str, ...]) -> dict[str, dict]:
+    """Built-in workloads."""
+    return {name: {"workload": name, **WORKLOADS[name]} for name in names}
 
 
 @pytest.fixture(scope="module")
@@ -49,29 +43,26 @@ def played(tmp_path_factory):
         if backend == "torch":
             require("torch")
         folder = tmp_path_factory.mktemp(f"{backend}{replicas}")
-        own, of_weights = model_file(folder), model_file(folder, activities=0.0)
+        own, of_weights = {"workload": model_file(folder)}, {"workload": model_file(folder, activities=0.0)}
         if long:
             return play_each(folder, runs_of(LONG), STEPS, backend=backend)
         if replicas > 1:
-            runs = {loop: {"workload": of_weights, "loop": loop} for loop in ("epoch", "fit")}
-            return play_each(folder, runs, STEPS, backend=backend, replicas=replicas)
-        runs = runs_of(QUICK)
-        runs |= {"own epoch": {"workload": own}, "own fit": {"workload": own, "loop": "fit"}}
-        runs |= {"own weights": {"workload": of_weights}}
+            return play_each(folder, {"own weights": of_weights}, STEPS, backend=backend, replicas=replicas)
+        runs = runs_of(QUICK) | {"own": own, "own by Keras": {**own, "by_keras": True}, "own weights": of_weights}
         if backend == "tensorflow":
-            planted = [*FAULTS, ("no_dropout", "epoch mnist_cnn")]
+            planted = [*FAULTS, ("no_dropout", "mnist_cnn")]
             runs |= {fault: {**runs[run], "fault": fault} for fault, run in planted}
             runs |= {"own without": {"workload": model_file(folder, weights=0.0, activities=0.0)}}
-        if backend != "jax":  # an activity's loss is float16, which Keras' `fit` cannot add up
-            half = {"workload": of_weights, "precision": "mixed_float16"}
-            runs |= {f"half {loop}": {**half, "loop": loop} for loop in ("epoch", "fit")}
+        if backend != "jax":  # an activity's loss is float16, which Keras' own step cannot add up
+            half = {**of_weights, "precision": "mixed_float16"}
+            runs |= {"half": half, "half by Keras": {**half, "by_keras": True}}
         return play_each(folder, runs, STEPS, backend=backend)
 
     return of
 
 
 def running(losses: list[float]) -> np.ndarray:
-    """The running mean of the loss, as `fit` shows it."""
+    """The running mean of the loss, as Keras shows it."""
     return np.cumsum(losses) / np.arange(1, len(losses) + 1)
 
 
@@ -80,32 +71,21 @@ def apart(result: dict, other: dict) -> float:
     return np.abs(running(result["losses"]) - running(other["losses"])).max()
 
 
-def cases():
-    """Each way to run each workload, but for the reference."""
-    for workloads, marks in ((QUICK, ()), (LONG, pytest.mark.long)):
-        for backend, loop in WAYS:
-            for name in workloads[loop]:
-                if (backend, loop) != ("tensorflow", "epoch"):
-                    yield pytest.param(backend, loop, name, marks=marks)
-
-
-@pytest.mark.parametrize(("backend", "loop", "workload"), cases())
-def test_running_losses_agree(played, backend, loop, workload):
-    """With what TensorFlow's epoch loop gives."""
-    long = workload in LONG[loop]
-    result = played(backend, long=long)[f"{loop} {workload}"]
-    reference = played("tensorflow", long=workload in LONG["epoch"])[f"epoch {workload}"]
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+@pytest.mark.parametrize("workload", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
+def test_running_losses_agree(played, backend, workload):
+    result, reference = (played(name, long=workload in LONG)[workload] for name in (backend, "tensorflow"))
     assert apart(result, reference) < TOLERANCE
     assert result["evaluated"][0] == pytest.approx(reference["evaluated"][0], rel=1e-3)
 
 
-@pytest.mark.parametrize(("backend", "loop"), WAYS)
-def test_replicas_learn_what_one_learns(played, backend, loop):
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_replicas_learn_what_one_learns(played, backend):
     """With plain gradient descent, whose steps grow with the gradient: Adam's would hide a sum in place of a mean.
 
     A regulariser of weights counts once; an activity's loss is a sum over each replica's share of the batch.
     """
-    one, several = played(backend)["own weights"], played(backend, REPLICAS)[loop]
+    one, several = played(backend)["own weights"], played(backend, REPLICAS)["own weights"]
     assert apart(several, one) < TOLERANCE
     assert several["weights"] == pytest.approx(one["weights"], rel=1e-4)
 
@@ -115,9 +95,9 @@ def test_a_planted_fault_is_seen_in_the_losses(played, fault, run):
     assert apart(played("tensorflow")[fault], played("tensorflow")[run]) > 10 * TOLERANCE
 
 
-@pytest.mark.parametrize(("backend", "loop"), WAYS)
-def test_dropout_changes_the_loss(played, backend, loop):
-    result = played(backend)[f"{loop} mnist_cnn"]
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_dropout_changes_the_loss(played, backend):
+    result = played(backend)["mnist_cnn"]
     assert abs(result["dropped"] - result["losses"][0]) > 10 * TOLERANCE
 
 
@@ -132,22 +112,22 @@ def test_a_run_imports_no_tensorflow(played, backend):
         assert not {"tensorflow", "tensorflow_datasets"} & set(result["modules"])
 
 
-@pytest.mark.parametrize(("backend", "loop"), [way for way in WAYS if way != ("tensorflow", "fit")])
-def test_both_loops_of_every_backend_train_on_the_models_own_losses(played, backend, loop):
-    result, fitted = played(backend)[f"own {loop}"], played("tensorflow")["own fit"]
-    assert apart(result, fitted) < TOLERANCE
-    assert result["weights"] == pytest.approx(fitted["weights"], rel=1e-4)
-    assert result["evaluated"] == pytest.approx(fitted["evaluated"], rel=1e-3)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_loop_trains_as_keras_itself_does_with_the_models_own_losses(played, backend):
+    result, by_keras = played(backend)["own"], played(backend)["own by Keras"]
+    assert apart(result, by_keras) < TOLERANCE
+    assert result["weights"] == pytest.approx(by_keras["weights"], rel=1e-4)
+    assert result["evaluated"] == pytest.approx(by_keras["evaluated"], rel=1e-3)
 
 
 def test_the_loss_that_is_reported_holds_the_regulariser(played):
-    without, fitted = played("tensorflow")["own without"], played("tensorflow")["own fit"]
-    assert fitted["losses"][0] > without["losses"][0] + 1000 * TOLERANCE
-    assert fitted["evaluated"][0] > without["evaluated"][0] + 1000 * TOLERANCE
+    without, own = played("tensorflow")["own without"], played("tensorflow")["own"]
+    assert own["losses"][0] > without["losses"][0] + 1000 * TOLERANCE
+    assert own["evaluated"][0] > without["evaluated"][0] + 1000 * TOLERANCE
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])
 def test_a_scaled_loss_in_float16_holds_the_regulariser(played, backend):
-    epoch, fit = (played(backend)[f"half {loop}"] for loop in ("epoch", "fit"))
-    assert epoch["weights"] == pytest.approx(fit["weights"], rel=1e-2)
-    assert epoch["losses"] == pytest.approx(fit["losses"], rel=1e-2)
+    result, by_keras = played(backend)["half"], played(backend)["half by Keras"]
+    assert result["weights"] == pytest.approx(by_keras["weights"], rel=1e-2)
+    assert result["losses"] == pytest.approx(by_keras["losses"], rel=1e-2)

@@ -1,4 +1,4 @@
-"""PyTorch modules trained without Keras: the ordinary loop, the compiled one, and what stays the same between them."""
+"""PyTorch modules trained without Keras, in an ordinary loop."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from backends.scenario import request_for
 
-from whichdevice.base.errors import StudyError
 from whichdevice.measure.backends import backend_class
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
@@ -43,10 +42,10 @@ def optimizer(model):
 class Training:
     """A loop of the module in TEXT, with what it was built from."""
 
-    def __init__(self, folder: Path, loop: str, precision: str = "float32") -> None:
+    def __init__(self, folder: Path, precision: str = "float32") -> None:
         path = folder / "net.py"
         path.write_text(TEXT, encoding="utf-8")
-        changes = {"backend": "torch", "loop": loop, "precision": precision, "batch_size": BATCH, "module": str(path)}
+        changes = {"backend": "torch", "precision": precision, "batch_size": BATCH, "module": str(path)}
         backend = backend_class("torch", "torch")(request_for(**changes), 1)
         backend.start()
         backend.initialise()
@@ -72,7 +71,7 @@ def torch():
 
 
 def test_the_plain_loop_learns_and_starts_anew_from_the_same_state(tmp_path):
-    this = Training(tmp_path, "fit")
+    this = Training(tmp_path)
     first = this.losses()
     assert len(set(first)) == STEPS and len(this.model.optimizer.state) > 0
     this.loop.reset()
@@ -81,43 +80,8 @@ def test_the_plain_loop_learns_and_starts_anew_from_the_same_state(tmp_path):
     assert this.model.learning_rate() == 0.01
 
 
-def test_the_compiled_loop_learns_the_same_from_data_on_the_device(torch, tmp_path, monkeypatch):
-    plain = Training(tmp_path, "fit").losses()
-    monkeypatch.setattr(torch, "compile", lambda function: function)
-    this = Training(tmp_path, "epoch")
-    assert this.losses() == pytest.approx(plain, rel=1e-5)  # trying it out left no trace
-    assert this.backend.flags()["steps"] == "torch.compile"
-
-
-def test_the_compiled_loop_compiles_what_a_script_was_run_for_eagerly(torch, tmp_path, monkeypatch):
-    """To find its step a script runs until its training with nothing compiled."""
-    real, graphs = torch.compile, []
-    monkeypatch.setattr(
-        torch, "compile", lambda each: real(each, backend=lambda graph, _: graphs.append(graph) or graph)
-    )
-    with torch.compiler.set_stance("force_eager"):
-        this = Training(tmp_path, "epoch")
-        this.losses()
-        trained = len(graphs)
-        this.backend.forward_pass(this.model)(this.inputs)
-    assert 0 < trained < len(graphs)
-
-
-def test_a_module_that_cannot_be_compiled_runs_eagerly_and_the_record_has_the_reason(torch, tmp_path, monkeypatch):
-    def refuse(function):
-        def run(*arguments):
-            raise RuntimeError("no such compiler\nlong trace")
-
-        return run
-
-    monkeypatch.setattr(torch, "compile", refuse)
-    this = Training(tmp_path, "epoch")
-    assert len(set(this.losses())) == STEPS
-    assert this.backend.flags()["steps"] == "eager, as torch.compile failed: no such compiler"
-
-
 def test_evaluation_counts_every_example_and_predictions_are_the_logits(tmp_path):
-    this = Training(tmp_path, "fit")
+    this = Training(tmp_path)
     whole = this.loop.evaluate()
     this.loop._size = 3  # 3 + 3 + 2
     assert this.loop.evaluate()[:2] == pytest.approx(whole[:2], rel=1e-5)
@@ -129,14 +93,8 @@ def test_evaluation_counts_every_example_and_predictions_are_the_logits(tmp_path
 
 @pytest.mark.parametrize("precision", ["mixed_bfloat16", "bfloat16"])
 def test_half_precision_trains_and_the_record_has_its_types(tmp_path, precision):
-    this = Training(tmp_path, "fit", precision)
+    this = Training(tmp_path, precision)
     assert np.isfinite(this.losses()).all()
     types = this.backend.types()
     kept = next(this.model.module.parameters()).dtype
     assert (types.product, types.storage) == ("bfloat16", str(kept).removeprefix("torch."))
-
-
-def test_several_replicas_are_refused_in_one_line():
-    request = request_for(backend="torch", replicas=2)
-    with pytest.raises(StudyError, match="runs on one replica, not on 2"):
-        backend_class("torch", "torch")(request, 1).initialise()

@@ -7,7 +7,7 @@ import torch
 from backends.scenario import request_for
 from backends.torch_scenario import LONG, STEPS, WORKLOADS, losses, training
 
-from whichdevice.measure.backends import backend_class, keras_on_torch
+from whichdevice.measure.backends import backend_class
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
 
@@ -29,38 +29,6 @@ def test_weights_loaded_into_the_model_are_the_ones_that_train_on():
     this.model.set_weights(start)
     this.loop.adopt()
     assert this.loop.run(this.batches[:1]).loss == pytest.approx(first[0], rel=1e-6)
-
-
-@pytest.mark.long
-def test_a_compiled_step_learns_what_the_eager_one_learns(monkeypatch):
-    """By PyTorch's real compiler, without the C++ compiler that its default needs."""
-    monkeypatch.setattr(keras_on_torch, "COMPILER", {"backend": "eager"})
-    eager, compiled = training("mnist_official"), training("mnist_official")
-    compiled.loop._compiles = True
-    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-4)
-    assert compiled.told == ["torch.compile"]
-
-
-def test_trying_out_a_compiled_step_leaves_no_trace(monkeypatch):
-    monkeypatch.setattr(torch, "compile", lambda step, **settings: step)
-    eager, compiled = training("mnist_cnn"), training("mnist_cnn")
-    compiled.loop._compiles = True
-    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-6)  # dropout included
-    assert compiled.told == ["torch.compile"] and eager.told == ["eager"]
-
-
-def test_too_little_memory_is_not_taken_for_a_step_that_cannot_be_compiled(monkeypatch):
-    def exhaust(step, **settings):
-        def run(index):
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
-
-        return run
-
-    monkeypatch.setattr(torch, "compile", exhaust)
-    this = training("mnist_cnn")
-    this.loop._compiles = True
-    with pytest.raises(torch.OutOfMemoryError):
-        losses(this)
 
 
 def test_a_chain_of_products_is_really_computed():

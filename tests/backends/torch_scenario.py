@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import keras
 from backends.scenario import arrays_for, request_for, without_dropout
 
-from whichdevice.measure.backends.keras_on_torch import build_loop
+from whichdevice.measure.backends import backend_class
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
 
@@ -22,10 +22,9 @@ def training(name: str, dropout: bool = True, **changes) -> SimpleNamespace:
     keras.utils.set_random_seed(1)
     model = workload.model() if dropout else without_dropout(workload.model())
     train, validation = workload.splits(arrays_for(name))
-    told: list[str] = []
-    loop = build_loop(request, workload, model, train, validation, told.append)
+    loop = backend_class("torch")(request, 2).training_loop(workload, model, train, validation)
     batches = workload.order(train.examples, 1).take(STEPS)
-    return SimpleNamespace(loop=loop, model=model, workload=workload, batches=batches, told=told, validation=validation)
+    return SimpleNamespace(loop=loop, model=model, workload=workload, batches=batches)
 
 
 def losses(this: SimpleNamespace) -> list[float]:

@@ -9,8 +9,6 @@ from whichdevice.base.errors import StudyError
 from whichdevice.models.address import built_in_names
 from whichdevice.study.config.load import check_yaml, load_study, read_study, resolved, write_study
 from whichdevice.study.config.model import Study, Workload
-from whichdevice.study.planning.checks import check_axes
-from whichdevice.study.study_cells import with_model_settings
 
 BUILT_IN = ", ".join(built_in_names())
 NAME_RULE = "a name has letters, digits, _ and . only, starts with a letter or digit and ends within 64 characters"
@@ -50,7 +48,7 @@ FAULTS = {
     "seed: true": "seed is true; it needs a whole number",
     "measure: 3": "measure is 3; it needs keys with values",
     "measure: {seconds: .inf}": "measure.seconds is inf; it needs a finite number",
-    "measure: {breakdown: perhaps}": "measure.breakdown is 'perhaps'; it needs true or false",
+    "measure: {retry_disturbed: perhaps}": "measure.retry_disturbed is 'perhaps'; it needs true or false",
     "workloads: [matmul]": "workloads is ['matmul']; it needs keys with values",
     "workloads: {}": "workloads is empty; give at least one value, or leave the key out",
     "devices: {gpu: {}}": "devices.gpu.kind is missing",
@@ -96,12 +94,13 @@ def test_text_from_the_command_line_becomes_what_the_key_needs() -> None:
     call = load_study(
         {
             "study": "2024",
-            "measure": {"seconds": "5", "repeats": "2", "breakdown": "True"},
+            "measure": {"seconds": "5", "repeats": "2", "retry_disturbed": "False"},
             "devices": {"gpu": {"kind": "gpu", "resources": {"gpu": "1", "slurm_partition": "fast"}}},
             "workloads": {"mnist_cnn": {"batch_size": ["256", "512"], "fraction": "0.1", "epochs": "null"}},
         }
     )
-    assert (call.study, call.measure.seconds, call.measure.repeats, call.measure.breakdown) == ("2024", 5.0, 2, True)
+    measure = call.measure
+    assert (call.study, measure.seconds, measure.repeats, measure.retry_disturbed) == ("2024", 5.0, 2, False)
     assert call.devices["gpu"].resources == {"gpu": 1, "slurm_partition": "fast"}
     assert call.workloads["mnist_cnn"] == Workload(batch_size=[256, 512], fraction=[0.1])
 
@@ -123,15 +122,6 @@ def test_an_option_is_a_number_where_it_is_written_as_one(written: str, read: ob
     (workload,) = load_study({"workloads": {"mnist_cnn": {"options": {"x": written}}}}).workloads.values()
     assert workload.options == {"x": read}
     assert type(workload.options["x"]) is type(read)
-
-
-def test_a_model_with_a_train_step_of_its_own_runs_in_fit_where_nobody_names_a_loop(working_folder: Path) -> None:
-    Path("gan.py").write_text("class Gan:\n    def train_step(self, data): ...\n\ndef model(options): ...\n")
-    study = with_model_settings(load_study({"workloads": {"gan": {"module": "gan.py"}}}))
-    assert study.workloads["gan"].loop == ["fit"]
-    named = {"workloads": {"gan": {"module": "gan.py", "loop": "epoch"}}}
-    with pytest.raises(StudyError, match="its own train_step, which only `fit` runs"):
-        check_axes(resolved(load_study(named)))
 
 
 def test_home_is_expanded_but_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

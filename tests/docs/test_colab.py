@@ -12,7 +12,7 @@ import pytest
 from whichdevice.measure.record import Record
 
 SETTINGS = {
-    "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "breakdown": False, "retry_disturbed": False},
+    "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "retry_disturbed": False},
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
 }
 

@@ -12,7 +12,6 @@ from backends import scenario
 from whichdevice.base.events import Emitter
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.backends.base import Means, TrainingLoop
-from whichdevice.measure.backends.fit_loop import FitLoop
 from whichdevice.measure.record import Request
 from whichdevice.measure.training_run import Learner
 from whichdevice.models.batch_order import RandomDraws
@@ -105,14 +104,11 @@ class Called(Scripted):
         return super().run(batches)
 
 
-@pytest.mark.parametrize(("kind", "calls"), [(FitLoop, [3]), (TrainingLoop, [1, 1, 1])])
-def test_an_epoch_is_one_call_of_fit_and_several_of_other_loops(tmp_path, kind, calls):
-    """Each call of `fit` builds an iterator and callbacks; others report progress once a second."""
+def test_progress_is_told_once_a_second(tmp_path):
     stream = io.StringIO()
     loop = Called([1.0], stream)
-    loop.whole_epochs = kind.whole_epochs
     learned(loop, tmp_path, epochs=1, stream=stream)  # a step is said to take a second
-    assert loop.calls == calls
+    assert loop.calls == [1, 1, 1]
 
 
 class Clocked(Scripted):
@@ -139,13 +135,6 @@ def test_the_time_budget_ends_an_epoch_where_it_is(tmp_path, monkeypatch):
     epochs = learned(loop, tmp_path, epochs=20, seconds=4.5, stream=stream)
     assert [(epoch.steps, epoch.validation_loss) for epoch in epochs] == [(None, 1.0), (2, 0.5)]
     assert ended_by(stream) == "seconds"
-
-
-def test_a_call_that_is_a_whole_epoch_is_made_shorter(tmp_path, monkeypatch):
-    stream, loop = io.StringIO(), Clocked([1.0], monkeypatch)
-    loop.whole_epochs = True
-    [epoch] = learned(loop, tmp_path, epochs=5, seconds=2.0, stream=stream)
-    assert (epoch.steps, loop.steps, ended_by(stream)) == (2, 2, "seconds")
 
 
 def test_learning_starts_anew_whatever_was_timed_before(tmp_path):

@@ -28,23 +28,23 @@ def backend() -> SimpleNamespace:
     found.flags = lambda: {"jit_compile": found.compiled}
     found.types = lambda: Types(storage="float32", product="float32", sum="float32")
     found.peak_device_memory = lambda: found.peak
-    found.peak_host_memory = lambda: 2 * found.peak
     return found
 
 
 @pytest.fixture
 def measured(backend: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Measured:
-    """The parts of a record that a run sends whose training is followed by a breakdown as given."""
+    """The parts of a record that a run sends whose training is followed by what is given."""
     study = synthetic.small_study()
     study.data.sources = {"mnist": "standin"}
     request = build_request(study, study_runs(study)[0])
 
-    def parts(explain: Callable[[], object]) -> list[dict[str, Any]]:
+    def parts(afterwards: Callable[[], object]) -> list[dict[str, Any]]:
         def run_training(*_: object) -> Callable[[], object]:
             backend.compiled = "false"
-            return explain
+            return afterwards
 
         monkeypatch.setattr(process, "run_training", run_training)
+        monkeypatch.setattr(process, "peak_memory", lambda: 2 * backend.peak)
         stream = io.StringIO()
         job = {"folder": str(tmp_path), "memory_limit": 1e9}
         process.run_request(backend, Model.read(request.module), request, job, Emitter(stream))
@@ -53,15 +53,13 @@ def measured(backend: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path
     return parts
 
 
-def test_settings_are_told_before_the_breakdown_builds_programs_with_others(
-    measured: Measured, backend: SimpleNamespace
-) -> None:
-    parts = measured(lambda: setattr(backend, "compiled", "true"))
+def test_settings_are_told_of_the_programs_that_ran(measured: Measured, backend: SimpleNamespace) -> None:
+    parts = measured(lambda: None)
     told = [part["value"]["flags"]["jit_compile"] for part in parts if part.get("place") == "software"]
-    assert told == ["unknown", "false"] and backend.compiled == "true"
+    assert told == ["unknown", "false"]
 
 
-def test_peak_memory_is_the_runs_and_not_the_breakdowns(measured: Measured, backend: SimpleNamespace) -> None:
+def test_peak_memory_is_the_runs_and_not_that_of_what_follows(measured: Measured, backend: SimpleNamespace) -> None:
     parts = measured(lambda: setattr(backend, "peak", 5000))
     told = [part["value"] for part in parts if part.get("place") == "memory"]
     assert told == [{"peak_device": 1000, "peak_host": 2000}] and backend.peak == 5000

@@ -30,13 +30,13 @@ def test_predicting_learns_nothing_and_a_single_operation_has_no_mode():
         "predicted": Workload(module="mnist_cnn", batch_size=[1], mode="predict"),
         "matmul": Workload(batch_size=[1]),
     }
-    study = Study(workloads=workloads, measure={"breakdown": True})
+    study = Study(workloads=workloads)
     asked = {name: build_request(study, Run(Cell("cpu", name, "tensorflow", "float32", 1), 1)) for name in workloads}
     assert {name: request.mode for name, request in asked.items()} == {
         "trained": "train",
         "predicted": "predict",
         "matmul": None,
     }
-    assert (asked["trained"].learn, asked["trained"].breakdown) == (True, True)
-    assert (asked["predicted"].learn, asked["predicted"].epochs, asked["predicted"].breakdown) == (False, 0, False)
+    assert asked["trained"].learn
+    assert (asked["predicted"].learn, asked["predicted"].epochs) == (False, 0)
     assert asked["predicted"].dataset == "mnist"

@@ -96,8 +96,6 @@ def test_where_too_little_is_left_beyond_the_cut_the_last_whole_budget_counts_an
     assert steps(state.windows) >= 100
 
 
-@pytest.mark.parametrize(
-    ("budget", "least", "window"), [(1, 0.1, 0.1), (10, 0.1, 0.5), (600, 0.1, 1.0), (10, 3.0, 3.0)]
-)
-def test_a_window_is_a_twentieth_of_the_budget_within_bounds(budget, least, window):
-    assert window_seconds(budget, least) == window
+@pytest.mark.parametrize(("budget", "window"), [(1, 0.1), (10, 0.5), (600, 1.0)])
+def test_a_window_is_a_twentieth_of_the_budget_within_bounds(budget, window):
+    assert window_seconds(budget) == window

@@ -15,7 +15,6 @@ from whichdevice.measure.backends import backend_class
 from whichdevice.measure.process import run_request
 from whichdevice.measure.record import Request
 from whichdevice.measure.run_end import run_to_end
-from whichdevice.models.framework import TORCH
 from whichdevice.models.loading import Model
 
 MEMORY = 8e9  # bytes; a fixed limit, so that the outcome does not depend on the machine
@@ -44,7 +43,6 @@ def request_for(file: str, backend: str, options: Mapping[str, Any], batch: int)
     return Request(
         device="cpu", kind="cpu", replicas=1, workload=model.name, module=model.text, backend=backend,
         precision="float32", batch_size=batch, fraction=1.0,
-        loop="fit" if model.framework == TORCH else model.loops[0],  # torch.compile takes a minute
         sequence_length=None, repeat=1, seed=1, epochs=0, steps_per_epoch=None, validation=False, learn=False,
         seconds=0.0, min_steps=1, timeout=0.0, dataset=model.dataset, source=None, options=dict(options),
     )  # fmt: skip

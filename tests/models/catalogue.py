@@ -6,12 +6,11 @@ KERAS = ("tensorflow", "jax", "torch")
 
 
 class Case(NamedTuple):
-    """A model, the kind it stands for, where it runs, and in which loops."""
+    """A model, the kind it stands for, and where it runs."""
 
     module: str
     kind: str
     backends: tuple[str, ...] = KERAS
-    loops: str = "epoch, fit"
     quick: bool = True  # whether it is tried in the quick tests
 
 
@@ -37,8 +36,8 @@ CASES = [
     Case("subclassed.py", "a subclass of `keras.Model` with a `call`", quick=False),
     Case("vae.py", "own `compute_loss`, no targets: variational autoencoder"),
     Case("distilled.py", "own `compute_loss`: a student of a frozen teacher", quick=False),
-    Case("gan.py", "own `train_step`, two optimisers: GAN", ("tensorflow",), "fit", quick=False),
-    Case("own_step_jax.py", "own `train_step` written for JAX", ("jax",), "fit"),
+    Case("gan.py", "own `train_step`, two optimisers: GAN", ("tensorflow",), quick=False),
+    Case("own_step_jax.py", "own `train_step` written for JAX", ("jax",)),
     Case("short_layers.py", "a layer with a number format of its own (marked)"),
     Case("tf_dataset.py", "data as a `tf.data.Dataset`", ("tensorflow",)),
     Case("py_dataset.py", "data as a `keras.utils.PyDataset`"),
@@ -55,9 +54,9 @@ CASES = [
 
 def table() -> str:
     """The table of the docs."""
-    lines = ["| kind of model | example | frameworks | loops |", "|---|---|---|---|"]
+    lines = ["| kind of model | example | frameworks |", "|---|---|---|"]
     names = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
     for case in CASES:
         runs = ", ".join(names[backend] for backend in case.backends)
-        lines.append(f"| {case.kind} | `{case.module}` | {runs} | {case.loops} |")
+        lines.append(f"| {case.kind} | `{case.module}` | {runs} |")
     return "\n".join(lines)

@@ -77,11 +77,10 @@ BROKEN = {
         + "    built.compile(optimizer='sgd', loss='mae')\n    return built\n",
         r"^two_losses.py: model\(\) returns a compiled model, and the file has LOSS, too: leave one out$",
     ),
-    "own_step": (  # which only shows when the model is made
-        IMPORTS + SHAPES + TRAINED + "def model(options):\n    inputs = keras.Input((8,))\n"
-        + "    methods = {'train_step': lambda self, *data: super(kind, self).train_step(*data)}\n"
-        + "    kind = type('Own', (keras.Model,), methods)\n    return kind(inputs, keras.layers.Dense(1)(inputs))\n",
-        r"^the model has its own train_step, which loop epoch does not run: take loop: fit$",
+    "runs_eagerly": (
+        IMPORTS + SHAPES + MODEL.replace("return", "built =")
+        + "    built.compile(optimizer='sgd', loss='mae', run_eagerly=True)\n    return built\n",
+        r"^the model is compiled with run_eagerly: leave that out, its step is timed as a program$",
     ),
     "lacks_a_backend": (
         WHOLE.replace("keras.layers.Dense(1)", "Cumulative(), keras.layers.Dense(1)")

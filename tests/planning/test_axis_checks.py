@@ -21,8 +21,6 @@ PREDICT = {"module": "mnist_cnn", "mode": "predict"}
 @pytest.mark.parametrize(
     ("name", "asked", "told"),
     [
-        ("matmul", {"loop": ["epoch", "fit"]}, "loop: matmul is a single operation and has one loop alone"),
-        ("matmul", {"loop": "fit"}, "loop: matmul is a single operation"),
         ("memory_stream", {"fraction": [0.1, 1.0]}, "fraction: memory_stream is a single operation and reads no"),
         ("matmul", {"sequence_length": 50}, "sequence_length: matmul has no sequences"),
         ("mnist_cnn", {"sequence_length": [50, 100]}, "sequence_length: mnist_cnn has no sequences"),
@@ -36,7 +34,6 @@ PREDICT = {"module": "mnist_cnn", "mode": "predict"}
         ("matmul", {"mode": "generate"}, "mode: matmul is a single operation and generates nothing"),
         ("again", {"module": "resnet50", **GENERATE}, "mode: resnet50 is no model that generates tokens"),
         ("decoder", {**GENERATE, "epochs": 3}, "epochs: mode generate learns nothing"),
-        ("decoder", {**GENERATE, "loop": "fit"}, "loop: mode generate of a Keras model has the loop epoch alone"),
         ("mine", {"module": "mine.py", "sequence_length": 5}, "sequence_length: mine.py has no sequences"),
     ],
 )
@@ -55,11 +52,11 @@ def test_axes_that_mean_something_pass(plan):
     sequences = {"batch_size": [64], "sequence_length": [8, 16]}
     plan(
         workloads={
-            "shakespeare_lstm": {**sequences, "loop": ["epoch", "fit"], "fraction": [0.5, 1.0]},
+            "shakespeare_lstm": {**sequences, "fraction": [0.5, 1.0]},
             "decoder": sequences,
             "mine": {"module": "mine.py", **sequences},
             "follows": {"module": "follows.py", **sequences},
-            "predicted": {"module": "shakespeare_lstm", "mode": "predict", **sequences, "loop": ["epoch", "fit"]},
+            "predicted": {"module": "shakespeare_lstm", "mode": "predict", **sequences},
             "generated": {"module": "decoder", **GENERATE, **sequences},
             "matmul": {"batch_size": [64], "epochs": 3},
         }

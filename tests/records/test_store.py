@@ -67,7 +67,7 @@ def content(**changes) -> bytes:
         "runs/c<pu>/mnist_cnn/tensorflow-float32-b256/r1/record.json",
         f"runs/{'c' * 65}/mnist_cnn/tensorflow-float32-b256/r1/record.json",
         "runs/cpu/mnist_cnn/tensorflow-float32-b0256/r1/record.json",
-        "runs/cpu/mnist_cnn/tensorflow-float32-b256-loop=../r1/record.json",
+        "runs/cpu/mnist_cnn/tensorflow-float32-b256-loop=fit/r1/record.json",
         "runs/cpu/mnist_cnn/tensorflow-float32-b256-fraction=x/r1/record.json",
         "runs/cpu/mnist_cnn/tensorflow-float32-b256/r0/record.json",
         "runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/other.json",
@@ -179,10 +179,10 @@ def test_a_record_of_a_later_schema_is_refused_by_name_whatever_else_it_holds(ki
         "compiled": (read_compiled, {"asked": {}}),
         "export": (read_export, {"study": 7}),
     }[kind]
-    later |= {"schema_version": 4, "steady": "in another shape", "new": [1]}
+    later |= {"schema_version": 5, "steady": "in another shape", "new": [1]}
     path = tmp_path / f"{kind}.json"
     path.write_text(json.dumps(later), encoding="utf-8")
-    told = r"schema \d: schema_version: is 4, written by a newer version of the project; update this one to read it$"
+    told = r"schema \d: schema_version: is 5, written by a newer version of the project; update this one to read it$"
     with pytest.raises(StudyError, match=told) as caught:
         read(path)
     assert len(str(caught.value).splitlines()) == 1

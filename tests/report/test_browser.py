@@ -28,7 +28,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "tpu": Device(kind="tpu", replicas=8, hardware="TPU v2"),
         },
         workloads={
-            "mnist_cnn": Workload(batch_size=[16, 256, 1024], loop=["epoch", "fit"]),
+            "mnist_cnn": Workload(batch_size=[16, 256, 1024]),
             "fashion_cnn": Workload(batch_size=[64]),
         },
         measure=Measure(repeats=3),

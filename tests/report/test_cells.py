@@ -82,22 +82,22 @@ def test_a_rehearsal_is_named_so_and_is_no_device_to_compare(tmp_path: Path) -> 
 
 
 def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:
-    workload = Workload(batch_size=[8, 16], loop=["epoch", "fit"], fraction=[0.5, 1.0], sequence_length=[100, 168])
+    workload = Workload(batch_size=[8, 16], fraction=[0.5, 1.0], sequence_length=[100, 168])
     made = synthetic.small_study(workloads={"weather_gru": workload})
     config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
     study = synthetic.Results(config, paths)
     cards = {key: card.number for key, card in machine_cards(study.runs).items()}
     found = reproductions(study, tmp_path / "report.html", cards)
     assert len(found) == len(study.summary)
-    card = found["gpu", "weather_gru", "tensorflow", "float32", 16, 0.5, "fit", 168]
+    card = found["gpu", "weather_gru", "tensorflow", "float32", 16, 0.5, 168]
     only = yaml.safe_load(card["workflow"].split("'only=")[1].partition("' -- ")[0])
     call = load_study({**made.model_dump(mode="json"), "only": only})
     assert call.only.model_dump(exclude_none=True) == {axis: [value] for axis, value in only.items()}
-    assert len(only) == 8 and card["workflow"].startswith(
+    assert len(only) == 7 and card["workflow"].startswith(
         "whichdevice study gpu --configfile results/small/config.yaml"
     )
     run = parse_run(card["by_hand"].split()[-1])
-    assert (run.cell.loop, run.cell.sequence_length, run.repeat) == ("fit", 168, 1)
+    assert (run.cell.sequence_length, run.repeat) == (168, 1)
     assert [(tmp_path / address).is_file() for _, _, address in card["records"]] == [True, True]
     assert (tmp_path / card["config"]).is_file() and card["machines"] == [2]
 

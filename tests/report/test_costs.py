@@ -49,7 +49,7 @@ def test_a_pipeline_that_is_slower_than_the_step_is_told(tmp_path: Path) -> None
     def fed(run: Run, record: Record) -> Record:
         rate = 0.5 * (record.steady.throughput or 0.0) if record.asked.kind == "gpu" else 1e9
         rates = [PipelineRate(workers=0, examples_per_second=rate, first_seconds=0.1)]
-        record.pipeline = Pipeline(origin="fit", rates=rates)
+        record.pipeline = Pipeline(rates=rates)
         return record
 
     cpu, _, gpu, _ = section(tmp_path, fed, repeats=1)["pipelines"]

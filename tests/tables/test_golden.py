@@ -28,7 +28,7 @@ def study() -> Study:
     """Three devices; training, predictions, generated tokens, operations."""
     here: list = ["cpu", "gpu"]
     workloads = {
-        "mnist_cnn": Workload(batch_size=[64, 1024], loop=["epoch", "fit"]),
+        "mnist_cnn": Workload(batch_size=[64, 256, 1024], backend=["tensorflow", "jax"]),
         "matmul": Workload(batch_size=[512, 2048], backend=["tensorflow", "jax"], device=here),
         "memory_stream": Workload(batch_size=[256], device=here),
         "halves": Workload(module="mnist_cnn", batch_size=[256], precision=["float32", "mixed_bfloat16"]),
@@ -49,18 +49,18 @@ def study() -> Study:
 
 def change(run: Run, record: Record) -> Record | None:
     """Some runs fail, run out of time, diverge, are disturbed or were never measured."""
-    place = (run.cell.device, run.cell.workload, run.cell.batch_size, run.cell.loop, run.repeat)
-    if place == ("gpu", "mnist_cnn", 1024, "fit", 1):
+    place = (run.cell.device, run.cell.workload, run.cell.batch_size, run.cell.backend, run.repeat)
+    if place == ("gpu", "mnist_cnn", 1024, "jax", 1):
         return synthetic.failed_record(synthetic_study, run)
-    if place == ("cpu", "mnist_cnn", 64, "epoch", 2):
+    if place == ("cpu", "mnist_cnn", 256, "tensorflow", 2):
         return record.model_copy(update={"status": "timed_out", "reason": "learning took too long"})
-    if place == ("cpu", "mnist_cnn", 1024, "epoch", 2):
+    if place == ("cpu", "mnist_cnn", 1024, "tensorflow", 2):
         nothing = dict.fromkeys(("loss", "validation_loss"))
         record.epochs[-1] = record.epochs[-1].model_copy(update=nothing)
         record.results |= nothing
-    if place == ("gpu", "mnist_cnn", 64, "epoch", 3):
+    if place == ("gpu", "mnist_cnn", 64, "tensorflow", 3):
         record.noise.disturbed = True
-    return None if place == ("gpu2", "mnist_cnn", 64, "epoch", 3) else record
+    return None if place == ("gpu2", "mnist_cnn", 256, "tensorflow", 3) else record
 
 
 synthetic_study = study()

@@ -124,7 +124,7 @@ def row_of(figure: dict[str, str], summary: pd.DataFrame) -> pd.Series:
     ],
 )
 def test_published_times_are_in_seconds(figure: dict[str, str], ours: float, ratio: float) -> None:
-    row = row_of(figure, summary_of(loop=["fit"]))
+    row = row_of(figure, summary_of())
     assert (row["ours"], row["ratio"], row["device"]) == (pytest.approx(ours), pytest.approx(ratio), "cpu")
     assert pd.isna(row["note"])
 
@@ -155,12 +155,11 @@ def test_repeats_that_stopped_early_are_not_taken_for_ones_that_learned_on() -> 
 @pytest.mark.parametrize(
     ("figure", "workload", "note"),
     [
-        (STEP, {"precision": ["mixed_bfloat16"], "loop": ["fit"]},
+        (STEP, {"precision": ["mixed_bfloat16"]},
          "in mixed_bfloat16; the published number is taken for float32"),
-        (STEP | {"precision": "bfloat16"}, {"loop": ["fit"]}, "in float32; the published number is in bfloat16"),
-        (STEP, {}, "measured with loop epoch; the published number is taken for plain fit"),
-        (STEP | {"validation": "yes"}, {"loop": ["fit"]}, "without validation, which the published time holds"),
-        (STEP | {"validation": ""}, {"loop": ["fit"]}, "without validation, which the published time may hold"),
+        (STEP | {"precision": "bfloat16"}, {}, "in float32; the published number is in bfloat16"),
+        (STEP | {"validation": "yes"}, {}, "without validation, which the published time holds"),
+        (STEP | {"validation": ""}, {}, "without validation, which the published time may hold"),
     ],
 )  # fmt: skip
 def test_what_differs_otherwise_is_said_beside_the_ratio(

@@ -64,7 +64,6 @@ STUDY = {
         "min_steps": 2,
         "repeats": 1,
         "timeout": 900,
-        "breakdown": False,
         "retry_disturbed": False,
     },
     "train": {"epochs": 1},
@@ -247,7 +246,7 @@ class TestFinished:
         assert latency.calls >= steady.steps and latency.p50 <= latency.p90 <= latency.longest
         assert steady.throughput == pytest.approx(2 * steady.steps / steady.seconds)
         assert found.workload.unit == "prediction"
-        assert not found.epochs and not found.artefacts and found.breakdown is None
+        assert not found.epochs and not found.artefacts
 
 
 class TestExported:

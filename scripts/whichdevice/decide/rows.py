@@ -540,7 +540,7 @@ def measured_row(cell: pd.Series) -> Row:
         card=str(cell["device"]).replace("_", " "),
         kind=kind,
         evidence=MEASURED,
-        software=f"{cell['backend']}{', fit' if cell['loop'] == 'fit' else ''}",
+        software=str(cell["backend"]),
         precision=str(cell["precision"]),
         chip=f"measured {cell['device']}",
         memory_needed=_number(cell["peak_host"] if kind == "cpu" else cell["peak_device"]),

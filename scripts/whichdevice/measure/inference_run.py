@@ -32,8 +32,6 @@ MAX_BATCHES, MAX_BYTES = 16, 256 * 2**20  # of inputs, made before the clock and
 def run_inference(job: Job) -> None:
     """Measure and send everything but the end."""
     backend, workload, request, emit = job.backend, job.workload, job.request, job.emit
-    if request.loop == "fit" and request.replicas > 1:
-        raise StudyError(f"{request.device}: mode predict with loop fit runs on one replica, not on {request.replicas}")
     train, validation, model, load, build = job.load_and_build()
     facts = inference_facts(workload, request, model, train, validation, job.counts)
     job.announce(facts)

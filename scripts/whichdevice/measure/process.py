@@ -14,6 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from whichdevice.base.events import Emitter
+from whichdevice.base.memory import peak_memory
 from whichdevice.base.processes import supervised_job
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.backends.base import Backend
@@ -51,7 +52,7 @@ def run_operation(
     time_steps(lambda steps: partial(loop.run, steps), request, units, flops, 0, emit)
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run what the job file asks for; the job holds request, folders, memory limit and the clock at the start."""
     job, stream = supervised_job()
     emit = Emitter(stream)
@@ -68,16 +69,9 @@ def main() -> int:
         run_request(backend, model, request, job, emit)
 
     run_to_end(work, backend, model, emit)
-    if request.replicas == 1:  # several may have processes of their own, which they end themselves
-        leave()
-    return 0
-
-
-def leave() -> NoReturn:
-    """End this process without taking the framework apart, which takes TensorFlow a second or two; all is written."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(0)  # taking the framework apart would take TensorFlow a second or two; all is written
 
 
 def run_request(backend: Backend, model: Model, request: Request, job: dict, emit: Emitter) -> None:
@@ -86,7 +80,7 @@ def run_request(backend: Backend, model: Model, request: Request, job: dict, emi
     name, count = backend.device()
     emit.part("machine", {"device_count": count, **({"device_name": name} if name else {})})
     workload = model.asked(request)
-    explain: Callable[[], None] | None = None
+    time_pipeline: Callable[[], None] | None = None
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
@@ -97,11 +91,11 @@ def run_request(backend: Backend, model: Model, request: Request, job: dict, emi
         elif request.mode == "predict":
             run_inference(asked)
         else:
-            explain = run_training(asked)
+            time_pipeline = run_training(asked)
     _emit_settings(backend, emit)  # now of the programs that really ran
-    emit.part("memory", {"peak_device": backend.peak_device_memory(), "peak_host": backend.peak_host_memory()})
-    if explain is not None:
-        explain()  # last: it builds its own programs and optimisers
+    emit.part("memory", {"peak_device": backend.peak_device_memory(), "peak_host": peak_memory()})
+    if time_pipeline is not None:
+        time_pipeline()
 
 
 def _emit_settings(backend: Backend, emit: Emitter) -> None:
@@ -109,4 +103,4 @@ def _emit_settings(backend: Backend, emit: Emitter) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,7 +12,7 @@ from whichdevice.base.parts import Evidence, Integer, Part, Redacted, no_newer_t
 
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
 PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
-SCHEMA_VERSION = 3  # 1 has `profile` in what was asked; before 3 there is no `pipeline`
+SCHEMA_VERSION = 4  # 1 has `profile` in what was asked, before 4 there are `loop` and `breakdown`; 3 added `pipeline`
 
 
 class Request(Part):
@@ -28,7 +28,6 @@ class Request(Part):
     precision: str
     batch_size: Integer
     fraction: float
-    loop: str
     sequence_length: Integer | None
     repeat: Integer
     seed: Integer
@@ -40,7 +39,6 @@ class Request(Part):
     seconds: float
     min_steps: Integer
     timeout: float
-    breakdown: bool = False
     dataset: str | None
     source: str | None
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
@@ -48,12 +46,16 @@ class Request(Part):
     @model_validator(mode="before")
     @classmethod
     def _without_old_fields(cls, given: Any) -> Any:
-        old = ("profile", "slowdown")
-        return {name: given[name] for name in given if name not in old} if isinstance(given, dict) else given
+        if not isinstance(given, dict):
+            return given
+        if given.get("loop", "epoch") != "epoch":
+            raise ValueError(f"is of loop {given['loop']}, which this version does not run")
+        old = ("profile", "slowdown", "loop", "breakdown")
+        return {name: given[name] for name in given if name not in old}
 
 
 class Memory(Part):
-    """Peak memory of the measured process and of the device, in bytes; PyTorch's several processes are added up."""
+    """Peak memory of the measured process and of the device, in bytes."""
 
     peak_host: Integer | None = None
     peak_device: Integer | None = None
@@ -216,20 +218,6 @@ class Steady(Part):
     drift: float | None = None  # Theil-Sen change of the step time over the windows, as a share of their median
 
 
-class Breakdown(Part):
-    """The parts of one step's time, in seconds a step; the four parts add up to `step_time`."""
-
-    method: str | None = None
-    step_time: float | None = None  # of the loop as timed, again, beside its variants
-    input: float | None = None  # choosing and converting the batch
-    host: float | None = None  # the loop around the step, as `method` says
-    compute: float | None = None
-    other: float | None = None  # starting a call, waiting for it and reading its result
-    rounds: list[dict[str, tuple[Integer, float]]] = Field(default_factory=list)  # variant: (steps, seconds)
-    notes: list[str] = Field(default_factory=list)
-    reason: Redacted | None = None  # why there is none
-
-
 class PipelineRate(Part):
     """The rate of an input pipeline alone with a number of workers; 0: the training's own process."""
 
@@ -242,9 +230,9 @@ class PipelineRate(Part):
 
 
 class Pipeline(Part):
-    """The input pipeline alone, no model taking part: the model file's own, or what feeds the loop `fit`."""
+    """The input pipeline of the model's file or script alone, no model taking part."""
 
-    origin: Literal["own", "fit"]
+    origin: Literal["own"] = "own"
     rates: list[PipelineRate]
 
 
@@ -331,7 +319,6 @@ class Record(Part):
     steady: Steady = Field(default_factory=Steady)
     epochs: list[Epoch] = Field(default_factory=list)
     learning: Learning = Field(default_factory=Learning)
-    breakdown: Breakdown | None = None
     pipeline: Pipeline | None = None
     latency: Latency | None = None  # of mode predict
     generated: Generated | None = None  # of mode generate
@@ -343,6 +330,11 @@ class Record(Part):
     attempts: list[Attempt] = Field(default_factory=list)  # others than the one that counts
     started: AwareDatetime
     ended: AwareDatetime
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_breakdown(cls, given: Any) -> Any:
+        return {name: given[name] for name in given if name != "breakdown"} if isinstance(given, dict) else given
 
     @property
     def learned_epochs(self) -> float:

@@ -18,7 +18,6 @@ from typing import Literal
 import numpy as np
 
 from whichdevice.base.events import Emitter
-from whichdevice.measure.backends.base import WINDOW_SECONDS
 from whichdevice.measure.machine import gpu
 from whichdevice.measure.record import Request, Steady
 
@@ -90,6 +89,7 @@ def _step_times(batches: Sequence[Sequence[Window]]) -> np.ndarray:
 
 
 WINDOWS = 20  # of a long time budget: as many values as the test for a trend takes
+SHORTEST_WINDOW = 0.1
 LONGEST_WINDOW = 1.0  # a fixed cost is a few thousandths of it; the numbers of all examples of a window lie in memory
 WARM_UP_SHARE = 0.25  # of the time budget
 MIN_WARM_UP_STEPS = 2
@@ -130,14 +130,13 @@ def find_steady_state(
     budget: Budget,
     on_warm: Callable[[list[Window]], None] = lambda windows: None,
     on_window: Callable[[float, float], None] = lambda step_time, seconds_left: None,
-    window: float = WINDOW_SECONDS,
 ) -> SteadyState:
     """Time windows until a steady state of the whole budget is found, or twice the time is spent.
 
     A window lasts what `window_seconds` says. `on_warm(windows)` is called after the least warm-up,
     `on_window(step time, seconds left)` between windows.
     """
-    series = _Series(prepare, window_seconds(budget.seconds, window), partial(_report_window, on_window, budget))
+    series = _Series(prepare, window_seconds(budget.seconds), partial(_report_window, on_window, budget))
     while not _warmed(series.windows, budget):
         series.extend()
     least = len(series.windows)
@@ -163,9 +162,9 @@ def find_steady_state(
     return SteadyState(series.windows[:start], series.windows[start:], trend, _trend_words(trend, where))
 
 
-def window_seconds(budget: float, least: float = WINDOW_SECONDS) -> float:
-    """A twentieth of the time budget between `least` and a second: each window's start and end cost a fixed time."""
-    return max(least, min(budget / WINDOWS, LONGEST_WINDOW))
+def window_seconds(budget: float) -> float:
+    """A twentieth of the time budget between a tenth of a second and a second: a window's ends cost a fixed time."""
+    return max(SHORTEST_WINDOW, min(budget / WINDOWS, LONGEST_WINDOW))
 
 
 def warm_up_steps(step_time: float, budget: float) -> int:
@@ -173,7 +172,7 @@ def warm_up_steps(step_time: float, budget: float) -> int:
     return 1 if step_time > budget else MIN_WARM_UP_STEPS
 
 
-def window_steps(step_time: float, window: float = WINDOW_SECONDS) -> int:
+def window_steps(step_time: float, window: float) -> int:
     """How many steps fill one window of so many seconds."""
     return max(1, round(window / max(step_time, 1e-7)))
 
@@ -246,7 +245,6 @@ def time_steps(
     flops_per_step: float | None,
     steps_per_epoch: int,
     emit: Emitter,
-    window: float = WINDOW_SECONDS,
 ) -> Steady:
     """Cold and steady times of any repeated step; sends both and returns the steady state."""
     emit.progress("compiling")
@@ -264,7 +262,7 @@ def time_steps(
     budget = Budget(request.seconds, request.min_steps, max(0, steps_per_epoch - 1))
     emit.timed_windows()
     emit.energy_part(next(names))
-    state = find_steady_state(prepare, budget, warmed, report, window)
+    state = find_steady_state(prepare, budget, warmed, report)
     emit.timed_windows()
     _emit_energy(len(state.warm_up), len(state.windows), emit)
     if request.kind == "gpu":

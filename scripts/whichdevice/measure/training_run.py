@@ -19,7 +19,6 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.events import Emitter
 from whichdevice.measure.backends.base import Backend, Means, TrainingLoop
 from whichdevice.measure.backends.number_formats import product_format
-from whichdevice.measure.breakdown import explain_step
 from whichdevice.measure.estimated_memory import activation_bytes, estimated_memory, weight_bytes
 from whichdevice.measure.input_pipeline import send_pipeline
 from whichdevice.measure.job import Job, timed_call
@@ -216,10 +215,9 @@ class Learner:
     def _epoch(self, number: int) -> Epoch:
         done, seconds, sums = 0, 0.0, np.zeros(2)
         second = max(1, round(PROGRESS_SECONDS / self.step_time))  # steps of a call
-        window = self.steps_per_epoch if self.loop.whole_epochs else second
         self._report(number)
         while True:
-            part = self.order.take(self._fitting(min(window, self.steps_per_epoch - done)))
+            part = self.order.take(self._fitting(min(second, self.steps_per_epoch - done)))
             began = time.perf_counter()
             means = self.loop.run(part)
             took = time.perf_counter() - began
@@ -286,7 +284,7 @@ def _logs(epoch: Epoch) -> dict[str, float]:
 def run_training(job: Job) -> Callable[[], None]:
     """Measure and send everything but the end; artefacts go to the job's folder.
 
-    Returns what sends the input pipeline and the breakdown: they build their own programs and processes.
+    Returns what times the input pipeline, in a process of its own, once the run's memory is known.
     """
     backend, workload, request, emit, folder = job.backend, job.workload, job.request, job.emit, job.folder
     train, validation, model, load, build = job.load_and_build()
@@ -305,7 +303,6 @@ def run_training(job: Job) -> Callable[[], None]:
         costs.step_flops(request.batch_size),
         facts.steps_per_epoch,
         emit,
-        loop.window_seconds,
     )
     if watched.lost is not None:
         lost = f"the loss is no number after {watched.lost} steps: these are times of a model that learns nothing"
@@ -317,15 +314,7 @@ def run_training(job: Job) -> Callable[[], None]:
         epochs = learner.learn()
         emit.part("results", _final_results(epochs, workload, request))
         _keep_artefacts(learner, validation)
-    explain = partial(explain_step, backend, workload, model, loop, train, order, request, step_time, emit)
-
-    def last() -> None:
-        if request.repeat == 1:
-            send_pipeline(workload, loop, order, request, emit)
-        if request.breakdown:
-            explain()
-
-    return last
+    return partial(send_pipeline, workload, request, emit)
 
 
 def best_epoch(epochs: Sequence[Epoch]) -> Epoch:

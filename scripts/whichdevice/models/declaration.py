@@ -17,7 +17,6 @@ from whichdevice.models.shapes import Array, Tree
 
 GENERATING = ("empty_cache", "call_with_cache")  # of a Keras file whose model generates tokens
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric", *GENERATING)
-OWN_STEPS = ("train_step", "make_train_function")  # methods of a model class that `fit` alone calls
 ARITHMETIC = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -49,7 +48,6 @@ class Declaration:
     source: str | None = None
     functions: frozenset[str] = field(default_factory=frozenset)
     by_compile: bool = False  # whether the model may come compiled instead
-    own_step: bool = False  # whether a class of the file has its own train_step
     frameworks: tuple[str, ...] = ()  # that the file imports: tensorflow, jax, torch
     fault: str | None = None
     framework: str = KERAS
@@ -117,7 +115,6 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
         functions=functions,
         by_compile=any(_called_name(node) in ("compile", "load_model") for node in ast.walk(tree))
         or function != "model",
-        own_step=any(isinstance(node, ast.FunctionDef) and node.name in OWN_STEPS for node in ast.walk(tree)),
         frameworks=tuple(name for name in ("tensorflow", "jax", "torch") if name in imported_packages(ast.walk(tree))),
         fault="; ".join(faults) or None,
         framework=framework,

@@ -158,11 +158,6 @@ class Model:
         return self._facts.unit
 
     @property
-    def loops(self) -> tuple[str, ...]:
-        """The loops that can run it."""
-        return self._facts.loops
-
-    @property
     def generates(self) -> bool:
         """Return whether it may generate tokens, as far as that shows without being made."""
         return self._facts.generates

@@ -51,7 +51,7 @@ EXAMPLES = 1024  # generated, where the file does not say how many; at least a b
 SEED = 1
 FRAMEWORKS = ("keras", "keras_hub", "torch", "tensorflow", "jax", "builtins")  # whose classes are nobody's own
 LOOK_UPS = ("TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing")  # of TensorFlow
-OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods that `fit` calls
+OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods of training
 COLOURS = re.compile(r"\x1b\[\d+m")
 HINTS = csv_rows(Path(__file__).with_name("hints.csv"))  # words of an error's text, and what to do
 
@@ -85,12 +85,6 @@ class Adapter:
         return self.declared.unit
 
     @property
-    def loops(self) -> tuple[str, ...]:
-        """The loops that can train the model."""
-        native = self.declared.framework != KERAS
-        return ("fit",) if self.declared.own_step and not native else ("epoch", "fit")
-
-    @property
     def generates(self) -> bool:
         """Return whether the model may generate tokens, as far as the file shows without being run."""
         if self.address.kind == "built-in" or self.declared.framework == JAX:
@@ -115,7 +109,7 @@ class ModelFile(TrainingWorkload):
     def __init__(self, adapter: Adapter, options: Options) -> None:
         super().__init__(options)
         self.adapter, self.address, self.declared = adapter, adapter.address, adapter.declared
-        self.recipe, self.unit, self.loops = adapter.recipe, adapter.unit, adapter.loops
+        self.recipe, self.unit = adapter.recipe, adapter.unit
         self.generates, self.data_source = adapter.generates, adapter.data_source
         self.metric, self.higher_is_better = _metric_name(self.declared), _higher_is_better(self.declared)
         self.more_examples = "" if self.data_source == "own" else ", or raise EXAMPLES in the file"

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from whichdevice.study.config.model import Only
 
 # Axes that are left out of a cell's name at these values.
-AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "loop": "epoch", "sequence_length": None}
-AXIS_TYPES: dict[str, Any] = {"fraction": float, "loop": str, "sequence_length": int}
+AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "sequence_length": None}
+AXIS_TYPES: dict[str, Any] = {"fraction": float, "sequence_length": int}
 CELL = re.compile(r"^(?P<backend>[a-z]+)-(?P<precision>[a-z0-9_]+)-b(?P<batch_size>\d+)(?P<axes>(-[a-z_]+=[^-/=]+)*)$")
 REPEAT = re.compile(r"r[1-9]\d*")
 KEY = re.compile(r"[0-9a-f]{12}")  # the last folder of a record's path: what was measured, as a hash
@@ -29,7 +29,6 @@ class Cell:
     precision: str
     batch_size: int
     fraction: float = 1.0
-    loop: str = "epoch"
     sequence_length: int | None = None
 
     @property

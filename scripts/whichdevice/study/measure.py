@@ -1,8 +1,8 @@
 """Measure one run: everything between a study's config and a record on disk.
 
 A disturbed run is repeated once in the same job. The attempt is chosen by the noise alone, never by the speed: choosing
-the faster one would favour luck. A run that learns is repeated without learning, which can take hours: its timing and
-its breakdown then come from the second process, its learning from the first.
+the faster one would favour luck. A run that learns is repeated without learning, which can take hours: its timing then
+comes from the second process, its learning from the first.
 """
 
 import json
@@ -240,8 +240,6 @@ def chosen(first: Record, second: Record) -> Record:
     if not first.asked.learn:
         return second.model_copy(update=kept)
     timing = {"cold": second.cold, "steady": second.steady, "noise": second.noise, "ended": second.ended}
-    if second.breakdown is not None and second.breakdown.reason is None:
-        timing["breakdown"] = second.breakdown
     return first.model_copy(update={**kept, **timing, "energy": _with_timing_of(first.energy, second.energy)})
 
 

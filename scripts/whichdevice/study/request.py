@@ -84,7 +84,6 @@ def build_request(study: Study, run: Run) -> Request:
         precision=cell.precision,
         batch_size=cell.batch_size,
         fraction=cell.fraction,
-        loop=cell.loop,
         sequence_length=cell.sequence_length,
         repeat=run.repeat,
         seed=study.seed + run.repeat - 1,
@@ -96,7 +95,6 @@ def build_request(study: Study, run: Run) -> Request:
         seconds=study.measure.seconds,
         min_steps=study.measure.min_steps,
         timeout=study.measure.timeout,
-        breakdown=trains and study.measure.breakdown and run.repeat == 1,
         dataset=model.dataset,
         source=study.data.sources.get(model.dataset) if model.dataset else None,
         options=workload.options,
@@ -112,15 +110,14 @@ def epochs_of(study: Study, workload: str) -> int:
 def measuring_order(study: Study, runs: Iterable[Run]) -> list[Run]:
     """Randomised blocks: all first repeats, then all second ones, in each the shortest runs first, else at random.
 
-    So drift hits all cells, and a study has numbers of every cell early. Runs differ in how long they may learn and in
-    whether their step is broken down; those that do not differ are in an order that follows from the study's seed and
-    from their names: the same at every call, and a cell more leaves the others' order as it was.
+    So drift hits all cells, and a study has numbers of every cell early. Runs differ in how long they may learn; those
+    that do not differ are in an order that follows from the study's seed and from their names: the same at every call,
+    and a cell more leaves the others' order as it was.
     """
 
     def place(run: Run) -> tuple[int, float, bytes]:
         request = build_request(study, run)
         learning = (request.learn_seconds or float("inf")) if request.learn else 0.0
-        longer = learning + request.breakdown * request.seconds
-        return run.repeat, longer, hashlib.sha256(f"{study.seed} {run.path}".encode()).digest()
+        return run.repeat, learning, hashlib.sha256(f"{study.seed} {run.path}".encode()).digest()
 
     return sorted(runs, key=place)

@@ -65,17 +65,16 @@ def _workload_cells(
     if workload.device is not None and device not in workload.device:
         return
     lengths: Sequence[int | None] = [None] if workload.sequence_length is None else workload.sequence_length
-    for backend, precision, batch_size, fraction, loop, sequence_length in product(
+    for backend, precision, batch_size, fraction, sequence_length in product(
         workload.backend,
         workload.precision,
         workload.batch_size or [recipe_batch_size],
         workload.fraction,
-        workload.loop,
         lengths,
     ):
         if backend not in KIND_BACKENDS[kind] or precision not in KIND_PRECISIONS[kind]:
             continue
-        yield Cell(device, name, backend, precision, batch_size, float(fraction), loop, sequence_length)
+        yield Cell(device, name, backend, precision, batch_size, float(fraction), sequence_length)
 
 
 def _shares_evenly(study: Study, cell: Cell) -> bool:
@@ -87,8 +86,7 @@ def _shares_evenly(study: Study, cell: Cell) -> bool:
 def with_model_settings(study: AnyStudy) -> AnyStudy:
     """Return the study with what a model decides where the config names none.
 
-    The backend is that of its framework, where it is a model of PyTorch or JAX; the loops are those that can train it:
-    a model with a train_step of its own has `fit` alone.
+    The backend is that of its framework, where it is a model of PyTorch or JAX.
     """
     return study.model_copy(update={"workloads": {name: _settled(study, name) for name in study.workloads}})
 
@@ -96,22 +94,13 @@ def with_model_settings(study: AnyStudy) -> AnyStudy:
 def _settled(study: Study, name: str) -> Workload:
     workload = study.workloads[name]
     try:
-        model = model_of(study, name)
-        framework, loops = model.framework, model.loops if model.has_model else workload.loop
+        framework = model_of(study, name).framework
     except StudyError:  # the checks say so
         return workload
-    update: dict[str, list[str]] = {}
-    if "backend" not in workload.model_fields_set and framework != KERAS:
-        update["backend"] = [TORCH if framework == TORCH else JAX]
-    if "loop" not in workload.model_fields_set and not {*workload.loop} <= {*loops}:
-        update["loop"] = list(loops)
-    return _updated(workload, update)
-
-
-def _updated(workload: Workload, update: dict[str, list[str]]) -> Workload:
-    """A copy in which these keys still count as not named in the config."""
-    copy = workload.model_copy(update=update)
-    copy.model_fields_set.difference_update(update)
+    if "backend" in workload.model_fields_set or framework == KERAS:
+        return workload
+    copy = workload.model_copy(update={"backend": [TORCH if framework == TORCH else JAX]})
+    copy.model_fields_set.discard("backend")  # still not named in the config
     return copy
 
 

@@ -135,9 +135,7 @@ class OneModel:
         values: dict[str, Any] = {
             "study": "ask",
             "devices": {THIS_MACHINE: {"kind": "cpu"}},
-            "measure": {
-                "seconds": 1.0, "min_steps": 1, "repeats": PROCESSES, "retry_disturbed": False, "breakdown": False,
-            },
+            "measure": {"seconds": 1.0, "min_steps": 1, "repeats": PROCESSES, "retry_disturbed": False},
             "train": {"epochs": 0, "repeats": 0},
             "forecast": {
                 "devices": [*dict.fromkeys(one.slice.name if one.slice else one.device for one in self.targets)],
@@ -391,7 +389,7 @@ def step_settings(question: Question, batch_at_least: int = 1) -> dict[str, Any]
 
     Raises StudyError where its batch is not the script's on each GPU.
     """
-    from whichdevice.models.framework import KERAS, TORCH
+    from whichdevice.models.framework import KERAS
 
     model = question.model
     script = model.found
@@ -409,8 +407,6 @@ def step_settings(question: Question, batch_at_least: int = 1) -> dict[str, Any]
         "mode": question.mode,
         "options": dict(question.options),
         "sequence_length": length,
-        # PyTorch users mostly run operation by operation; `torch.compile` would take a minute in each process.
-        "loop": "fit" if model.framework == TORCH else model.loops[0],
         **({"backend": "jax"} if by_jax else {}),
     }
 

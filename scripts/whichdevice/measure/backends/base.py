@@ -6,20 +6,17 @@ Every method that returns numbers has waited for the device first.
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from whichdevice.base.errors import StudyError
-from whichdevice.base.memory import peak_memory
 from whichdevice.measure.record import Request, Types
-from whichdevice.models.model_file import overridden
 from whichdevice.models.shapes import in_mode, leaves
 from whichdevice.models.workloads.base import OperationWorkload, Split, TrainingWorkload
 
-WINDOW_SECONDS = 0.1  # at least, for one timed call; a loop may want more
 INSTALL_HINT = "make study ENV={} installs one that fits"  # said where a framework lacks a device
 GENERATED_BY = "mode generate of a Keras model runs on backend jax: set backend: jax"
 Forward = Callable[[Any], Any]  # inputs to predictions, in host memory: each an array, or a tuple or dict of arrays
@@ -40,18 +37,11 @@ class OperationLoop(Protocol):
 
 
 class TrainingLoop(ABC):
-    """A model being trained; `run` is given the same batches whatever the backend and the kind of loop."""
-
-    window_seconds: ClassVar[float] = WINDOW_SECONDS
-    whole_epochs: bool = False  # whether an epoch of learning is one call of `run`
+    """A model being trained over data that lies on the device; `run` gets the same batches whatever the backend."""
 
     @abstractmethod
     def run(self, batches: np.ndarray) -> Means:
         """Train on batches of example numbers, int32 [steps, batch]; the steps' mean loss and metric."""
-
-    def fed(self, batches: np.ndarray) -> Iterable[Any] | None:
-        """The batches as the host makes them ready for `fit`, one after the other; None: nothing is fed."""
-        return None
 
     @abstractmethod
     def reset(self) -> None:
@@ -63,7 +53,7 @@ class TrainingLoop(ABC):
 
     @abstractmethod
     def predict(self, index: np.ndarray) -> np.ndarray:
-        """Predictions for the validation examples `index`, as float32."""
+        """Predictions for the validation examples `index`, as float32; no numbers where the model has no call."""
 
     def publish(self) -> None:  # noqa: B027
         """Bring the trained values into the model, so that callbacks and saving see them; most loops train its own."""
@@ -103,7 +93,6 @@ class Backend(ABC):
     name: ClassVar[str]
     package: ClassVar[str]  # what must be installed
     precisions: ClassVar[tuple[str, ...]]  # the number formats that it trains in
-    loops: ClassVar[tuple[str, ...]] = ("epoch", "fit")
     activation_copies: ClassVar[float] = 1.5  # host memory of a step, in units of the activations in costs.py
 
     def __init__(self, request: Request, threads: int) -> None:
@@ -133,11 +122,11 @@ class Backend(ABC):
 
     @abstractmethod
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
-        """Place the data and build the loop that the request names; nothing is traced or compiled yet."""
+        """Place the data and build the loop; nothing is compiled yet."""
 
     @abstractmethod
     def forward_pass(self, model: Any) -> Forward:
-        """Return what predicts a batch of inputs, as the request's loop says; nothing is traced or compiled yet.
+        """Return what predicts a batch of inputs; nothing is traced or compiled yet.
 
         It takes and gives NumPy arrays, and so has waited for the device when it returns. Replicas share the batch;
         raises StudyError where the backend's replicas cannot.
@@ -149,10 +138,6 @@ class Backend(ABC):
         Nothing is traced or compiled yet. Raises StudyError where the model or the backend does not generate.
         """
         raise StudyError(GENERATED_BY)
-
-    def gap_share(self, run: Callable[[], object]) -> float | None:
-        """Share of a run in which the host prepared the next operation and none ran; None where that is unknown."""
-        return None
 
     @abstractmethod
     def flags(self) -> Mapping[str, str]:
@@ -170,10 +155,6 @@ class Backend(ABC):
     def peak_device_memory(self) -> int | None:
         """Bytes, or None where memory is the host's."""
 
-    def peak_host_memory(self) -> int:
-        """The most bytes that the process has held at once so far."""
-        return peak_memory()
-
     @abstractmethod
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether the error says that host or device memory did not suffice."""
@@ -185,7 +166,7 @@ HUGE_PAGES = "glibc.malloc.hugetlb=1"  # glibc 2.35 and later ask the kernel for
 
 def huge_pages(request: Request) -> dict[str, str]:
     """The variable that must stand before the process starts, with the caller's own tunables."""
-    if request.kind != "cpu" or request.loop != "epoch" or not sys.platform.startswith("linux"):
+    if request.kind != "cpu" or not sys.platform.startswith("linux"):
         return {}
     others = [part for part in os.environ.get(VARIABLE, "").split(":") if part and "malloc.hugetlb" not in part]
     return {VARIABLE: ":".join([*others, HUGE_PAGES])}
@@ -205,8 +186,8 @@ def built_optimizer(
 ) -> Any:
     """Return the optimiser of a Keras model, built; in float16 it scales the loss, as Keras' `compile` would have it.
 
-    `scale` makes the one that scales, Keras' LossScaleOptimizer if not given. Raises StudyError where loop epoch would
-    not run the model's own step, which may take other optimisers, and builds them.
+    `scale` makes the one that scales, Keras' LossScaleOptimizer if not given. Optimisers that the model's own step
+    takes besides are built when it first runs. Raises StudyError for a model that is compiled to run eagerly.
     """
     import keras
 
@@ -216,14 +197,20 @@ def built_optimizer(
             optimizer = (scale or keras.optimizers.LossScaleOptimizer)(optimizer)
         optimizer.build(model.trainable_variables)
         return optimizer
-    replaced = "train_step" in overridden(model)
-    if request.loop == "epoch" and replaced:
-        raise StudyError("the model has its own train_step, which loop epoch does not run: take loop: fit")
-    if request.loop == "epoch" and model.run_eagerly:
-        raise StudyError("the model is compiled with run_eagerly, which loop epoch does not do: take loop: fit")
-    if not replaced:
+    if model.run_eagerly:
+        raise StudyError("the model is compiled with run_eagerly: leave that out, its step is timed as a program")
+    if model.optimizer is not None:
         model.optimizer.build(model.trainable_variables)
     return model.optimizer
+
+
+def optimizer_variables(model: Any) -> list[Any]:
+    """Return the variables of every optimiser that the model holds: an own step may use several."""
+    import keras
+
+    held = [model.optimizer, *(part for part in vars(model).values() if isinstance(part, keras.optimizers.Optimizer))]
+    named = {id(optimizer): optimizer for optimizer in held if optimizer is not None}
+    return [variable for optimizer in named.values() for variable in optimizer.variables]
 
 
 def means_of(values: Any, workload: TrainingWorkload) -> Means:

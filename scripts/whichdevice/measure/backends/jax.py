@@ -4,7 +4,7 @@ Several replicas are a mesh of devices that share each batch.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -23,9 +23,8 @@ from whichdevice.measure.backends.base import (
     built_optimizer,
     huge_pages,
 )
-from whichdevice.measure.backends.fit_loop import FitLoop
 from whichdevice.measure.backends.jax_generation import JaxGenerator
-from whichdevice.measure.backends.keras_on_jax import LOOP_STEPS, JaxTraining, StepPrograms, keras_forward, types_of
+from whichdevice.measure.backends.keras_on_jax import CompiledStep, JaxTraining, keras_forward, types_of
 from whichdevice.measure.machine import gpu, tpu
 from whichdevice.measure.machine.gpu import cuda_variables
 from whichdevice.measure.record import Request, Types
@@ -44,7 +43,8 @@ MEETING = "--xla_cpu_collective_call_terminate_timeout_seconds=900"
 # XLA's threads for virtual CPU devices, by replica: one waits in every collective operation, and where all wait none is
 # left to bring the last replica there. 8 replicas on one core or two: 2 and 10 threads hung, 32 did not.
 THREADS_A_REPLICA = 4
-PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu", "tpu": "tpu,cpu"}  # `fit` is fed from the CPU
+PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu", "tpu": "tpu,cpu"}
+LOOP_STEPS = 32  # of a single operation: a call costs the host more than a small product costs a GPU
 
 
 def device_variables(request: Request, threads: int) -> dict[str, str]:
@@ -160,9 +160,6 @@ class Jax(Backend):
         if self.request.precision == "tf32" and self.request.kind != "gpu":
             raise StudyError(f"{self.request.device}: precision tf32: only GPUs have it")
         self._take()
-        if self.request.loop == "fit" and self.request.replicas > 1:
-            names = self._keras.distribution.list_devices(self.request.kind)[: self.request.replicas]
-            self._keras.distribution.set_distribution(self._keras.distribution.DataParallel(devices=names))
 
     def _take(self) -> None:
         self._devices = take_devices(self._jax, self.request)
@@ -175,39 +172,23 @@ class Jax(Backend):
         return self._loop
 
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
-        """`epoch`: data on the device, compiled steps; `fit`: fed from the host."""
+        """A compiled step over data on the device."""
         size, replicas = self.request.batch_size, self.request.replicas
         if size % replicas:
             raise StudyError(f"batch_size {size} cannot be divided over {replicas} replicas")
         model.optimizer = built_optimizer(self.request, workload, model)
-        fit = self.request.loop == "fit"
-        # XLA's CPU compiler leaves gradients of convolutions in a naive form inside loops: slower.
-        loops = self.request.kind != "cpu"
-        data = Split({}, train.examples) if fit else train
-        self._loop = JaxTraining(self._jax, self._mesh, workload, model, data, validation, loops)
-        return FitLoop(workload, model, self._loop, self._feed(workload, train)) if fit else self._loop
+        self._loop = JaxTraining(self._jax, self._mesh, workload, model, train, validation)
+        return self._loop
 
     def forward_pass(self, model: Any) -> Forward:
-        """`epoch`: one compiled program; `fit`: Keras' own, which it compiles the same way."""
+        """One compiled program."""
         self._predicts = True
-        return model.predict_on_batch if self.request.loop == "fit" else keras_forward(self._jax, self._mesh, model)
+        return keras_forward(self._jax, self._mesh, model)
 
     def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
         """Two compiled programs; replicas share the batch."""
         self._predicts = True
         return JaxGenerator(self._jax, self._mesh, workload, model, tokens)
-
-    def _feed(self, workload: TrainingWorkload, train: Split) -> Callable[[np.ndarray], Any]:
-        """Batches made by the host's processor, one after the other."""
-        host = self._jax.devices("cpu")[0]
-        arrays = self._jax.device_put({name: np.asarray(array) for name, array in train.arrays.items()}, host)
-        batch = self._jax.jit(workload.batch)
-
-        def feed(batches: np.ndarray) -> Iterator[Any]:
-            for index in batches:
-                yield self._jax.tree.map(np.asarray, batch(arrays, self._jax.device_put(index, host)))
-
-        return feed
 
     def flags(self) -> Mapping[str, str]:
         """Compiler, precision and threads: what JAX says, and what was set in its environment."""
@@ -224,8 +205,8 @@ class Jax(Backend):
         """Return the formats of the compiled step once there is one, until then as asked for."""
         texts = ("", "")
         if self._loop is not None:
-            programs = self._loop.programs
-            texts = (programs.written, programs.executed) if programs.written else self._small_product()
+            step = self._loop.step
+            texts = (step.written, step.executed) if step.written else self._small_product()
         elif self._predicts:
             texts = self._small_product()
         operation = isinstance(self._loop, JaxOperation)
@@ -284,7 +265,15 @@ class JaxOperation:
         self._start = jax.jit(start, out_shardings=split)
         self._bounded = workload.bounded
         self._states: Any = None
-        self.programs = StepPrograms(jax, everywhere, loops=True, in_place=workload.bounded)
+        # A product cannot be written over its own factor: XLA would copy it there after each step. Two steps a turn of
+        # the loop leave none to copy. Its length is fixed, as a GPU waits for its host at each turn of another one.
+        turn = 1 if workload.bounded else 2
+
+        def many(states: Any, held: Any) -> Any:
+            return jax.lax.fori_loop(0, LOOP_STEPS, lambda _, kept: everywhere(kept, held), states, unroll=turn)
+
+        self.step = CompiledStep(jax, everywhere, workload.bounded)
+        self._many = CompiledStep(jax, many, workload.bounded)
         first = (slice(None, None, state.shape[0]), *[0] * (state.ndim - 1))  # one number of each replica
         self._corner = jax.jit(lambda states: states[first], out_shardings=whole)
         jax.block_until_ready((self._operands, self._initial))  # the way to the device is no part of the first step
@@ -304,8 +293,12 @@ class JaxOperation:
         if self._states is None:
             self._states = self._start(self._initial)
         states = self._states
-        for done in range(0, steps, LOOP_STEPS):
-            states = self.programs.run(states, self._operands, min(LOOP_STEPS, steps - done))
+        self.step.compile(states, self._operands)
+        self._many.compile(states, self._operands)  # now, and not within a timed window
+        for _ in range(steps // LOOP_STEPS):
+            states = self._many(states, self._operands)
+        for _ in range(steps % LOOP_STEPS):
+            states = self.step(states, self._operands)
         if self._bounded:
             self._states = states
         return states

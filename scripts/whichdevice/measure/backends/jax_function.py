@@ -1,16 +1,10 @@
-"""JAX functions and Flax modules as they are, without Keras.
+"""JAX functions and Flax modules as they are, without Keras, in the loop of the Keras models on JAX."""
 
-`epoch` is the loop of the Keras models: data on the device, and on accelerators many steps in one compiled program.
-`fit` is what JAX's tutorials write: one call of the jitted step for each batch, which comes from host memory.
-"""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from whichdevice.base.errors import StudyError
-from whichdevice.measure.backends.base import Forward, Means, TrainingLoop, backend, means_of
+from whichdevice.measure.backends.base import Forward, TrainingLoop, backend
 from whichdevice.measure.backends.jax import Jax
 from whichdevice.measure.backends.keras_on_jax import JaxTraining, State, compiled_forward, types_of
 from whichdevice.measure.backends.number_formats import storage_format
@@ -33,33 +27,29 @@ class JaxFunction(Jax):
         jax.config.update("jax_default_matmul_precision", self._matmul_precision())
 
     def initialise(self) -> None:
-        """Take the devices; raises StudyError where `fit` is to run on several."""
-        if self.request.loop == "fit" and self.request.replicas > 1:
-            raise StudyError(f"{self.request.device}: loop fit of a JAX function runs on one replica")
+        """Take the devices."""
         self._take()
 
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
-        """`epoch`: data on the device; `fit`: fed from the host."""
+        """A compiled step over data on the device."""
         assert isinstance(workload, JaxFile)
         size, replicas = self.request.batch_size, self.request.replicas
         if size % replicas:
             raise StudyError(f"batch_size {size} cannot be divided over {replicas} replicas")
         model.optimizer = workload.optimizer()
-        kind = FedFromHost if self.request.loop == "fit" else FunctionTraining
-        loop = kind(self._jax, self._mesh, workload, model, train, validation, self.request.kind != "cpu")
-        self._loop = loop
-        return loop
+        self._loop = FunctionTraining(self._jax, self._mesh, workload, model, train, validation)
+        return self._loop
 
     def forward_pass(self, model: Any) -> Forward:
-        """One compiled program with the weights on every replica; `fit` calls the same."""
+        """One compiled program with the weights on every replica."""
         self._predicts = True
         return compiled_forward(self._jax, self._mesh, as_stored(model), prediction(model))
 
     def types(self) -> Types:
         """Return the formats of the compiled step once there is one, until then as asked for."""
         texts = ("", "")
-        if self._loop is not None and self._loop.programs.written:
-            texts = self._loop.programs.written, self._loop.programs.executed
+        if self._loop is not None:
+            texts = self._loop.step.written, self._loop.step.executed
         return types_of(self.request.precision, self.request.kind, storage_format(self.request.precision), *texts)
 
 
@@ -115,7 +105,7 @@ def function_step(workload: JaxFile, model: JaxModel, optimizer: Any) -> Callabl
 
 
 def own_step(run: Callable[..., Any]) -> Callable[[State, Any, Any], tuple[State, Any]]:
-    """The same of a script's own step, which has its loss and its optimiser inside."""
+    """A script's own step as such a function; its loss and its optimiser are inside."""
     from jax import numpy as jnp
 
     def step(state: State, inputs: Any, _: Any) -> tuple[State, Any]:
@@ -126,7 +116,7 @@ def own_step(run: Callable[..., Any]) -> Callable[[State, Any, Any], tuple[State
 
 
 def gathered(workload: JaxFile, step: Callable[..., Any]) -> Callable[[State, Arrays, Any], tuple[State, Any]]:
-    """The same step on the examples `index` of arrays."""
+    """The step on the examples `index` of arrays."""
 
     def on_index(state: State, arrays: Arrays, index: Any) -> tuple[State, Any]:
         stepped: tuple[State, Any] = step(state, *workload.batch(arrays, index))
@@ -165,27 +155,3 @@ class FunctionTraining(JaxTraining):
     def adopt(self) -> None:
         """Nothing but steps changes the values: nothing to do."""
 
-
-class FedFromHost(FunctionTraining):
-    """One call of the jitted step for each batch, gathered on the host."""
-
-    def __init__(
-        self, jax: Any, mesh: Any, workload: Any, model: Any, train: Split, validation: Split, loops: bool
-    ) -> None:
-        super().__init__(jax, mesh, workload, model, Split({}, train.examples), validation, loops)
-        self._host = {name: np.asarray(array) for name, array in train.arrays.items()}
-        step = function_step(workload, model, model.optimizer)
-        self._one = jax.jit(gathered(workload, step), donate_argnums=(0,))
-
-    def fed(self, batches: np.ndarray) -> Iterator[Arrays]:
-        """Batches gathered in host memory."""
-        return ({name: array[index] for name, array in self._host.items()} for index in batches)
-
-    def run(self, batches: np.ndarray) -> Means:
-        """Train and wait for the sums, which need every step."""
-        sums = np.zeros(2, np.float32)
-        place = np.arange(batches.shape[1], dtype=np.int32)
-        for gathered_rows in self.fed(batches):
-            self._state, means = self._one(self._state, self._jax.device_put(gathered_rows, self._whole), place)
-            sums = sums + means
-        return means_of(np.asarray(sums) / len(batches), self._workload)

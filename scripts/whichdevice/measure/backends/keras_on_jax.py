@@ -1,7 +1,7 @@
 """Train by JAX: state, data and batch numbers on the device, the state given away at each step and used again.
 
-One training step is a pure function of its state: the JAX backend runs it and forecasts compile it. On accelerators
-many steps run in one compiled loop. The number formats of a step's products are read from its program's text (HLO).
+One training step is a pure function of its state: the JAX backend runs it and forecasts compile it. The number formats
+of a step's products are read from its program's text (HLO).
 """
 
 import re
@@ -36,7 +36,7 @@ DEFINED = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(\w+)\[([\d,]*)\]")
 
 
 class State(NamedTuple):
-    """Everything that a step changes, as lists of JAX arrays in Keras' order."""
+    """All that a step changes, as lists of JAX arrays in Keras' order."""
 
     trainable: list[Any]
     non_trainable: list[Any]  # batch statistics and the states of random generators
@@ -44,7 +44,7 @@ class State(NamedTuple):
     metrics: list[Any] = []  # noqa: RUF012 - never changed; of a model's own step
 
 
-Step = Callable[[State, Arrays, Any], tuple[State, Any]]
+TrainStep = Callable[[State, Arrays, Any], tuple[State, Any]]
 
 
 def state_of(model: Any, optimizer: Any, own: bool = False) -> State:
@@ -64,11 +64,11 @@ def write_back(state: State, model: Any, optimizer: Any) -> None:
         (model.non_trainable_variables, state.non_trainable),
         (optimizer.variables, state.optimizer),
     ):
-        for variable, value in zip(variables, values, strict=False):  # an own step may build more, later
+        for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
 
 
-def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Step:
+def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> TrainStep:
     """A pure function (state, arrays, index int32 [batch]) → (state, [loss, metric] float32 [2])."""
     import jax
     import keras
@@ -99,8 +99,8 @@ def training_step(workload: TrainingWorkload, model: Any, optimizer: Any) -> Ste
     return step
 
 
-def own_training_step(workload: TrainingWorkload, model: Any) -> Step:
-    """The same of the model's own `train_step`; loss and metric are those that Keras reports so far."""
+def own_training_step(workload: TrainingWorkload, model: Any) -> TrainStep:
+    """The model's own `train_step` as such a function; loss and metric are those that Keras reports so far."""
     from jax import numpy as jnp
 
     require_jax_step(model)
@@ -128,52 +128,29 @@ def build_traced(workload: TrainingWorkload, model: Any, arrays: Arrays, batch_s
         jax.eval_shape(build, shapes, index)
 
 
-LOOP_STEPS = 32  # a call costs the host about as much as a small step costs a GPU
-RepeatedStep = Callable[[Any, Any], Any]
+class CompiledStep:
+    """`step(carry, constants) → carry` as one program; where it works `in_place`, the carry's memory is used again."""
 
-
-class StepPrograms:
-    """Repeats `step(carry, constants) → carry`; where it works `in_place`, the carry's memory is used again.
-
-    A product cannot be written over its own factor: in place, XLA would copy it there after each step. Two such steps a
-    turn of the loop leave none to copy.
-
-    Both programs are of fixed length, as a GPU waits for its host at each turn of a loop of unknown length. Both are
-    compiled at the first call, so that nothing compiles within a timed window or a learning epoch.
-    """
-
-    def __init__(self, jax: Any, step: RepeatedStep, loops: bool, in_place: bool = True) -> None:
-        def loop(carry: Any, constants: Any) -> Any:
-            turn = 1 if in_place else 2
-            return jax.lax.fori_loop(0, LOOP_STEPS, lambda _, held: step(held, constants), carry, unroll=turn)
-
-        self._jax, self._loops, self._donated = jax, loops, (0,) if in_place else ()
-        self._functions = {1: step, LOOP_STEPS: loop}
-        self._compiled: dict[int, Any] = {}
-        self.written = ""  # HLO of one step before the compiler
+    def __init__(self, jax: Any, step: Callable[[Any, Any], Any], in_place: bool = True) -> None:
+        self._jax, self._step, self._donated = jax, step, (0,) if in_place else ()
+        self._program: Any = None
+        self.written = ""  # HLO before the compiler
         self.executed = ""  # and after it
 
-    def run(self, carry: Any, constants: Any, steps: int) -> Any:
-        """So many steps, at most LOOP_STEPS; returns before the device is done."""
-        self._compile(1, carry, constants)
-        if self._loops:
-            self._compile(LOOP_STEPS, carry, constants)
-        if self._loops and steps == LOOP_STEPS:
-            return self._compiled[LOOP_STEPS](carry, constants)
-        for _ in range(steps):
-            carry = self._compiled[1](carry, constants)
-        return carry
+    def __call__(self, carry: Any, constants: Any) -> Any:
+        """Run one step, compiled at the first call; returns before the device is done."""
+        self.compile(carry, constants)
+        return self._program(carry, constants)
 
-    def _compile(self, length: int, carry: Any, constants: Any) -> None:
-        if length in self._compiled:
+    def compile(self, carry: Any, constants: Any) -> None:
+        """Compile for arguments like these, unless that is done."""
+        if self._program is not None:
             return
         kept = self._jax.tree.map(lambda leaf: leaf.sharding, carry)
-        function = self._jax.jit(self._functions[length], donate_argnums=self._donated, out_shardings=kept)
-        lowered = function.lower(carry, constants)
-        self._compiled[length] = lowered.compile()
-        _check_host_memory(self._compiled[length], self._jax.tree.leaves(carry)[0].devices())
-        if length == 1:
-            self.written, self.executed = lowered.as_text("hlo"), self._compiled[length].as_text()
+        lowered = self._jax.jit(self._step, donate_argnums=self._donated, out_shardings=kept).lower(carry, constants)
+        self._program = lowered.compile()
+        _check_host_memory(self._program, self._jax.tree.leaves(carry)[0].devices())
+        self.written, self.executed = lowered.as_text("hlo"), self._program.as_text()
 
 
 def _check_host_memory(compiled: Any, devices: set[Any]) -> None:
@@ -189,17 +166,17 @@ def _check_host_memory(compiled: Any, devices: set[Any]) -> None:
 class JaxTraining(TrainingLoop):
     """Every replica holds all weights and all data and takes its share of each batch; XLA adds the reductions.
 
-    `model.optimizer` is built. `loops`: many steps in one compiled loop, where the device runs them well.
+    `model.optimizer` is built.
     """
 
     def __init__(
-        self, jax: Any, mesh: Any, workload: TrainingWorkload, model: Any, train: Split, validation: Split, loops: bool
+        self, jax: Any, mesh: Any, workload: TrainingWorkload, model: Any, train: Split, validation: Split
     ) -> None:
         self._jax, self._workload, self._model, self._validation = jax, workload, model, validation
         spec = jax.sharding.PartitionSpec
         self._replicas = mesh.size
         self._whole = jax.sharding.NamedSharding(mesh, spec())
-        self._rows = jax.sharding.NamedSharding(mesh, spec(None, "replica"))
+        self._share = jax.sharding.NamedSharding(mesh, spec("replica"))
         self._copy = jax.jit(lambda tree: jax.tree.map(jax.numpy.copy, tree), out_shardings=self._whole)
         self._arrays, self._held_out = self._place(train), self._place(validation)
         self._own = workload.own_step(model)
@@ -208,7 +185,7 @@ class JaxTraining(TrainingLoop):
             model.reset_metrics()
         self._state: State = self._held()
         self._initial = jax.tree.map(np.array, self._state)
-        self.programs = StepPrograms(jax, self._step(), loops)
+        self.step = CompiledStep(jax, self._step())
         self._judge = jax.jit(self._judged)
         self._test = jax.jit(self._tested)
         self._foretell = jax.jit(self._predicted)
@@ -221,13 +198,12 @@ class JaxTraining(TrainingLoop):
     def _step(self) -> Any:
         step = self._single()
 
-        def counted(carry: Any, constants: Any) -> Any:
-            state, sums, done = carry
-            arrays, block = constants
-            state, means = step(state, arrays, block[done % LOOP_STEPS])
-            return state, means if self._own else sums + means, done + 1  # its own are means so far
+        def summed(carry: Any, constants: Any) -> Any:
+            state, sums = carry
+            state, means = step(state, *constants)
+            return state, means if self._own else sums + means  # its own are means so far
 
-        return counted
+        return summed
 
     def _single(self) -> Any:
         """One step, (state, arrays, index) → (state, means)."""
@@ -237,14 +213,10 @@ class JaxTraining(TrainingLoop):
         """Train and wait for the sums, which need every step."""
         if self._own:
             self._state = self._state._replace(metrics=self._copy(self._initial.metrics))
-        carry = (self._state, *self._copy((np.zeros(2, np.float32), np.int32(0))))
-        for start in range(0, len(batches), LOOP_STEPS):
-            part = batches[start : start + LOOP_STEPS]
-            block = np.zeros((LOOP_STEPS, batches.shape[1]), np.int32)  # one shape, whatever the number of steps
-            block[: len(part)] = part
-            constants = (self._arrays, self._jax.device_put(block, self._rows))
-            carry = self.programs.run(carry, constants, len(part))
-        self._state, sums, _ = carry
+        carry = self._state, self._copy(np.zeros(2, np.float32))
+        for index in batches:
+            carry = self.step(carry, (self._arrays, self._jax.device_put(index, self._share)))
+        self._state, sums = carry
         return means_of(np.asarray(sums) / (1 if self._own else len(batches)), self._workload)
 
     def _judged(self, state: State, arrays: Any, index: Any) -> Any:
@@ -276,11 +248,12 @@ class JaxTraining(TrainingLoop):
 
     def _shared(self, index: np.ndarray) -> Any:
         """Example numbers [batch], a share on each replica where it divides, else all on each."""
-        spec = self._jax.sharding.PartitionSpec("replica" if len(index) % self._replicas == 0 else None)
-        return self._jax.device_put(index, self._jax.sharding.NamedSharding(self._whole.mesh, spec))
+        return self._jax.device_put(index, self._whole if len(index) % self._replicas else self._share)
 
-    def evaluate(self) -> Means:
+    def evaluate(self) -> Means | None:
         """Weighted by batch, so that the tail counts for what it is; compiled for whole batches and for the tail."""
+        if self._workload.outputs(self._model) is None:
+            return None
         size = self._validation.batch_size or self._workload.options.batch_size
         examples = np.arange(self._validation.examples, dtype=np.int32)
         parts = [examples[start : start + size] for start in range(0, len(examples), size)]
@@ -296,6 +269,8 @@ class JaxTraining(TrainingLoop):
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""
+        if self._workload.outputs(self._model) is None:
+            return np.zeros((len(index), 0), np.float32)
         return np.asarray(self._foretell(self._state, self._held_out, self._shared(index)))
 
     def reset(self) -> None:

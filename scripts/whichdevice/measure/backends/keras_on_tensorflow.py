@@ -14,9 +14,9 @@ from whichdevice.measure.backends.base import (
     Means,
     TrainingLoop,
     as_one_array,
-    build_late_parts,
     loss_and_metric,
     means_of,
+    optimizer_variables,
     total_loss,
 )
 from whichdevice.models.shapes import in_mode, mapped
@@ -57,31 +57,21 @@ class TensorFlowTraining(TrainingLoop):
         self._validation, self._own = validation, workload.own_step(model)
         self._train = place(tf, strategy, train.arrays, gather_uint8)
         self._held_out = place(tf, strategy, validation.arrays, gather_uint8)
-        if self._own and self._held_out:
-            self._build_late_parts()
-        self._initial = self._values()
         share = workload.options.batch_size // self._replicas
-        self._one = self._program(self._averaged_step, xla) if xla else self._averaged_step
+        self._one: Any = self._program(self._averaged_step, xla) if xla or self._own else self._averaged_step
+        if self._own:  # its trace makes what its losses, metrics and optimisers make when they first run
+            self._one.get_concrete_function(tf.TensorSpec([self._replicas, share], tf.int32))
+        self._initial = self._values()
         shape = tf.TensorSpec([None, self._replicas, share], tf.int32)
         self._steps = tf.function(self._many, input_signature=[shape], autograph=False)
         self._judge = self._program(self._judged_on_all, xla)
         self._foretell = self._program(lambda index: strategy.run(self._predicted, (index,)), xla)
 
-    def _build_late_parts(self) -> None:
-        import keras
-
-        with self._strategy.scope():
-            with keras.StatelessScope():
-                build_late_parts(
-                    self._workload, self._model, self._workload.batch(self._held_out, np.zeros(2, "int32"))
-                )
-            self._model.reset_metrics()
-
-    def _program(self, function: Callable[[Any], Any], xla: bool) -> Callable[[Any], Any]:
+    def _program(self, function: Callable[[Any], Any], xla: bool) -> Any:
         return self._tf.function(function, jit_compile=xla or None, autograph=False)
 
     def _variables(self) -> list[Any]:
-        return [*self._model.variables, *self._model.optimizer.variables]
+        return [*self._model.variables, *optimizer_variables(self._model)]
 
     def _values(self) -> list[np.ndarray]:
         from keras import ops
@@ -162,8 +152,10 @@ class TensorFlowTraining(TrainingLoop):
         for variable, value in zip(self._variables(), self._initial, strict=True):
             variable.assign(value)
 
-    def evaluate(self) -> Means:
+    def evaluate(self) -> Means | None:
         """Weighted by batch, so that the tail counts for what it is."""
+        if self._workload.outputs(self._model) is None:
+            return None
         size = self._validation.batch_size or self._workload.options.batch_size
         sums = np.zeros(2)
         if self._own:
@@ -177,6 +169,8 @@ class TensorFlowTraining(TrainingLoop):
 
     def predict(self, index: np.ndarray) -> np.ndarray:
         """Predictions of the model as it stands."""
+        if self._workload.outputs(self._model) is None:
+            return np.zeros((len(index), 0), np.float32)
         share = -(-len(index) // self._replicas)
         rows = np.resize(index, (self._replicas, share))  # repeats some where the replicas cannot share evenly
         return self._joined(self._foretell(self._tf.constant(rows)))[: len(index)]

@@ -4,7 +4,7 @@ Several replicas are a tf.distribute strategy: MirroredStrategy, or TPUStrategy 
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -23,15 +23,12 @@ from whichdevice.measure.backends.base import (
     built_optimizer,
     huge_pages,
 )
-from whichdevice.measure.backends.fit_loop import FitLoop
 from whichdevice.measure.backends.keras_on_tensorflow import TensorFlowTraining, place, traced_forward
 from whichdevice.measure.backends.number_formats import emulated, product_format
 from whichdevice.measure.machine import gpu
 from whichdevice.measure.machine.gpu import cuda_variables
 from whichdevice.measure.record import Request, Types
 from whichdevice.models.workloads.base import OperationWorkload, Split, TrainingWorkload
-
-PREFETCHED = 2  # batches
 
 
 @backend("tensorflow")
@@ -90,50 +87,25 @@ class TensorFlow(Backend):
         return TensorFlowOperation(self._tf, self._strategy, workload, random, self._policy().compute_dtype)
 
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
-        """`epoch`: data on the device, one traced program for all steps; `fit`: fed by tf.data from the host."""
-        with self._strategy.scope():
-            model.optimizer = built_optimizer(self.request, workload, model, partial(scaling_loss, self._tf))
-            if self.request.loop == "epoch":
-                return self._loop(workload, model, train, validation)
-            inner = self._loop(workload, model, Split({}, train.examples), validation)
-            loop = FitLoop(workload, model, inner, self._feed(workload, train))
-            if not workload.own_step(model):
-                model.jit_compile = self._jit_compile(model)
-            return loop
-
-    def forward_pass(self, model: Any) -> Forward:
-        """`epoch`: one traced program; `fit`: Keras' own, which it traces the same way."""
-        jit = self._jit_compile(model)
-        self._xla = jit or self.request.kind == "tpu"
-        if self.request.loop == "epoch":
-            return traced_forward(self._tf, self._strategy, model, jit)
-        model.jit_compile = jit
-        return model.predict_on_batch
-
-    def _loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TensorFlowTraining:
+        """One traced program for all steps, over data on the device."""
         kind = self.request.kind
         jit = bool(model.jit_compile) if workload.own_step(model) else self._jit_compile(model)
         self._xla = jit or kind == "tpu"
-        gather_uint8 = jit or kind != "gpu"
-        return TensorFlowTraining(self._tf, self._strategy, workload, model, train, validation, jit, gather_uint8)
+        with self._strategy.scope():
+            model.optimizer = built_optimizer(self.request, workload, model, partial(scaling_loss, self._tf))
+            return TensorFlowTraining(
+                self._tf, self._strategy, workload, model, train, validation, jit, gather_uint8=jit or kind != "gpu"
+            )
+
+    def forward_pass(self, model: Any) -> Forward:
+        """One traced program."""
+        jit = self._jit_compile(model)
+        self._xla = jit or self.request.kind == "tpu"
+        return traced_forward(self._tf, self._strategy, model, jit)
 
     def _jit_compile(self, model: Any) -> bool:
         """Steps by XLA: on GPUs where Keras' "auto" has it; CPUs are slower so, and TPUStrategy compiles by itself."""
         return self.request.kind == "gpu" and bool(model.jit_compile)
-
-    def _feed(self, workload: TrainingWorkload, train: Split) -> Callable[[np.ndarray], Any]:
-        with self._tf.device("CPU"):
-            arrays = {name: self._tf.constant(array) for name, array in train.arrays.items()}
-
-        options = self._tf.data.Options()
-        options.autotune.enabled = False  # its thread sleeps, and a pipeline waits up to seconds for it when it closes
-
-        def pipeline(batches: np.ndarray) -> Any:
-            indices = self._tf.data.Dataset.from_tensor_slices(batches)
-            return indices.map(lambda index: workload.batch(arrays, index)).prefetch(PREFETCHED).with_options(options)
-
-        mirrored = isinstance(self._strategy, self._tf.distribute.MirroredStrategy)
-        return (lambda batches: deal(self._tf, self._strategy, pipeline, batches)) if mirrored else pipeline
 
     def _policy(self) -> Any:
         import keras
@@ -206,25 +178,6 @@ def take_devices(tf: Any, request: Request) -> tuple[Any, list[str]]:
         return _tpu_cores(tf, request)
     names = _cpus(tf, request) if request.kind == "cpu" else _gpus(tf, request)
     return (tf.distribute.MirroredStrategy(names) if len(names) > 1 else tf.distribute.get_strategy()), names
-
-
-def deal(tf: Any, strategy: Any, pipeline: Callable[[np.ndarray], Any], batches: np.ndarray) -> Any:
-    """A pipeline for each replica over its share of the batches, int32 [steps, batch]; only MirroredStrategy has that.
-
-    Keras would make one for all, whose iterators, tuning themselves, take up to seconds to close (TensorFlow 2.21).
-    """
-    shares = batches.reshape(len(batches), strategy.num_replicas_in_sync, -1)
-    input_options = tf.distribute.InputOptions(
-        experimental_fetch_to_device=False,
-        experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
-    )
-
-    def of_replica(context: Any) -> Any:
-        options = tf.data.Options()
-        options.autotune.enabled = False
-        return pipeline(shares[:, context.input_pipeline_id]).with_options(options)
-
-    return strategy.distribute_datasets_from_function(of_replica, input_options)
 
 
 def _cpus(tf: Any, request: Request) -> list[str]:

@@ -1,13 +1,10 @@
-"""PyTorch modules as people train them, without Keras: an ordinary loop over batches.
+"""PyTorch modules as people train them, without Keras: an ordinary loop over batches, operation by operation.
 
-`fit` is that loop as it is written in PyTorch's tutorials: batches come from host memory, operations run one by one.
-In `epoch` the data lie on the device, and `torch.compile` makes programs of the forward pass with the loss, and of its
-gradients; the optimiser runs as in `fit`. Mixed precision is `torch.autocast`, in float16 with a `GradScaler`.
+The data lie on the device. Mixed precision is `torch.autocast`, in float16 with a `GradScaler`.
 """
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -18,7 +15,6 @@ from whichdevice.measure.backends.base import Forward, Generator, Means, Trainin
 from whichdevice.measure.backends.number_formats import emulated, product_format, storage_format
 from whichdevice.measure.backends.torch import Torch
 from whichdevice.measure.record import Types
-from whichdevice.models.shapes import mapped
 from whichdevice.models.torch_model import TorchFile, TorchModel, prediction_of
 from whichdevice.models.workloads.base import NO_GENERATION, Split, TrainingWorkload, prompt_length
 
@@ -37,36 +33,25 @@ class TorchModule(Torch):
         torch.manual_seed(self.request.seed)
         self._set_precision()
 
-    def initialise(self) -> None:
-        """Take the device; raises StudyError where there is none, or several are asked for."""
-        if self.request.replicas > 1:
-            raise StudyError(
-                f"{self.request.device}: a PyTorch module runs on one replica, not on {self.request.replicas}"
-            )
-        super().initialise()
-
     def training_loop(self, workload: TrainingWorkload, model: Any, train: Split, validation: Split) -> TrainingLoop:
-        """`epoch`: compiled, data on the device; `fit`: one operation after the other, fed from the host."""
+        """Data on the device, gathered by each step."""
         assert isinstance(workload, TorchFile)
         place = DeviceFormats(self.request.kind, self.request.precision)
         place.take(model)
         model.optimizer = workload.optimizer(model.module)
-        return ModuleTraining(
-            workload, model, train, validation, place, self.request.loop == "epoch", self._report_steps
-        )
+        return ModuleTraining(workload, model, train, validation, place)
 
     def forward_pass(self, model: Any) -> Forward:
-        """`epoch`: compiled; `fit`: as the module runs without a compiler."""
+        """Without gradients."""
         place = DeviceFormats(self.request.kind, self.request.precision)
         place.take(model)
         model.module.eval()
-        return module_forward(model, place, self.request.loop == "epoch", self._report_steps)
+        return module_forward(model, place)
 
     def generator(self, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> Generator:
         """Operation by operation, with the cache of Hugging Face."""
         place = DeviceFormats(self.request.kind, self.request.precision)
         place.take(model)
-        self._report_steps("eager")
         return TorchGenerator(model, place, tokens)
 
     def types(self) -> Types:
@@ -106,10 +91,6 @@ class DeviceFormats:
 
         return nullcontext() if self._mixed is None else torch.autocast(self.device, self._mixed)
 
-    def moved(self, structure: Any) -> Any:
-        """Nested tensors on the device."""
-        return mapped(lambda tensor: tensor.to(self.device, non_blocking=True), structure)
-
 
 class ModuleTraining(TrainingLoop):
     """Zero gradients, forward, loss, backward, update, for each batch; sums stay on the device until `run` ends."""
@@ -121,23 +102,19 @@ class ModuleTraining(TrainingLoop):
         train: Split,
         validation: Split,
         place: DeviceFormats,
-        compiles: bool,
-        report_steps: Callable[[str], None],
     ) -> None:
         import torch
 
-        self._workload, self._model, self._place, self._report_steps = workload, model, place, report_steps
-        self._optimizer, self._compiles = model.optimizer, compiles
+        self._workload, self._model, self._place, self._optimizer = workload, model, place, model.optimizer
         self._examples, self._size = validation.examples, validation.batch_size or workload.options.batch_size
-        self._train = self._tensors(train, place.device if compiles else "cpu")
-        self._held_out = self._tensors(validation, place.device)
+        self._train, self._held_out = self._tensors(train), self._tensors(validation)
         self._sums = torch.zeros(2, device=place.device)
         self._initial = self._state()
-        self._judged: Callable[[Any, Any], Any] | None = None
 
-    def _tensors(self, split: Split, device: str) -> dict[str, Any]:
+    def _tensors(self, split: Split) -> dict[str, Any]:
         import torch
 
+        device = self._place.device
         return {name: torch.tensor(np.asarray(array), device=device) for name, array in split.arrays.items()}
 
     def _state(self) -> Any:
@@ -156,52 +133,20 @@ class ModuleTraining(TrainingLoop):
         import torch
 
         self._model.module.train()
-        rows = torch.tensor(batches, device=self._place.device if self._compiles else "cpu")
-        if self._judged is None:
-            self._judged = self._best_way(rows[0])
         self._sums.zero_()
-        for index in rows:
-            self._step(*self._fed(index), self._judged)
+        for index in torch.tensor(batches, device=self._place.device):
+            self._step(*self._workload.batch(self._train, index))
         return means_of(self._sums / len(batches), self._workload)
 
-    def fed(self, batches: np.ndarray) -> Iterable[Any] | None:
-        """Batches gathered in host memory; None where the data are on the device."""
-        import torch
-
-        return None if self._compiles else (self._workload.batch(self._train, index) for index in torch.tensor(batches))
-
-    def _fed(self, index: Any) -> tuple[Any, Any]:
-        """Inputs and targets on the device."""
-        inputs, target = self._workload.batch(self._train, index)
-        return (inputs, target) if self._compiles else (self._place.moved(inputs), self._place.moved(target))
-
-    def _step(self, inputs: Any, target: Any, judged: Callable[[Any, Any], Any]) -> None:
+    def _step(self, inputs: Any, target: Any) -> None:
         scaler = self._place.scaler
         self._optimizer.zero_grad()
         with self._place.precision():
-            means = judged(inputs, target)
+            means = self._means(inputs, target)
         scaler.scale(means[0]).backward()
         scaler.step(self._optimizer)
         scaler.update()
         self._sums += means.detach()
-
-    def _best_way(self, index: Any) -> Callable[[Any, Any], Any]:
-        """Compiled where that is asked for and PyTorch can do it, else step by step."""
-        import torch
-
-        from whichdevice.measure.backends.torch_devices import works_compiled
-
-        if not self._compiles:
-            self._report_steps("eager")
-            return self._means
-        before = self._state()
-        torch.compiler.set_stance("default")  # where a script was run until its training, nothing is compiled
-        compiled = torch.compile(self._means)
-        try:
-            works = works_compiled(lambda: self._step(*self._fed(index), compiled), self._report_steps)
-            return compiled if works else self._means
-        finally:
-            self._restore(before)
 
     def _means(self, inputs: Any, target: Any) -> Any:
         """Loss and metric of a batch, float32 [2]; the loss alone has gradients."""
@@ -217,12 +162,9 @@ class ModuleTraining(TrainingLoop):
 
     def reset(self) -> None:
         """Write back what every value held at first, and start the optimiser anew."""
-        self._restore(self._initial)
-
-    def _restore(self, state: Any) -> None:
         import torch
 
-        held, optimizer, scale, random = state
+        held, optimizer, scale, random = self._initial
         with torch.no_grad():
             for value, kept in zip(self._values(), held, strict=True):
                 value.copy_(kept)
@@ -255,12 +197,8 @@ class ModuleTraining(TrainingLoop):
         return prediction.float().cpu().numpy()
 
 
-def module_forward(
-    model: TorchModel, place: DeviceFormats, compiles: bool, report_steps: Callable[[str], None]
-) -> Forward:
-    """The forward pass without gradients, of NumPy inputs: compiled if it `compiles` and PyTorch can do it."""
-    import torch
-
+def module_forward(model: TorchModel, place: DeviceFormats) -> Forward:
+    """The forward pass without gradients, of NumPy inputs."""
     from whichdevice.measure.backends.torch_devices import forward_pass
 
     workload = model.workload
@@ -269,10 +207,7 @@ def module_forward(
         with place.precision():
             return prediction_of(workload.forward(model.module, inputs)).float()
 
-    if compiles:
-        torch.compiler.set_stance("default")  # as in a training loop
-    program = torch.compile(predicted) if compiles else None
-    return forward_pass(predicted, lambda leaf: workload.typed(leaf.to(place.device)), program, report_steps)
+    return forward_pass(predicted, lambda leaf: workload.typed(leaf.to(place.device)))
 
 
 class TorchGenerator(Generator):

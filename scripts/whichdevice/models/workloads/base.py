@@ -111,7 +111,6 @@ class Workload(ABC):
     dataset: ClassVar[str | None] = None
     unit: str = "example"  # what throughput counts
     framework: ClassVar[str] = "keras"  # else `torch` or `jax`: only that backend runs it, without Keras
-    loops: tuple[str, ...] = ("epoch",)  # that can run it
     generates: bool = False  # whether it may have a `generation`; a model shows it when it is made
 
     def __init__(self, options: Options) -> None:
@@ -164,7 +163,6 @@ class OperationWorkload(Workload):
 class TrainingWorkload(Workload):
     """A model, its data and how it is trained."""
 
-    loops: tuple[str, ...] = ("epoch", "fit")
     metric: str | None = "accuracy"
     higher_is_better: bool = True
     data_source: str = "generated"  # where there is no dataset: generated, or the file's own

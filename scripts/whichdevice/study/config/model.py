@@ -114,7 +114,6 @@ DeviceKind = Literal["cpu", "gpu", "tpu"]
 Source = Literal["tfds", "files", "standin"]
 Precision = Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"]
 Backend = Literal["tensorflow", "jax", "torch"]
-Loop = Literal["epoch", "fit"]
 Mode = Literal["train", "predict", "generate"]
 TargetName = Annotated[str, BeforeValidator(text)]  # checked against the sheet
 
@@ -161,9 +160,6 @@ class Measure(Section):
     retry_disturbed: Bool = Field(
         True, description="measure a run again where the machine was disturbed; the quieter attempt counts"
     )
-    breakdown: Bool = Field(
-        False, description="after all else, find what of a step is input, host and compute; each cell's first repeat"
-    )
 
 
 class Train(Section):
@@ -192,10 +188,6 @@ class Workload(Section):
     )
     backend: Values[Backend] = Field(["tensorflow"], description="Keras backends")
     precision: Values[Precision] = Field(["float32"], description="number formats")
-    loop: Values[Loop] = Field(
-        ["epoch"],
-        description="epoch: one compiled program, in training of many steps; fit: plain model.fit or predict_on_batch",
-    )
     fraction: Values[Fraction] = Field(
         [1.0], description="shares of the training data, for training time against data-set size"
     )
@@ -289,7 +281,6 @@ class Only(Section):
     backend: Values[Backend] | None = None
     precision: Values[Precision] | None = None
     batch_size: Values[PositiveInt] | None = None
-    loop: Values[Loop] | None = None
     fraction: Values[Fraction] | None = None
     sequence_length: Values[PositiveInt] | None = None
     repeat: Values[PositiveInt] | None = None

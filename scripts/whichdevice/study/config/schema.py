@@ -23,7 +23,7 @@ The quick study: small workloads on any machine in about six minutes, no network
 Two large ones are only forecast: they keep a GPU busy, and so show where GPUs differ.
 Run it: make study, or snakemake --cores 1 all
 Three workloads run smaller than published, and learning has a time budget; records and report say so.
-More cells, backends and loops: config/full.yaml. The recipes as published: config/published.yaml."""
+More cells and backends: config/full.yaml. The recipes as published: config/published.yaml."""
 NOTES = {  # on workloads
     "memory_stream": "bandwidth; an array far larger than the last cache",
     "fashion_cnn": "published: batch 512, all images",

@@ -11,7 +11,7 @@ from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.measure.backends import backend_class, backend_names
 from whichdevice.measure.backends.base import GENERATED_BY
 from whichdevice.models.address import ARGUMENTS, built_in_names, full_name, is_path
-from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, TORCH
+from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import leaves
 from whichdevice.study.cells import Cell, Run, selected
@@ -20,8 +20,6 @@ from whichdevice.study.prepare import check_names
 from whichdevice.study.programs import study_targets, usual_precision
 from whichdevice.study.request import epochs_of
 from whichdevice.study.study_cells import model_of, uneven_cells
-
-GENERATING_LOOPS = {TORCH: "fit"}  # `epoch` of the others
 
 
 def check_study(study: Study) -> None:
@@ -36,7 +34,7 @@ def check_study(study: Study) -> None:
 
 
 def check_backends(study: Study) -> None:
-    """Raise StudyError where a workload asks for a backend, precision or loop that this version does not run."""
+    """Raise StudyError where a workload asks for a backend or precision that this version does not run."""
     for name, workload in study.workloads.items():
         model = model_of(study, name)
         framework, generates = model.framework, workload.mode == "generate" and model.generates
@@ -51,9 +49,6 @@ def check_backends(study: Study) -> None:
             for precision in workload.precision:
                 if precision not in runs.precisions:
                     raise _unknown(name, "precision", precision, backend, runs.precisions)
-            for loop in workload.loop:
-                if loop not in runs.loops:
-                    raise _unknown(name, "loop", loop, backend, runs.loops)
 
 
 def wrong_backend(model: Model, backend: str) -> str:
@@ -156,18 +151,11 @@ def _meaningless(workload: Workload, model: Model) -> list[tuple[str, str]]:
     """Each axis that is set and not read, with the reason."""
     has_model, mode = model.has_model, workload.mode
     generates, predicts = mode == "generate", mode != "train"
-    loops, set_keys = model.loops if has_model else workload.loop, workload.model_fields_set
-    only_loop = GENERATING_LOOPS.get(model.framework, "epoch")
     what, learns_not = f"{model} is a single operation and", f"mode {mode} learns nothing"
-    of_mode = f"mode generate of {FRAMEWORKS[model.framework]} has the loop {only_loop} alone"
-    own_step = f"the model of {model} has its own train_step, which only `fit` runs"
     reasons = (
         ("mode", predicts and not has_model, f"{what} {mode}s nothing"),
         ("mode", generates and has_model and not model.generates, f"{model} is no model that generates tokens"),
         ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
-        ("loop", not has_model and workload.loop != ["epoch"], f"{what} has one loop alone"),
-        ("loop", generates and workload.loop != [only_loop], of_mode),
-        ("loop", "loop" in set_keys and not {*workload.loop} <= {*loops}, own_step),
         ("sequence_length", workload.sequence_length and not _has_sequences(model), f"{model} has no sequences"),
         ("options", workload.options and not _may_read_options(model), f"{model} reads none"),
         ("fraction", predicts and workload.fraction != [1.0], f"mode {mode} reads no training data"),

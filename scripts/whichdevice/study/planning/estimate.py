@@ -22,7 +22,6 @@ from whichdevice.base.processes import quick_imports, without_native_messages
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.backends.number_formats import product_format
-from whichdevice.measure.breakdown import LONGEST, SHARE, least_seconds
 from whichdevice.measure.estimated_memory import FRAMEWORK_BYTES, estimated_memory, inference_memory, operation_memory
 from whichdevice.measure.machine.calibration import host_flops
 from whichdevice.measure.record import Record, Request
@@ -50,7 +49,7 @@ SHEET_SHARE = 0.2  # of the sheet's peak that a training step is taken to reach 
 FORWARD_SHARE = 3  # of a training step, the forward pass is one part in so many
 FLOAT32_PASSES = 6  # bfloat16 products that a TPU makes a float32 one of
 # What differs between repeats of a cell, and changes no step.
-OF_ONE_REPEAT = {"repeat": 0, "seed": 0, "learn": False, "learn_seconds": None, "epochs": 0, "breakdown": False}
+OF_ONE_REPEAT = {"repeat": 0, "seed": 0, "learn": False, "learn_seconds": None, "epochs": 0}
 OWN_MODEL = "a model of your own: a plan runs none of its code; `whichdevice ask FILE` does"
 
 
@@ -93,8 +92,6 @@ def estimate_run(study: Study, run: Run) -> Need:
     seconds = START_SECONDS + FIRST_STEP_SECONDS + step + warm + timed
     if request.mode == "generate":  # the prompts, timed apart
         seconds += FIRST_STEP_SECONDS + step + warm + timed
-    if request.breakdown and least_seconds(step) <= LONGEST * request.seconds:  # two more programs and loops
-        seconds += 2 * FIRST_STEP_SECONDS + max(SHARE * request.seconds, least_seconds(step))
     if request.learn:
         validation = shape.validation_examples * shape.forward_flops / (speed or math.inf) * request.validation
         epochs = request.epochs * (shape.steps_per_epoch * step + validation)

@@ -76,7 +76,6 @@ HEADINGS = [
     Heading("backend", "Backend", False),
     Heading("precision", "Format", False, "number format"),
     Heading("batch_size", "Batch / N", meaning="examples per step over all replicas; N of matrix products"),
-    Heading("loop", "Loop", False, "epoch: many steps in one program; fit: plain model.fit"),
     Heading("fraction", "Data", meaning="share of the training data"),
     Heading("sequence_length", "Length", meaning="steps per sequence"),
     Heading("throughput", "Throughput"),
@@ -236,7 +235,7 @@ def _by_cell(table: pd.DataFrame) -> dict[Key, pd.Series]:
 
 def _row(row: pd.Series, roof: Any, ratio: Any, unrelated: str | None) -> dict[str, Any]:
     values: dict[str, Any] = {
-        **{name: row[name] for name in ("workload", "device", "backend", "precision", "loop", "kind")},
+        **{name: row[name] for name in ("workload", "device", "backend", "precision", "kind")},
         "batch_size": Number(float(row["batch_size"]), f"{row['batch_size']}"),
         "fraction": Number(float(row["fraction"]), percent(row["fraction"])),
         "sequence_length": cell_number(row, "sequence_length"),

@@ -59,9 +59,8 @@ def _cost_rows(costs: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _cell_words(row: pd.Series) -> str:
-    loop = "" if row["loop"] == "epoch" else f", loop {row['loop']}"
     size = {"product": "N{}", "gigabyte": "{} MiB"}.get(row["unit"], "b{}").format(row["batch_size"])
-    return f"{row['device']} ({row['backend']}, {size}{loop})"
+    return f"{row['device']} ({row['backend']}, {size})"
 
 
 def _cost_row(row: pd.Series, quantity: str, n: str, lowest: float) -> dict[str, Any]:
@@ -102,7 +101,7 @@ def _meters(study: StudyResults) -> Iterator[str]:
 def _pipelines(study: StudyResults) -> Iterator[str]:
     """How long the batch of a step takes to be made ready, of each cell whose pipeline was timed by itself."""
     for _, row in study.costs[study.costs["pipeline"].notna()].iterrows():
-        share, whose = row["pipeline_share"], "its own" if row["pipeline"] == "own" else "what feeds fit"
+        share, whose = row["pipeline_share"], "its own"
         takes = f"{seconds(row['pipeline_time'])} for the batch of a step, {two(100 * share)} % of the step"
         waits = f": the device waits for it {two(100 - 100 / share)} % of the time" if share > 1 + WAITS else ""
         yield f"{row['workload']}, {_cell_words(row)}, {whose}: {takes}{waits}"
@@ -202,14 +201,13 @@ def scaling_rows(study: StudyResults) -> list[dict[str, Any]]:
 
 def _scaling_row(row: pd.Series) -> dict[str, Any]:
     sizes = dict.fromkeys([row["baseline_batch_size"], row["batch_size"]])
-    loop = [] if row["loop"] == "epoch" else [f"loop {row['loop']}"]
     ends = (row[f"ratio{end}"] * row["baseline_replicas"] / row["replicas"] for end in ("", "_low", "_high"))
     efficiency, low, high = ends
     return {
         **{name: row[name] for name in ("workload", "n")},
         "note": with_setting("" if pd.isna(row["note"]) else row["note"], row) or None,
         "devices": f"{row['baseline_device']} → {row['device']}",
-        "settings": " · ".join([row["backend"], row["precision"], *loop]),
+        "settings": " · ".join([row["backend"], row["precision"]]),
         "replicas": f"{row['baseline']} → {row['compared']}",
         "batch_size": " → ".join(map(str, sizes)),
         "ratio": cell_number(row, "ratio"),

@@ -175,20 +175,18 @@ COUNTED = {
 
 
 def compared(study: StudyResults) -> list[list[str]]:
-    """Measured devices, then backends and loops, by the decision rule: work, what, against what, by batch size."""
+    """Measured devices, then backends, by the decision rule: work, what, against what, by batch size."""
     table_rows, best = [], study.comparisons[study.comparisons["axis"] == BEST]
     for _, rows in best.groupby([*WORK, "model", "baseline", "compared"], dropna=False, sort=False):
         rows = rows[rows["fraction"] == rows["fraction"].max()].sort_values("batch_size")
         last = rows.iloc[-1]
         against = _ratio_words(last, f"at size {last['batch_size']}")
         table_rows.append([_work(last), last["compared"], against, size_words(rows)])
-    for axis in ("backend", "loop"):
-        rows = study.comparisons[study.comparisons["axis"] == axis]
-        rows = rows.sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
-        one = [*WORK, "baseline", "compared", "device", *(["backend"] if axis == "loop" else [])]
-        for _, row in rows.drop_duplicates(one).sort_index().iterrows():
-            where = f"{row['device']}{f', {row.backend}' if axis == 'loop' else ''}, size {row['batch_size']}"
-            table_rows.append([_work(row), row["compared"], _ratio_words(row, where), ""])
+    rows = study.comparisons[study.comparisons["axis"] == "backend"]
+    rows = rows.sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
+    for _, row in rows.drop_duplicates([*WORK, "baseline", "compared", "device"]).sort_index().iterrows():
+        where = f"{row['device']}, size {row['batch_size']}"
+        table_rows.append([_work(row), row["compared"], _ratio_words(row, where), ""])
     return table_rows
 
 

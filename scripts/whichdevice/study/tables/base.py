@@ -26,7 +26,7 @@ DTYPES: dict[Kind, Any] = {
     "flag": "boolean",
 }
 UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")  # ends a CSV row early, or is no UTF-8
-CELL = ["device", "workload", "backend", "precision", "batch_size", "fraction", "loop", "sequence_length"]
+CELL = ["device", "workload", "backend", "precision", "batch_size", "fraction", "sequence_length"]
 
 
 class Column(NamedTuple):

@@ -19,9 +19,8 @@ from whichdevice.study.tables.measured import (
 )
 
 DEVICE, BEST, REPLICAS = "device", "device, own best", "replicas"
-PREFERRED = {"backend": "tensorflow", "precision": "float32", "loop": "fit"}  # what the others are compared with
-MEANS = ["backend", "loop"]  # by what work is computed, and any of these will do
-SIDE = ["device", "backend", "loop", "batch_size", "replicas", "value", "source", "machine", "session", "jit"]
+PREFERRED = {"backend": "tensorflow", "precision": "float32"}  # what the others are compared with
+SIDE = ["device", "backend", "batch_size", "replicas", "value", "source", "machine", "session", "jit"]
 COMPARISONS_COLUMNS = columns_of("comparisons")
 
 
@@ -29,9 +28,9 @@ COMPARISONS_COLUMNS = columns_of("comparisons")
 def make_comparisons(sources: Sources) -> pd.DataFrame:
     """Return table `comparisons`.
 
-    Every two devices are compared with the same settings, and with each device's fastest backend and loop at that batch
+    Every two devices are compared with the same settings, and with each device's fastest backend at that batch
     size: that is the highest geometric mean of those with enough good repeats, chosen from the very repeats that are
-    then compared, which favours a device with many settings slightly. Backends, number formats, loops and batch sizes
+    then compared, which favours a device with many settings slightly. Backends, number formats and batch sizes
     are compared with the first of their kind, and devices of one name with the one that has the fewest replicas:
     with the same batch in all (strong scaling), or on each (weak scaling). All rows of one axis are one family.
     """
@@ -51,7 +50,7 @@ def comparisons_table(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     logs = pd.Series(np.log(pairs["value"] / pairs["value_base"]), pairs.index)
     judged = decided(paired(logs, group), first["axis"])
     places = [pairs[["machine", "session"]], pairs[_base("machine", "session")]]
-    named = {f"baseline_{name}": first[f"{name}_base"] for name in ("device", *MEANS, "batch_size", "replicas")}
+    named = {f"baseline_{name}": first[f"{name}_base"] for name in ("device", "backend", "batch_size", "replicas")}
     sources = pd.Series([joined_sources(rows["source_base"], rows["source"]) for _, rows in pairs.groupby(group)])
     made = first.drop(columns="source").assign(
         **named, setting=settings(group, *places), note=_unlike(first), source=sources, evidence="measured"
@@ -74,7 +73,7 @@ def _pairs(good: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Yield a row for each two runs of one repeat that are compared, axis by axis."""
     yield _every_two(good, DEVICE, ["device"])
     yield _own_best(good)
-    for axis in ("backend", "precision", "loop", "batch_size"):
+    for axis in ("backend", "precision", "batch_size"):
         known = {name: place for place, name in enumerate(dict.fromkeys([PREFERRED.get(axis), *good[axis].unique()]))}
         rank = good[axis] if axis == "batch_size" else good[axis].map(known)
         yield _with_first(good.assign(rank=rank), axis, _but(axis))
@@ -94,13 +93,13 @@ def _every_two(good: pd.DataFrame, axis: str, differing: Sequence[str]) -> pd.Da
 
 
 def _own_best(good: pd.DataFrame) -> pd.DataFrame:
-    """Return every two devices, each with its fastest backend and loop."""
+    """Return every two devices, each with its fastest backend."""
     cell = good.groupby([*CELL, "model"], dropna=False, sort=False).ngroup()
-    choice = good.groupby(_but(*MEANS), dropna=False, sort=False).ngroup()
+    choice = good.groupby(_but("backend"), dropna=False, sort=False).ngroup()
     means = np.log(good["value"]).groupby(cell).transform("mean")
     means = means.where(enough_repeats(cell.groupby(cell).transform("size"), choice))
     chosen = cell.loc[means.groupby(choice).idxmax()]
-    return _every_two(good[cell.isin(chosen)], BEST, ["device", *MEANS])
+    return _every_two(good[cell.isin(chosen)], BEST, ["device", "backend"])
 
 
 def _with_first(good: pd.DataFrame, axis: str, same: list[str]) -> pd.DataFrame:

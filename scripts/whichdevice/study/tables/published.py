@@ -12,7 +12,7 @@ from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import Sources, columns_of, device_name, epochs_words, read_rows, table
 from whichdevice.study.tables.measured import OPERATIONS, enough_repeats
 
-PRECISION, LOOP = "float32", "fit"  # what a publication is taken to have used where it does not say
+PRECISION = "float32"  # what a publication is taken to have used where it does not say
 VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
 DISPUTED = "disputed"
 PUBLISHED_COLUMNS = columns_of("published")
@@ -203,7 +203,5 @@ def _remarks(entry: Mapping[str, str], cell: pd.Series) -> Iterator[str]:
         yield f"in {cell['precision']}; the published number {known} {precision}"
     if entry["metric"] in QUALITY or cell["unit"] in OPERATIONS:
         return
-    if cell["evidence"] == "measured" and cell["loop"] != LOOP:
-        yield f"measured with loop {cell['loop']}; the published number is taken for plain {LOOP}"
     if (holds := entry.get(VALIDATION, "")) != NO:
         yield f"without validation, which the published time {'holds' if holds == YES else 'may hold'}"
