@@ -74,7 +74,6 @@ CALLS = {
     "plan": (SMALL, 0, "matmul"),
     "prices": (["T4"], 0, "T4"),
     "rent": (["--device", "gpu", "--dry-run"], 2, "no checkout of whichdevice"),
-    "share": (["results/none"], 2, "results/none"),
     "study": (["cpu", "--dry-run", *SMALL], 0, "measure"),
 }
 
