@@ -16,7 +16,7 @@ IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help arguments study environment test test-long check lint types style layers security rules-style workflow lock config docs explorer outputs pictures results forecasts clean test-environment torch-cpu
+.PHONY: help arguments study environment test test-long check lint types style layers security rules-style workflow test-fit lock config docs explorer outputs pictures results forecasts clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make test               linters, types, layering and every test but the longest, PROCESSES=2 files at a time"
 	@echo "                        SKIPPED=FILE           list what was skipped: pytest @FILE runs it, once its needs are met"
 	@echo "make test-long          the longest tests: statistics, rarer faults in whole studies, a cluster, a browser"
+	@echo "make test-fit           tests of the fit in fit/, which is no part of the package"
 	@echo "make config             write config/config.yaml and the schema from the typed config"
 	@echo "make docs               write the generated pages, build the site into docs/_build/html"
 	@echo "make explorer           write the page of well-known models, docs/_build/html/explorer.html"
@@ -85,8 +86,11 @@ check: lint
 test: lint
 	$(RUN) python -m pytest $(IN_PARALLEL) $(if $(SKIPPED),"--skipped=$(SKIPPED)")
 
-test-long: test-environment
+test-long: test-environment test-fit
 	$(RUN) python -m pytest -m long $(IN_PARALLEL)
+
+test-fit: test-environment
+	$(RUN) python -m pytest fit/tests $(IN_PARALLEL)
 
 lock: environment
 	@sh envs/lock.sh "$$(pwd)/.venv/bin/python"

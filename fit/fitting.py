@@ -42,9 +42,7 @@ from whichdevice.forecast.time_model import (
     software_of,
 )
 from whichdevice.forecast.work import LAST, Item, Software, Work
-from whichdevice.study.records.commons import read_cards
 
-COMMONS = Path(__file__).parents[1] / "results" / "commons"
 DATA = Path(__file__).with_name("data")  # published times and traced work
 PUBLISHED = DATA / "published.csv"
 DIGESTS = DATA / "digests.json"
@@ -221,24 +219,12 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
         question = " ".join(map(str, (model, size, mode, precision, *layout)))
         peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
         rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
-    return rows + shared_rows(sheet)
+    return rows
 
 
 def is_slow_build(framework: str, compute_capability: str | None) -> bool:
     """Return whether a published step ran without a fast kernel for grouped convolutions."""
     return framework.startswith(SLOW_BUILD[0]) and compute_capability == SLOW_BUILD[1]
-
-
-def shared_rows(sheet: Mapping[str, Peaks], folder: Path = COMMONS) -> list[Row]:
-    """The steps that people shared, each file a source of its own."""
-    return [
-        Row(
-            f"commons_{name}", card.device, step.seconds, step.batch, step.name,
-            f"{step.name} {step.mode} {step.precision}", step.mode, Work.from_dict(step.work), sheet[card.device],
-        )
-        for name, card in read_cards(folder)
-        for step in card.steps
-    ]  # fmt: skip
 
 
 def name_family(row: Row) -> str:

@@ -24,7 +24,6 @@ from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import RESERVE, need
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Trace
-from whichdevice.models.objectives import find_objective
 from whichdevice.study.tables.base import read_rows
 
 PUBLISHED, DIGESTS = DATA / "newer_published.csv", DATA / "newer_digests.json"
@@ -53,11 +52,6 @@ class Line:
     step_s: float | None
     same_step: bool
     notes: str
-
-    @property
-    def examples(self) -> int:
-        """Examples of a step over all GPUs."""
-        return self.batch * self.accumulation * self.gpus
 
     @property
     def way(self) -> str:
@@ -124,18 +118,11 @@ def compared() -> list[Compared]:
 
 
 def _compared(line: Line, trace: Trace) -> Compared:
-    from whichdevice.forecast.torch.rollout import served_beside, with_server
-
     target = find_target(line.device, line.gpus)
     if "scales in float32" in line.notes:
         trace = _with_plain_scales(trace)
     shared = on_gpus(accumulated(trace, line.accumulation), line.gpus, line.sharing, False, line.accumulation)  # type: ignore[arg-type]
     step = forecast_step(shared.work, target.row, "train", line.gpus)
-    objective = find_objective(line.options.get("objective", "sft"))
-    rollout = objective(line.options, line.model).rollout(line.length or 0) if objective else None
-    if rollout is not None:
-        beside = served_beside(rollout, line.model, target, line.examples)
-        shared, step = with_server(shared, beside.bytes), step.after(beside.seconds, beside.log_sd)
     peak = need(shared) + (RESERVE if line.counter == "gpu" else 0.0)
     return Compared(line, peak / 1e9, step.seconds, step.low, step.high, shared.memory)
 

@@ -22,9 +22,8 @@ TURNS = 60  # of EM
 
 
 def author_of(source: str) -> str:
-    """Who measured a source: `dle_tf2_bert` and `dle_tf1_rn50` are one author's; what people shared is each's own."""
-    author, _, rest = source.partition("_")
-    return rest if author == "commons" else author
+    """Who measured a source: `dle_tf2_bert` and `dle_tf1_rn50` are one author's."""
+    return source.partition("_")[0]
 
 
 class Columns:

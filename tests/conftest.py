@@ -31,7 +31,6 @@ LONGEST = (
     "models/test_torch_scripts.py",
     "forecast/test_torch_records.py",
     "backends/test_same_learning.py",
-    "forecast/test_validation.py",
     "backends/test_jax.py",
     "workflow/test_bucket.py",
     "forecast/test_programs.py",

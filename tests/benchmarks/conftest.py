@@ -1,4 +1,4 @@
-"""`benchmarks` and `fit` are no part of the package and not installed: they are imported from the repository's root."""
+"""`benchmarks` is no part of the package and not installed: it is imported from the repository's root."""
 
 import sys
 from pathlib import Path

@@ -1,12 +1,8 @@
 """Programs for other devices are compiled as users have them compiled."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # `fit` is no part of the package
 
 
 @pytest.fixture(autouse=True, scope="session")

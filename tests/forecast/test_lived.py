@@ -1,19 +1,17 @@
-"""Trainings as people lived them: reports with their sources, and hours of scripts that have what they show."""
+"""Hours of scripts that have what a lived training shows."""
 
 import math
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fit import lived
 
 from whichdevice.decide import Amount, AskedWork, Wants, facts
 from whichdevice.decide.decide import Answer, decide
 from whichdevice.decide.rows import FORECAST, MEASURED, Row
 from whichdevice.decide.words import lasting_notes
-from whichdevice.forecast.lived import Habits, decodes_images, read_habits
+from whichdevice.forecast.lived import Habits, decodes_images
 
 HABITS = Habits(factor=1.5, kernel=-0.5, images=0.2, log_sd=0.4, reports=100, sources=50)
 STEPS = Amount(1e7)
@@ -28,55 +26,6 @@ def answer(*rows: Row, habits: Habits | None = HABITS, **known: Any) -> Answer:
     """The answer for a training of a hundred thousand steps of a hundred images."""
     work = AskedWork("net", "net.py", "train", 100, None, "image", 100.0, None, None, rows, lived=habits, **known)
     return decide(work, Wants(deadline=1e9), STEPS)
-
-
-beside = cache(lived.beside)
-
-
-@cache
-def scores() -> dict[str, dict[str, float]]:
-    """How well each rule forecasts the sources that it does not know."""
-    reports = lived.Reports(beside())
-    tested = ("kernels and images", "naive: one factor for all", "naive: the clean step")
-    return {name: lived.LeftOut.of(reports, lived.MODELS[name]).score() for name in tested}
-
-
-def test_every_report_has_a_source_and_a_device_of_the_sheet() -> None:
-    lines = lived.published()
-    assert len(lines) >= 80 and len({line.group for line in lines}) >= 50
-    assert len({line.id for line in lines}) == len(lines)
-    assert all(line.where and line.seconds > 0 and line.steps > 0 for line in lines)
-
-
-def test_evaluations_of_known_size_are_no_part_of_a_step() -> None:
-    lines = {line.id: line for line in lived.published()}
-    known, unknown = lines["keras_examples_1"], lines["virtex_1"]  # 10,000 images each 50,000; of no known size
-    assert known.step == pytest.approx(35 / 1563 / (1 + 0.2 / 3)) and unknown.step == 135_000 / 500_000
-    assert all(line.includes or not line.evaluated for line in lines.values())
-
-
-def test_most_reports_stand_beside_the_clean_forecast_of_their_step() -> None:
-    rows = beside()
-    assert len(rows) >= 80 and len({row.line.group for row in rows}) >= 50
-    assert all(row.clean > 0 for row in rows)
-
-
-def test_the_habits_are_those_of_the_reports() -> None:
-    habits, rows = read_habits(), beside()
-    assert habits.reports == len(rows) and habits.sources == len({row.line.group for row in rows})
-    assert habits.factor > 1 and habits.kernel < 0 < habits.images and 0 < habits.log_sd < 1
-
-
-def test_a_source_that_is_left_out_is_mostly_inside_the_interval_that_the_others_state() -> None:
-    score = scores()["kernels and images"]
-    assert score["median"] <= 0.3 and 0.75 <= score["held"] <= 0.9
-
-
-@pytest.mark.parametrize("naive", ["naive: one factor for all", "naive: the clean step"])
-def test_what_a_step_shows_beats_the_naive_rules(naive: str) -> None:
-    knowing, rule = scores()["kernels and images"], scores()[naive]
-    assert knowing["median"] < rule["median"] and knowing["stated"] < rule["stated"]
-    assert knowing["likely"] > rule["likely"]
 
 
 def test_hours_of_a_script_are_lived_hours_and_wider() -> None:

@@ -71,7 +71,6 @@ CALLS = {
     "plan": (SMALL, 0, "matmul"),
     "prices": (["T4"], 0, "T4"),
     "rent": (["--on", "L4", "--dry-run"], 2, "no checkout of whichdevice"),
-    "share": (["results/none"], 2, "results/none"),
     "study": (["cpu", "--dry-run", *SMALL], 0, "measure"),
 }
 

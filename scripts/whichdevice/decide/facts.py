@@ -33,7 +33,6 @@ MAX_DAYS = 365  # of a deadline that is worth a sentence
 MAX_CHANGES = 4
 MOST = 0.5  # of the time, from which on an environment decides
 ODD_SECONDS, ODD_USD = 365 * DAY, 1e5  # of a training, beyond which its size may be misread
-NOTICEABLE = 0.02  # move of a forecast that is worth a line
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 ALIKE = 0.01  # of the time of an example: a larger batch has to save more
@@ -389,11 +388,6 @@ def step_notes(answer: Answer) -> dict[str, list[str]]:
             notes.setdefault(note, []).append(row.card)
     cards = {row.card for row in forecasts}
     return {note: [] if set(noted) == cards else list(dict.fromkeys(noted)) for note, noted in notes.items()}
-
-
-def moved(answer: Answer) -> dict[str, float]:
-    """Return the cards whose forecasts a step that was timed on this machine moved noticeably, with the factor."""
-    return {row.card: row.moved for row in answer.work.rows if abs(row.moved - 1) >= NOTICEABLE}
 
 
 def estimates(answer: Answer) -> list[Row]:

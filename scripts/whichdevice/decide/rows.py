@@ -40,7 +40,7 @@ ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a st
 WIDE = 3.0  # upper end / lower end from which on a number is rough
 ROUGH_MIN, ROUGH_MAX = 0.2, math.log(WIDE) / Z80  # standard deviations of the logarithm of a rough time
 FEW = 3  # undisturbed processes below which a measured number is rough
-PARTS = ("weights", "gradients", "optimizer", "activations", "update", "rollout", "context")  # of a traced step's GPU
+PARTS = ("weights", "gradients", "optimizer", "activations", "update", "context")  # of a traced step's GPU
 FORWARD = 1 / 3  # of a training step, where no trace shows it: the backward pass makes two products for each
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
@@ -121,7 +121,6 @@ class Row:
     name: str = ""  # of the device, as its driver gives it
     reason: str = ""  # why there is no time, as a compiler or a process gives it
     notes: tuple[str, ...] = ()  # in what the step is another than the one that the device would run
-    moved: float = 1.0  # factor by which steps that were timed on this machine moved the forecast
 
     @property
     def is_here(self) -> bool:
@@ -606,7 +605,7 @@ def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[fl
 AS_FORECAST = (  # what a row has from its forecast under the same name
     "precision", "software", "fits", "memory_needed", "memory_available", "memory_tight", "way", "changes", "feed",
     "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
-    "longest_sequence", "usd_per_hour", "moved",
+    "longest_sequence", "usd_per_hour",
 )  # fmt: skip
 AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels",
             "forward_share", "forward_kernels")  # fmt: skip

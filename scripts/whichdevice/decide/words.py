@@ -172,7 +172,6 @@ SENTENCES = {
     "part_optimizer": "optimiser {gb}",
     "part_activations": "activations {gb}",
     "part_update": "the optimiser's copies {gb}",
-    "part_rollout": "the server's weights and cache {gb}",
     "part_rest": "buffers and fragments {gb}",
     "part_kept": "kept by its runtime {gb}",
     "part_context": "CUDA's context {gb}",
@@ -202,8 +201,6 @@ SENTENCES = {
     "every_step": "each step",
     "every_steps": "every {count} steps",
     "below_1": "less than 1 %",
-    "moved": "Forecasts moved by what was timed on this machine: {devices}.",
-    "moved_by": "{device} × {times}",
     "untested": "Untested by published times, so with a wider range: {devices}.",
     "host": "The CPU limits {devices}: a faster device changes nothing.",
     "host_everywhere": "The CPU limits all of them: a faster device changes nothing.",
@@ -845,9 +842,6 @@ def lasting_notes(answer: Answer) -> list[str]:
         whole = say("whole", device=step.card, ends=ends_in_words(*step.whole, written)) if step.whole else ""
         lasting.append(say("lived", **ends, less=less) + whole)
     lasting += evaluation_lines(answer)
-    if moved := facts.moved(answer):
-        moves = [say("moved_by", device=card, times=number(times)) for card, times in moved.items()]
-        lasting.append(say("moved", devices=joined(moves, 4)))
     hosts, everywhere = facts.host_bound(answer)
     if hosts:
         lasting.append(say("host_everywhere") if everywhere else say("host", devices=joined(hosts, 4)))

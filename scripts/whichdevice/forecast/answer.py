@@ -55,7 +55,6 @@ class Forecast:
     family: str | None = column("the kind of model that the program is")
     chip: str | None = column("the device without form and memory; rows of one chip share their own error")
     device_time: float | None = column("s, median without the host")
-    rollout_time: float | None = column("s of it in which a server writes what is trained on")
     log_sd_shared: float | None = column("spread of log time that all devices of a question share")
     log_sd_own: float | None = column("spread of log time of the chip alone")
     host_time: float | None = column(
@@ -66,7 +65,6 @@ class Forecast:
     step_notes: tuple[str, ...] = column("JSON: in what the step is another than the one that the device would run", ())
     own_step_time: float | None = column("s, fastest measured step on this very device, in this number format")
     residual: float | None = column("own_step_time / step_time")
-    moved: float | None = column("factor by which steps that were timed on this machine moved the forecast")
     fits: bool | None = column("whether the memory needed is available")
     memory_needed: float | None = column("bytes on one device")
     memory_available: float | None = column("bytes that are left to a program on one device")
@@ -79,7 +77,6 @@ class Forecast:
     update: float | None = column(
         "bytes of copies that the optimiser's update holds for a while, where the step peaks there"
     )
-    rollout: float | None = column("bytes of a server that writes what is trained on: its weights and cache")
     context: float | None = column(
         "bytes of the GPU's memory that a program cannot have: CUDA's context and workspaces"
     )
@@ -158,7 +155,7 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
         "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit", "compile_seconds",
         "pass_batch", "checkpointing", "forward_share", "forward_kernels",
     )  # fmt: skip
-    parts = ("weights", "gradients", "optimizer", "activations", "update", "rollout")
+    parts = ("weights", "gradients", "optimizer", "activations", "update")
     known = {name: getattr(facts, name) for name in same} | {name: facts.memory_parts.get(name) for name in parts}
     known |= {
         "fits": None if facts.memory_needed is None else facts.memory_missing is None,
@@ -186,10 +183,7 @@ def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
         "device_time", "software", "family", "chip", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd",
         "known_device", "known_family",
     )  # fmt: skip
-    if facts is not None and facts.rollout_time:
-        step = step.after(facts.rollout_time, facts.rollout_log_sd)
     return {name: getattr(step, name) for name in same} | {
-        "rollout_time": facts.rollout_time if facts is not None else None,
         "step_time": step.seconds,
         "step_time_low": step.low,
         "step_time_high": step.high,

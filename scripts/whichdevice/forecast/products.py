@@ -110,8 +110,6 @@ class CompileFacts(Part):
     fit: bool = False  # whether Keras' `fit` makes the call
     host_time: float | None = None  # in which the asking machine sends the step off, by its own rates; None: not known
     collectives: dict[str, Collective] = Field(default_factory=dict)
-    rollout_time: float | None = None  # seconds of a step in which a server writes what is trained on, on the same GPUs
-    rollout_log_sd: float = 0.0  # their log spread
     unit: str = "example"  # what throughput counts
     units_per_step: float | None = None
     way: str | None = None  # of a traced step: how GPUs share it, checkpointing, passes

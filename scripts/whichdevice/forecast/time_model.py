@@ -16,10 +16,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import HardwareRow, measured_rates
@@ -221,18 +221,6 @@ class StepTime:
     known_family: bool
     note: str
     parts: Mapping[str, float]  # device's seconds by class of work
-
-    def after(self, seconds: float, log_sd: float) -> Self:
-        """Return the step with so many seconds before it in which a server works on the same device."""
-        whole = self.device_time + seconds
-        shared = math.hypot(self.log_sd_shared * self.device_time, log_sd * seconds) / whole
-        own_sd = self.log_sd_own * self.device_time / whole
-        host, host_sd = self.host_time + seconds, self.host_log_sd * self.host_time / (self.host_time + seconds)
-        low, middle, high = interval(whole, math.hypot(shared, own_sd), host, host_sd)
-        return replace(
-            self, seconds=middle, low=low, high=high, device_time=whole, log_sd_shared=shared, log_sd_own=own_sd,
-            host_time=host, host_log_sd=host_sd,
-        )  # fmt: skip
 
 
 def forecast_step(

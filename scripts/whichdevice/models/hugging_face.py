@@ -26,7 +26,7 @@ from whichdevice.models.framework import TORCH
 from whichdevice.models.hub import hub_config
 from whichdevice.models.model_file import Adapter
 from whichdevice.models.names import hint
-from whichdevice.models.objectives import DEFAULT, Objective, Rollout, find_objective
+from whichdevice.models.objectives import DEFAULT, Objective, find_objective
 from whichdevice.models.shapes import Array, Tree
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.models.workloads.base import Options
@@ -314,20 +314,10 @@ class HubModel(NamedModel):
         return (*TUNING, "length", "layers", "objective", *(self.objective.options if self.objective else ()))
 
     @property
-    def only_on_gpu(self) -> str | None:
-        """Why nobody measures it here."""
-        return super().only_on_gpu or (self.objective.unmeasured if self.objective else None)
-
-    @property
     def notes(self) -> list[str]:  # type: ignore[override]
         """Return what it is trained for where its name chose that, and what stands for a type that is not known."""
         note = "" if self.objective is None else self.objective.note
         return [*filter(None, [note, self.configuration.stand_in])]
-
-    @property
-    def rollout(self) -> Rollout | None:
-        """Return what a server writes in each step, before the model is trained on it."""
-        return None if self.objective is None else self.objective.rollout(self.length or LENGTH)
 
     def cache_bytes(self) -> float | None:
         """Bytes of keys and values of all layers, of a decoder with equal ones."""

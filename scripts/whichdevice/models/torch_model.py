@@ -23,7 +23,6 @@ from whichdevice.models.without_keras import NativeFile, NativeModel, call_argum
 from whichdevice.models.workloads.base import Arrays
 
 if TYPE_CHECKING:
-    from whichdevice.models.objectives import Rollout
     from whichdevice.models.tuning import Tuning
 
 OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
@@ -157,11 +156,6 @@ class TorchFile(NativeFile):
         if tuning.method == "qlora":
             return "4-bit weights need a GPU"
         return "an 8-bit optimiser needs a GPU" if tuning.optimizer == EIGHT_BITS else None
-
-    @property
-    def rollout(self) -> "Rollout | None":
-        """Return what a server writes in each step, before the model is trained on it; None: nothing."""
-        return None
 
     def traced_optimizer(self, module: Any) -> Any:
         """Return `optimizer`'s, or one with the sizes and kernels of the 8-bit one."""

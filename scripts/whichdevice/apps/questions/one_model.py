@@ -305,7 +305,6 @@ class OneModel:
 
     def answers(self, records: Sequence[Path], compiled: Sequence[Path]) -> list[Answer]:
         """Return the answer for each batch size, from the tables of these records."""
-        from whichdevice.forecast.own_card import timed_here
         from whichdevice.study.tables.base import Sources
         from whichdevice.study.tables.forecasts import forecast_table
         from whichdevice.study.tables.hardware import device_rows
@@ -315,8 +314,7 @@ class OneModel:
         sheet = hardware_rows(prices=price_sheet(self.study.prices))
         sources = Sources(self.study, *collect(self.study, records), [], compiled, sheet)
         summary, devices = sources.once(cells_of_runs), sources.once(device_rows)
-        timed = timed_here() if records else []  # with what else is measured
-        forecasts = forecast_table(compiled, summary, devices, sheet, timed)
+        forecasts = forecast_table(compiled, summary, devices, sheet)
         options = {name: workload.options for name, workload in self.study.workloads.items()}
         wants, costs = self.question.wants, sources.table("costs")
         return answers(

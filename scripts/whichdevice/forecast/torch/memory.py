@@ -37,7 +37,7 @@ EIGHT_BIT = 0.25  # of the bytes of an optimiser's state in float32
 
 def need(trace: Trace) -> float:
     """Bytes that the step takes of those that RESERVE leaves; what lives all the time leaves no pieces."""
-    lasting = trace.memory["weights"] + trace.memory["optimizer"] + trace.memory.get("rollout", 0.0)
+    lasting = trace.memory["weights"] + trace.memory["optimizer"]
     return lasting + (trace.memory["peak"] - lasting) * FRAGMENTATION
 
 

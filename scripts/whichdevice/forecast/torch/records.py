@@ -22,7 +22,6 @@ from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import facts_on, frozen_note, in_float8, layout_note, outcome, way_on, work_of
 from whichdevice.forecast.torch.memory import LIGHT, RESERVE, SPREAD, Plan, need
-from whichdevice.forecast.torch.rollout import Beside, served_beside, with_server
 from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
@@ -143,8 +142,7 @@ class Traced:
         """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
         if target.kind == "tpu" and (reason := self._not_on_tpu()):
             raise StudyError(reason)
-        beside = self._beside(request, target)
-        way = self._way(request, target, beside)
+        way = self._way(request, target)
         if target.kind == "tpu" and (reason := tpu.without_form(way.trace.no_tpu)):
             raise StudyError(reason)
         trace = way.trace if self._cache is None else self._cached(way.trace, request)
@@ -161,9 +159,7 @@ class Traced:
             way=way.words(target.devices) or None,
             pass_batch=way.batch,
             checkpointing=LIGHT in way.changes or self._workload.tuning.gradient_checkpointing,
-            notes=[tpu.PYTORCH] if target.kind == "tpu" else notes,
-            rollout_time=beside.seconds or None,
-            rollout_log_sd=beside.log_sd,
+            notes=[tpu.PYTORCH, *self._workload.notes] if target.kind == "tpu" else notes,
         )
         needed, available = need(trace), target.available(RESERVE)
         if not changes:
@@ -195,23 +191,12 @@ class Traced:
         work = work_of(target, trace, request.precision, self._compiled)
         return in_float8(work, target) if self._workload.tuning.float8 else work
 
-    def _beside(self, request: ProgramRequest, target: Target) -> Beside:
-        """Return what a server beside the training takes, where it writes what is trained on."""
-        rollout = self._workload.rollout
-        if rollout is None or request.mode != "train":
-            return Beside(0.0, 0.0, 0.0)
-        return served_beside(rollout, self._workload.address.function, target, request.batch_size)
-
-    def _way(self, request: ProgramRequest, target: Target, beside: Beside) -> Way:
+    def _way(self, request: ProgramRequest, target: Target) -> Way:
         """How each device takes its part of the step."""
         trains, tuned = request.mode == "train", self._workload.tunable
         passes = self._workload.tuning.gradient_accumulation if trains else None
         mixed = self.plan.step.precision.startswith("mixed")
-
-        def traced(size: int, ways: tuple[str, ...]) -> Trace:
-            return with_server(self.trace(size, ways), beside.bytes)
-
-        return way_on(target, traced, request.batch_size, mixed, trains and tuned, passes)
+        return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes)
 
     def _seconds(self, request: ProgramRequest, target: Target, work: Work) -> float:
         return forecast_step(work, target.row, request.mode, target.devices).seconds

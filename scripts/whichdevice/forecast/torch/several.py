@@ -131,7 +131,7 @@ def _memory(trace: Trace) -> dict[str, float]:
 
 def peak(memory: Mapping[str, float]) -> float:
     """The larger of what the passes and the optimiser's update hold."""
-    return max(memory["passes"], sum(memory.get(part, 0.0) for part in (*LASTING, "update", "rollout")))
+    return max(memory["passes"], sum(memory.get(part, 0.0) for part in (*LASTING, "update")))
 
 
 def _replicated(trace: Trace, devices: int) -> Trace:

@@ -233,58 +233,80 @@ def _traced(
     guess: Fakes | None = None,
     known: Any = None,
 ) -> Trace:
-    dtype, trains = MIXED.get(step.precision), step.optimizer is not None
-    updates, state = Kernels(step.precision, "optimizer"), 0
+    trains = step.optimizer is not None
     module.train(trains)
-    if step.optimizer is not None:
-        with where, AsOnGPU():
-            optimizer = step.optimizer(module)
-        updates, state = _updates(optimizer, step.precision)
+    updates, state = _optimizer(step, module, where)
     parameters = list(module.parameters())
     trained = [parameter for parameter in parameters if parameter.requires_grad] if trains else []
     kernels.know(parameters)
+    as_on_gpu = AsOnGPU(kernels, guess=guess, works_out=known is not None)
+    in_its_group = getattr(module, "in_its_group", nullcontext)  # a backward pass of its own may exchange, too
     with where:
         kernels.hold(*parameters, *module.buffers())
         weights, kernels.live = kernels.live, kernels.live + state
         batch = step.batch(size) if known is None else known
         kernels.hold(*(tensor for tensor in tree_leaves(batch) if isinstance(tensor, torch.Tensor)))
-        as_on_gpu = AsOnGPU(kernels, guess=guess, works_out=known is not None)
-        in_its_group = getattr(module, "in_its_group", nullcontext)  # a backward pass of its own may exchange, too
         with kernels, as_on_gpu, torch.enable_grad() if trains else torch.no_grad(), in_its_group():
-            with torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
-                loss = step.loss(module, batch)
-            kept, forward = kernels.live - weights - state, Total()
-            for item in kernels.items() if trains else ():
-                forward.put(item, accumulation)
+            loss = _forward(step, module, batch)
+            kept, forward = kernels.live - weights - state, _total((kernels.items(), accumulation))
             if trains:
-                kernels.trained = len(trained)
-                for parameter in trained:
-                    parameter.register_post_accumulate_grad_hook(kernels.accumulated)
-                # By its edge: a tensor would take `AsOnGPU` out of what checkpointing computes again.
-                torch.autograd.backward(torch.autograd.graph.get_gradient_edge(loss), (torch.ones_like(loss),))
+                _backward(loss, trained, kernels)
         gradients = sum(rounded(parameter.grad) for parameter in trained if parameter.grad is not None)
-    totals = Total(), Total()
-    for total, step_items in zip(totals, (kernels.items(), kernels.fusion.items()), strict=True):
-        for items, times in ((step_items, accumulation), (updates.items(), 1)):
-            for item in items:
-                total.put(item, times)
-    for sizes, operations in kernels.matrices.items():
-        totals[1].matrices[sizes] += operations * accumulation
+    memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept}
     whole = gradients if accumulation > 1 else 0
-    passes, early, late = (nbytes + whole for nbytes in (kernels.peak, kernels.early, kernels.late))
-    memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept, "passes": passes}
-    memory |= {"early": early, "late": late, "working": kernels.peak_besides - weights - state, "update": updates.peak}
-    memory["peak"] = max(passes, weights + gradients + state + updates.peak)
-    counts = [sum(parameter.numel() for parameter in some) for some in (parameters, trained)]
-    works = totals[0].work("gpu", "eager"), totals[1].work("gpu", "torch.compile")
+    memory |= {"passes": kernels.peak + whole, "early": kernels.early + whole, "late": kernels.late + whole}
+    memory |= {"working": kernels.peak_besides - weights - state, "update": updates.peak}
+    memory["peak"] = max(memory["passes"], weights + gradients + state + updates.peak)
+    alone = _total((kernels.items(), accumulation), (updates.items(), 1))
+    fused = _total((kernels.fusion.items(), accumulation), (updates.items(), 1))
+    for sizes, operations in kernels.matrices.items():
+        fused.matrices[sizes] += operations * accumulation
+    works = alone.work("gpu", "eager"), fused.work("gpu", "torch.compile")
+    counts = (sum(parameter.numel() for parameter in some) for some in (parameters, trained))
     trace = Trace(*works, {name: float(nbytes) for name, nbytes in memory.items()}, *counts)
-    if getattr(module, "reads_values", False):  # of a script
+    trace = replace(trace, images=kernels.images, forward=forward.work("gpu", "eager") if trains else None)
+    return _marked(trace, kernels, getattr(module, "reads_values", False))
+
+
+def _optimizer(step: Step, module: Any, where: AbstractContextManager[Any]) -> tuple["Kernels", int]:
+    """The optimiser's kernels and the bytes of its state; none without an optimiser."""
+    if step.optimizer is None:
+        return Kernels(step.precision, "optimizer"), 0
+    with where, AsOnGPU():
+        optimizer = step.optimizer(module)
+    return _updates(optimizer, step.precision)
+
+
+def _forward(step: Step, module: Any, batch: Any) -> Any:
+    dtype = MIXED.get(step.precision)
+    with torch.autocast("cpu", dtype=dtype) if dtype else nullcontext():
+        return step.loss(module, batch)
+
+
+def _backward(loss: Any, trained: Sequence[Any], kernels: "Kernels") -> None:
+    kernels.trained = len(trained)
+    for parameter in trained:
+        parameter.register_post_accumulate_grad_hook(kernels.accumulated)
+    # By its edge: a tensor would take `AsOnGPU` out of what checkpointing computes again.
+    torch.autograd.backward(torch.autograd.graph.get_gradient_edge(loss), (torch.ones_like(loss),))
+
+
+def _total(*parts: tuple[Iterable[Item], int]) -> Total:
+    """The sum of kernels, each part so many times."""
+    total = Total()
+    for items, times in parts:
+        for item in items:
+            total.put(item, times)
+    return total
+
+
+def _marked(trace: Trace, kernels: "Kernels", reads_values: bool) -> Trace:
+    """The trace with what its kernels tell of forecasts that nobody tested, and of TPUs."""
+    if reads_values:  # of a script
         kernels.untested.add("values read by the host")
-    if is_tiny(works[0]):
+    if is_tiny(trace.work):
         kernels.untested.add("hundreds of tiny kernels")
-    notes, no_tpu = tuple(sorted(kernels.notes)), tuple(sorted(kernels.no_tpu))
-    before = forward.work("gpu", "eager") if trains else None
-    trace = replace(trace, notes=notes, images=kernels.images, no_tpu=no_tpu, forward=before)
+    trace = replace(trace, notes=tuple(sorted(kernels.notes)), no_tpu=tuple(sorted(kernels.no_tpu)))
     return untested(trace, *sorted(kernels.untested))
 
 

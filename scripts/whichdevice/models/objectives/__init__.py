@@ -9,7 +9,6 @@ Everything else follows: kernels, memory by part, several GPUs, LoRA, checkpoint
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,15 +19,6 @@ from whichdevice.models.shapes import Tree
 DEFAULT = "sft"  # the model's own loss
 
 
-@dataclass(frozen=True)
-class Rollout:
-    """Texts that a server writes in each step: tokens of a prompt, tokens of an answer, answers to each prompt."""
-
-    prompt: int
-    completion: int
-    generations: int
-
-
 class Objective(ABC):
     """How an example becomes a loss."""
 
@@ -36,8 +26,7 @@ class Objective(ABC):
     tasks: ClassVar[tuple[str, ...]] = ("CausalLM",)  # of transformers' classes
     options: ClassVar[tuple[str, ...]] = ()
     in_one_pass: ClassVar[bool] = False  # whether the examples of a step see each other
-    note: ClassVar[str] = ""  # on what an example is, where the name of a model chooses the objective
-    unmeasured: ClassVar[str | None] = None  # why a CPU cannot take its steps
+    note: ClassVar[str] = ""  # on what an example is, or what a step leaves out
 
     def __init__(self, given: Mapping[str, Any], label: str) -> None:
         self.given, self.label = given, label
@@ -49,10 +38,6 @@ class Objective(ABC):
     @abstractmethod
     def module(self, model: Any, reference: Callable[[], Any] | None) -> Any:
         """Return the module that is trained; `reference` makes a frozen copy, None: `model` without its adapters."""
-
-    def rollout(self, length: int) -> Rollout | None:
-        """Return what a server writes in each step for sequences of `length`; None where nothing is written."""
-        return None
 
     def number(self, name: str, usual: float, least: float = 0.0) -> float:
         """Return an option that is a number; raises StudyError on anything else."""

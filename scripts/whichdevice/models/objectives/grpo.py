@@ -1,8 +1,8 @@
-"""Group relative policy optimisation (Shao et al., 2024), as TRL's GRPOTrainer with vLLM beside it.
+"""Group relative policy optimisation (Shao et al., 2024), as TRL's GRPOTrainer: the training step alone.
 
-A step writes several answers to each prompt, scores them, and trains on what each is better than its group. An example
-is one answer with its prompt, as TRL's batches count. Only the scores of the answer's words are made. With `beta` above
-0 the model as it was reads the answers, too.
+It trains on what each answer is better than its group; writing the answers is not counted. An example is one answer
+with its prompt, as TRL's batches count; half of a text is its answer, where nobody says. Only scores of the answer's
+words are made. With `beta` above 0 the model as it was reads the answers, too.
 """
 
 from collections.abc import Callable
@@ -12,19 +12,17 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_outputs import CausalLMOutput
 
-from whichdevice.models.objectives import Objective, Rollout
+from whichdevice.models.objectives import Objective
 from whichdevice.models.objectives.dpo import Reference, Wrapped, log_probabilities
 from whichdevice.models.shapes import Array, Tree
-
-GENERATIONS = 8  # answers to a prompt, TRL's default
 
 
 class Grpo(Objective):
     """Answers that the model wrote, with what each is better than the others."""
 
     unit = "completion"
-    options = ("completion", "generations", "beta")
-    unmeasured = "answers are written by a server on a GPU"
+    options = ("completion", "beta")
+    note = "the training step alone: writing the answers is not counted"
 
     def shapes(self, vocabulary: int) -> tuple[Tree, Tree]:
         """Return a prompt with an answer, and how good it is."""
@@ -34,11 +32,6 @@ class Grpo(Objective):
         """Return the model, with its reference where the loss has one."""
         held = Reference(model, reference) if self.number("beta", 0.0) else None
         return Rewarded(model, held, self.number("completion", 0.0), self.number("beta", 0.0))
-
-    def rollout(self, length: int) -> Rollout:
-        """Return the texts of a step; half of a text is its answer, where nobody says."""
-        completion = int(self.number("completion", length // 2, 1))
-        return Rollout(max(length - completion, 1), completion, int(self.number("generations", GENERATIONS, 1)))
 
 
 class Rewarded(Wrapped):

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import UnionType
@@ -13,11 +13,9 @@ import pandas as pd
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.forecast.answer import Forecast, forecast_of
-from whichdevice.forecast.own_card import Error, corrected
 from whichdevice.forecast.products import CompiledRecord, read_compiled
-from whichdevice.study.records.commons import TimedStep
 from whichdevice.study.tables import makes
-from whichdevice.study.tables.base import Column, Kind, Sources, read_table, table
+from whichdevice.study.tables.base import Column, Kind, Sources, table
 from whichdevice.study.tables.hardware import Sheet, device_rows
 
 COLUMN_KINDS: Mapping[Any, Kind] = {str: "text", int: "int", float: "float", bool: "flag", tuple: "text"}
@@ -33,7 +31,6 @@ COLUMNS: dict[str, Column] = {
     field.name: Column(_kind(field.type), field.metadata["text"]) for field in fields(Forecast)
 }
 LISTS = [field.name for field in fields(Forecast) if get_origin(field.type) is tuple]
-Timed = Sequence[tuple[Error, float]]
 IN_COMMON = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
 
 
@@ -44,14 +41,13 @@ def make_forecasts(sources: Sources) -> pd.DataFrame:
 
 
 def forecast_table(
-    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet, timed: Timed = ()
+    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet
 ) -> pd.DataFrame:
     """Return a row per compiled record that exists; one that cannot be read is a row with its reason.
 
-    `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices, `timed` what
-    was timed on this machine's GPU.
+    `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices.
     """
-    forecasts = corrected([_compared(forecast, summary, devices) for forecast in _forecasts(paths)], timed)
+    forecasts = (_compared(forecast, summary, devices) for forecast in _forecasts(paths))
     return write_forecasts(_priced(forecast, sheet) for forecast in forecasts)
 
 
@@ -63,23 +59,6 @@ def table_of_records(records: Iterable[CompiledRecord], sheet: Sheet) -> pd.Data
 def write_forecasts(forecasts: Iterable[Forecast]) -> pd.DataFrame:
     """Return the table of these forecasts."""
     return table([_as_row(forecast) for forecast in forecasts], COLUMNS)
-
-
-def timed_steps(path: Path) -> dict[str, tuple[list[TimedStep], dict[str, str]]]:
-    """Return by device the steps of a table that were timed on it, each with its work, and versions of the software."""
-    timed: dict[str, tuple[list[TimedStep], dict[str, str]]] = {}
-    for forecast in read_forecasts(read_table(path, COLUMNS)):
-        if not forecast.own_step_time or forecast.devices != 1:
-            continue
-        if not forecast.record or not Path(forecast.record).is_file():
-            continue
-        record = read_compiled(Path(forecast.record))
-        if record.work is None or record.program_device is not None:
-            continue
-        steps, _ = timed.setdefault(forecast.device, ([], dict(record.versions)))
-        known = {name: getattr(forecast, name) for name in ("mode", "precision")}
-        steps.append(TimedStep(**known, batch=forecast.batch_size, seconds=forecast.own_step_time, work=record.work))
-    return timed
 
 
 def _as_row(forecast: Forecast) -> dict[str, Any]:

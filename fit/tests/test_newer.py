@@ -45,12 +45,6 @@ def test_a_mixture_of_experts_is_shared_out_layer_by_layer():
     assert parts["layer"] < 1.5e9
 
 
-def test_answers_of_a_reward_step_take_time_and_memory():
-    one = of("qwen3_grpo_nemo")
-    assert one.parts["rollout"] > 0
-    assert one.low_s < one.step_s < one.high_s
-
-
 def test_the_page_shows_the_table():
     (begin, end), page = marks(MADE_BY), PAGE.read_text(encoding="utf-8")
     generated = page.partition(begin)[2].partition(end)[0]

@@ -19,10 +19,9 @@ from fit.validation import (
     widths,
 )
 
-from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.joint import read_scorecard
-from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, limits, pace_of, read_constants
+from whichdevice.forecast.time_model import forecast_step, read_constants
 from whichdevice.forecast.work import Item, Work
 
 SHEET = hardware_rows()
@@ -122,14 +121,6 @@ def test_steps_that_the_host_may_decide_are_inside_of_their_intervals():
     assert figures["held"] >= 0.75
 
 
-@pytest.mark.parametrize("milliseconds", [25, 30, 38])
-def test_a_tpu_v2_that_is_fed_step_by_step_is_inside_of_its_interval(milliseconds):
-    """Seven published workloads of a v2-8, whose device needs about a millisecond."""
-    small = Work("tpu", (Item("product", "half", 2e9, 1e7, 60), Item("memory", "", 0.0, 1e6, 100)))
-    found = forecast_step(small, SHEET["TPU v2"])
-    assert found.low < milliseconds / 1e3 < found.high
-
-
 @pytest.mark.slow
 def test_the_committed_constants_are_what_the_rows_give():
     constants, committed = constants_of(published(), whole(), widths(without_their_model())), read_constants()
@@ -171,68 +162,7 @@ def is_neusight(row):
     return row.source_group == "neusight"
 
 
-def test_a_chip_without_published_times_gets_a_wider_interval():
-    work = max(xla_rows(), key=lambda row: row.work.operations).work
-    known, unknown = (forecast_step(work, SHEET[name]) for name in ("A100 SXM 80GB", "B200 SXM"))
-    assert (known.known_device, unknown.known_device) == (True, False)
-    assert known.log_sd_own < unknown.log_sd_own
-    assert unknown.note.startswith("no published times of the B200")
-
-
 SMALL = Work("gpu", (Item("memory", "", 0.0, 1e5, 300), Item("product", "float32", 1e8, 1e6, 4)))
-
-
-def test_a_small_step_takes_the_same_time_on_every_gpu():
-    slow, fast = (forecast_step(SMALL, SHEET[name], host=(0.01, 0.2)) for name in ("T4", "H100 SXM"))
-    assert slow.seconds == pytest.approx(fast.seconds, rel=0.05)
-    assert slow.seconds == pytest.approx(0.01, rel=0.1)
-    assert slow.high / slow.low < 2.2
-    assert "the host decides" in slow.note
-
-
-def test_a_chip_with_more_matrix_units_than_its_power_feeds_gets_less_of_its_peak():
-    """The B200 has 2.3 times the H100's peak with 1.4 times its power, and no published times."""
-    product = Work("gpu", (Item("product", "half", 1e13, 1e8, 200),), software="eager")
-    h100, b200 = (forecast_step(product, SHEET[name]).parts["product half"] for name in ("H100 SXM", "B200 SXM"))
-    assert 1.4 < h100 / b200 < 2.275
-
-
-def test_parts_add_up_to_the_time_of_the_device():
-    row = xla_rows()[0]
-    found = forecast_step(row.work, SHEET[row.device])
-    offset = math.log(found.device_time / sum(found.parts.values()))
-    assert abs(offset) < 0.4
-
-
-def test_a_card_of_low_power_takes_longer_for_its_products():
-    product = Work("gpu", (Item("product", "half", 1e13, 1e8, 20),))
-    factors = read_constants()["xla"]["factors"]
-    seconds = forecast_step(product, SHEET["T4"]).parts["product half"]
-    t4, pace = Peaks.of(SHEET["T4"]), pace_of("T4", "product half")
-    clock = factors[pace] * limits(pace, t4.class_of(pace), t4.low_power, t4.density, factors)
-    assert clock > 1.2 > factors[pace_of("A100", "product half")]
-    assert seconds == pytest.approx(20 * 1e13 / t4.operations["half"] * factors["product half"] * clock, rel=1e-3)
-
-
-def test_matrix_units_hold_another_clock_than_exact_float32():
-    factors = read_constants()["eager"]["factors"]
-    assert factors[pace_of("H100", "product half")] > 1.2 > factors[pace_of("H100", "product float32")]
-
-
-@pytest.mark.parametrize(("device", "name"), [("V100 SXM2", "product float32"), ("A100 SXM 80GB", "product tf32")])
-def test_float32_products_take_the_exact_units_where_a_device_has_no_tf32(device, name):
-    product = Work("gpu", (Item("product", "tf32", 1e13, 1e8, 20),))
-    assert at_peaks(product, Peaks.of(SHEET[device])).keys() == {name, "bytes of product", "launch"}
-
-
-def test_software_without_published_times_on_a_device_has_no_forecast():
-    with pytest.raises(StudyError, match="no published times of xla on TPU: no forecast"):
-        forecast_step(Work("tpu", SMALL.items), SHEET["TPU v5e"], constants={"xla": {}})
-
-
-def test_a_chip_is_the_silicon_of_a_device():
-    names = ("A100 PCIe 40GB", "V100 SXM2 32GB", "RTX 4090", "H200 SXM", "RTX 6000 Pro Workstation", "TPU v5e")
-    assert [chip_of(name) for name in names] == ["A100", "V100", "RTX 4090", "H100", "RTX 6000 Pro", "TPU v5e"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,46 @@
+"""Offsets and variances, as the fit finds them."""
+
+import math
+
+import numpy as np
+import pytest
+from fit.residuals import Columns, fit
+
+from whichdevice.forecast import joint
+
+
+def test_a_fit_finds_the_variances_and_offsets_that_made_the_logs():
+    random = np.random.default_rng(1)
+    chips = {f"chip {n}": random.normal(0, 0.2) for n in range(12)}
+    families = {f"family {n}": random.normal(0, 0.15) for n in range(12)}
+    rows = []
+    for question in range(240):
+        family = f"family {question % 12}"
+        its = random.normal(0, 0.3)
+        for chip in random.choice(sorted(chips), 5, replace=False):
+            log = families[family] + its + chips[chip] + random.normal(0, 0.05)
+            rows.append((log, "xla", family, str(question), "one", chip, "data centre"))
+    logs, *labels = zip(*rows, strict=True)
+    found = fit(np.array(logs), Columns(*labels), np.ones(len(logs), dtype=bool))
+    fitted = found["xla"]
+    assert math.sqrt(fitted["variances"]["question"]) == pytest.approx(0.3, rel=0.1)
+    assert math.sqrt(fitted["variances"]["rest"]) == pytest.approx(0.05, rel=0.15)
+    spread = [fitted["chips"][chip][0] - value for chip, value in chips.items()]
+    assert np.std(spread) < 0.03
+    known, unknown = (joint.residual(fitted, "family 0", chip, "data centre") for chip in ("chip 0", "chip 99"))
+    assert known.sd_own < unknown.sd_own
+    assert known.sd_shared == unknown.sd_shared
+
+
+def test_the_level_of_a_new_author_is_the_mean_of_authors_however_many_sources_one_has():
+    random = np.random.default_rng(2)
+    levels = {**{f"many_{n}": 0.3 for n in range(6)}, "b": -0.1, "c": -0.1, "d": -0.1}
+    rows = [
+        (level + random.normal(0, 0.15), "xla", f"family {n % 8}", f"{source} {n}", source, f"chip {n % 5}", "desktop")
+        for source, level in levels.items()
+        for n in range(60)
+    ]
+    logs, *labels = zip(*rows, strict=True)
+    found = fit(np.array(logs), Columns(*labels), np.ones(len(logs), dtype=bool))["xla"]
+    assert abs(found["family"][0]) < 0.06  # the mean of sources is 0.17
+    assert math.sqrt(found["variances"]["source"]) > 0.15
