@@ -58,9 +58,10 @@ class TensorFlowTraining(TrainingLoop):
         self._train = place(tf, strategy, train.arrays, gather_uint8)
         self._held_out = place(tf, strategy, validation.arrays, gather_uint8)
         share = workload.options.batch_size // self._replicas
-        self._one: Any = self._program(self._averaged_step, xla) if xla or self._own else self._averaged_step
+        one: Any = self._program(self._averaged_step, xla) if xla or self._own else self._averaged_step
         if self._own:  # its trace makes what its losses, metrics and optimisers make when they first run
-            self._one.get_concrete_function(tf.TensorSpec([self._replicas, share], tf.int32))
+            one.get_concrete_function(tf.TensorSpec([self._replicas, share], tf.int32))
+        self._one = one
         self._initial = self._values()
         shape = tf.TensorSpec([None, self._replicas, share], tf.int32)
         self._steps = tf.function(self._many, input_signature=[shape], autograph=False)
