@@ -44,7 +44,7 @@ from whichdevice.study.figures import figure_facts, figure_names
 from whichdevice.study.study_cells import KIND_BACKENDS, KIND_PRECISIONS
 from whichdevice.study.tables import get_table, table_about, table_names
 from whichdevice.study.tables.base import read_rows
-from whichdevice.study.tables.forecasts import table_of_records
+from whichdevice.study.tables.forecasts import priced_forecasts
 
 DOCS = Path(__file__).resolve().parent
 PROJECT = DOCS.parent
@@ -219,7 +219,7 @@ def two_softwares() -> str:
     ):
         for name, software in zip(names, softwares, strict=True):
             made = [record_for(models[name], MIXED, batch, find_target(device)) for device in devices]
-            times = table_of_records([record for record in made if record is not None], hardware_rows())["step_time"]
+            times = [one.step_time or 0.0 for one in priced_forecasts(filter(None, made), hardware_rows())]
             rows.append([what, software, *(f"{1e3 * seconds:.3g} ms" for seconds in times)])
             what = ""
     return grid(["model, batch", "software", *devices], rows)

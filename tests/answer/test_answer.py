@@ -31,6 +31,8 @@ from whichdevice.decide.table import by_stake, head, study_lines, study_rows, te
 from whichdevice.decide.words import amount_words, as_json, fits_words, lines, notes, title
 from whichdevice.forecast.work import FUSED_RECURRENT
 from whichdevice.study.config.model import Workload
+from whichdevice.study.tables.costs import priced_cells
+from whichdevice.study.tables.forecasts import read_forecasts
 
 CLOUD, NOBODY = Price("on_demand", "Cloud"), Price("unknown")
 STEPS = 100_000  # of batch 100: ten million images
@@ -469,7 +471,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def of(studied: Any, **wants: Any) -> dict[str, Answer]:
-    found = answers(studied.summary, studied.costs, studied.forecasts, Wants(**wants))
+    found = answers(priced_cells(studied.summary, studied.costs), read_forecasts(studied.forecasts), Wants(**wants))
     return {answer.work.workload: answer for answer in found}
 
 
@@ -516,7 +518,7 @@ def test_which_device_hardly_matters_where_what_is_offered_is_the_same() -> None
 
 def test_how_recurrent_layers_run_is_told_below_the_table(studied: Any) -> None:
     forecasts = studied.forecasts.assign(step_notes=json.dumps(["a fusion of two", FUSED_RECURRENT]))
-    found = answers(studied.summary, studied.costs, forecasts)
+    found = answers(priced_cells(studied.summary, studied.costs), read_forecasts(forecasts))
     assert {answer.work.workload for answer in found if any("cuDNN" in note for note in notes(answer))} == {
         "mnist_cnn",
         "matmul",
@@ -524,7 +526,7 @@ def test_how_recurrent_layers_run_is_told_below_the_table(studied: Any) -> None:
 
 
 def test_a_study_without_records_has_forecasts_alone(studied: Any, tmp_path: Path) -> None:
-    found = answers(studied.summary.iloc[:0], studied.costs.iloc[:0], studied.forecasts)
+    found = answers(priced_cells(studied.summary, studied.costs).iloc[:0], read_forecasts(studied.forecasts))
     assert {answer.work.workload for answer in found} == {"mnist_cnn", "matmul"}
     assert all(answer.here is None and answer.pick is not None for answer in found)
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
@@ -13,7 +12,7 @@ from whichdevice.base.sheets.prices import Card, Offer
 from whichdevice.decide.rows import AskedWork, Price, Row, works
 from whichdevice.forecast.answer import Forecast
 from whichdevice.study.tables.base import table
-from whichdevice.study.tables.costs import COSTS_COLUMNS
+from whichdevice.study.tables.costs import COSTS_COLUMNS, priced_cells
 from whichdevice.study.tables.forecasts import COLUMNS, read_forecasts, write_forecasts
 from whichdevice.study.tables.summary import SUMMARY_COLUMNS as SUMMARY
 
@@ -41,7 +40,7 @@ MEASURED = {
 
 def answered(*forecasts: Forecast, cells: Sequence[dict[str, Any]] = (), **more: Any) -> list[AskedWork]:
     measured = [MEASURED | cell for cell in cells]
-    return works(table(measured, SUMMARY), table(measured, COSTS_COLUMNS), write_forecasts(forecasts), **more)
+    return works(priced_cells(table(measured, SUMMARY), table(measured, COSTS_COLUMNS)), forecasts, **more)
 
 
 def rows(*forecasts: Forecast, **more: Any) -> dict[str, Row]:
@@ -174,8 +173,7 @@ def test_measured_devices_come_first_and_the_fastest_cell_is_taken() -> None:
 
 
 def test_tables_without_rows_are_no_work() -> None:
-    empty = pd.DataFrame()
-    assert answered() == [] and works(*(table(empty, one) for one in (SUMMARY, COSTS_COLUMNS, COLUMNS))) == []
+    assert answered() == []
 
 
 def test_a_free_tpu_is_the_slice_that_is_given() -> None:

@@ -326,7 +326,8 @@ def test_a_module_trains_with_its_statistics_and_its_dropout(tmp_path, text, pac
         require(package)
     import jax
 
-    from whichdevice.measure.backends.jax_function import State, function_step
+    from whichdevice.measure.backends.jax_function import State
+    from whichdevice.models.steps.jax_function import function_step
 
     workload = made(tmp_path, text)
     train, _ = workload.splits({})

@@ -756,7 +756,8 @@ def test_a_model_file_is_no_script(tmp_path):
 def test_a_jitted_step_is_a_workload_that_trains_as_the_script_does(name):
     import jax
 
-    from whichdevice.measure.backends.jax_function import State, function_step
+    from whichdevice.measure.backends.jax_function import State
+    from whichdevice.models.steps.jax_function import function_step
 
     address = address_of(name)
     found = known(address) or probe(address)

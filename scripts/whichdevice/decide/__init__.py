@@ -4,7 +4,7 @@
 words a decision.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.decide.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
 from whichdevice.decide.rows import AskedWork, Row, works
+from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import decodes_images, read_habits
 from whichdevice.models.data import MIN_BATCHES
 from whichdevice.models.loading import Model
@@ -24,9 +25,8 @@ __all__ = ["Amount", "Answer", "AskedWork", "Option", "Reason", "Row", "RuledOut
 
 
 def answers(
-    summary: pd.DataFrame,
-    costs: pd.DataFrame,
-    forecasts: pd.DataFrame,
+    measured: pd.DataFrame,
+    forecasts: Sequence[Forecast],
     wants: Wants | None = None,
     hardware: Mapping[str, str | None] = {},
     sheet: Mapping[str, HardwareRow] = {},
@@ -35,15 +35,15 @@ def answers(
     options: Mapping[str, Mapping[str, Any]] = {},
     fixed: Keeps = "batch",
 ) -> list[Answer]:
-    """Return an answer for each piece of work of these tables, those that train first and single operations last.
+    """Return an answer for each piece of work of measured cells and forecasts; single operations come last.
 
-    `unmeasured` is the row of this machine where the tables have none; `options` are those of each workload's file;
+    `unmeasured` is the row of this machine where no cell is of it; `options` are those of each workload's file;
     `fixed` is what does not change with the number of devices.
     Raises StudyError where the size that is asked for does not suit the work.
     """
     wants = wants or Wants()
     decided = []
-    for work in works(summary, costs, forecasts, hardware, sheet, every_batch, fixed):
+    for work in works(measured, forecasts, hardware, sheet, every_batch, fixed):
         model = Model.find(work.module)
         epochs, units = training_size(work, model)
         if unmeasured is not None:

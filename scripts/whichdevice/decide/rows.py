@@ -31,10 +31,8 @@ from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import Habits
 from whichdevice.models.script.found import Evaluation, Keeps
-from whichdevice.study.tables.base import CELL
-from whichdevice.study.tables.forecasts import read_forecasts
-from whichdevice.study.tables.measured import OPERATIONS, enough_repeats, without_rehearsals
 
+OPERATIONS = ("product", "gigabyte")  # units of workloads without a model
 MEASURED, FORECAST, DOES_NOT_FIT, UNKNOWN = "measured", "forecast", "does not fit", "no time"
 ESTIMATED = "estimated"  # of this machine, by its speed in plain products: a step takes too long to be measured
 WIDE = 3.0  # upper end / lower end from which on a number is rough
@@ -337,24 +335,20 @@ class Expected:
 
 
 def works(
-    summary: pd.DataFrame,
-    costs: pd.DataFrame,
-    forecasts: pd.DataFrame,
+    measured: pd.DataFrame,
+    forecasts: Sequence[Forecast],
     hardware: Mapping[str, str | None] = {},
     sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
     fixed: Keeps = "batch",
 ) -> list[AskedWork]:
-    """Return every piece of work of the tables, in their order.
+    """Return every piece of work of measured cells with their prices (`priced_cells`) and of forecasts, in their order.
 
     The batch size is the one that most devices have, or `every_batch`. Where each device has a batch of its own, all
     sizes are one piece; where each makes as many steps, those of each number of devices are a piece. `hardware` is the
     sheet's row of each measured device; `sheet` has the offers of each forecast device.
     """
-    prices = costs[[*CELL, "usd_per_hour", "price", "watts", *JOULES]]
-    tried = summary[summary["n_recorded"].fillna(0) > 0]
-    measured = without_rehearsals(tried).merge(prices, on=CELL, how="left")
-    expected = list(_with_prompts(read_forecasts(forecasts)))
+    expected = list(_with_prompts(forecasts))
     pieces = []
     for (workload, length), devices in _devices_by_size(measured, expected).items():
         if fixed != "batch":
@@ -376,6 +370,16 @@ def _by_devices(expected: Sequence[Expected]) -> list[list[Expected]]:
     """Forecasts of each number of devices; a number that only ports have, as TPUs of PyTorch, is no one's choice."""
     numbers = {one.forecast.devices or 1 for one in expected if one.forecast.software != tpu.PORTED}
     return [[one for one in expected if (one.forecast.devices or 1) == number] for number in sorted(numbers)] or [[]]
+
+
+def enough_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None = None) -> pd.Series:
+    """True where a cell has enough good repeats to be chosen as the best one: of all cells, or of each `choice`.
+
+    That is half of the most, and two where any has two: the mean of a cell whose other repeats failed may be lucky, and
+    leaves too few pairs to judge it by.
+    """
+    most = counts.max() if choice is None else counts.groupby(choice, dropna=False).transform("max")
+    return (2 * counts >= most) & ((counts >= 2) | (most < 2))
 
 
 Key = tuple[str, int | None]

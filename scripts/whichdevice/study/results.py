@@ -12,6 +12,8 @@ from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
 from whichdevice.study.study_cells import own_sizes, workflow_command
 from whichdevice.study.tables.base import read_table
+from whichdevice.study.tables.costs import priced_cells
+from whichdevice.study.tables.forecasts import read_forecasts
 from whichdevice.study.tables.hardware import sheet_row
 from whichdevice.study.tables.make import TABLES
 from whichdevice.study.tables.measured import timed
@@ -52,7 +54,8 @@ class StudyResults:
         named = self.summary.dropna(subset=["device_name"]).groupby("device")["device_name"].first()
         hardware = {name: sheet_row(name, named.get(name), self.study, sheet) for name in self.study.devices}
         options = {name: workload.options for name, workload in self.study.workloads.items()}
-        return answers(self.summary, self.costs, self.asked_forecasts, None, hardware, sheet, options=options)
+        cells = priced_cells(self.summary, self.costs)
+        return answers(cells, read_forecasts(self.asked_forecasts), None, hardware, sheet, options=options)
 
     @cached_property
     def asked_forecasts(self) -> pd.DataFrame:

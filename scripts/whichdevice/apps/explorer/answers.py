@@ -29,8 +29,8 @@ from whichdevice.forecast.work import Software, Work
 from whichdevice.forecast.xla.compile import MARGIN, on_memory_of
 from whichdevice.study.programs import usual_precision
 from whichdevice.study.tables.base import table
-from whichdevice.study.tables.costs import COSTS_COLUMNS
-from whichdevice.study.tables.forecasts import table_of_records
+from whichdevice.study.tables.costs import COSTS_COLUMNS, priced_cells
+from whichdevice.study.tables.forecasts import priced_forecasts
 from whichdevice.study.tables.summary import SUMMARY_COLUMNS
 
 UNTRACED = "this page has not computed such a step there; whichdevice ask forecasts it, from a file of the model"
@@ -73,9 +73,9 @@ def answer_for(
 ) -> Answer:
     """Return the answer that `ask NAME --no-measuring` has on a typical host, for all devices that can take it."""
     records = [record_for(model, training, batch, target) for target in devices]
-    forecasts = table_of_records([record for record in records if record is not None], sheet)
-    nothing_measured = (table([], SUMMARY_COLUMNS), table([], COSTS_COLUMNS))
-    [work] = works(*nothing_measured, forecasts, {}, sheet)
+    forecasts = priced_forecasts([record for record in records if record is not None], sheet)
+    nothing_measured = priced_cells(table([], SUMMARY_COLUMNS), table([], COSTS_COLUMNS))
+    [work] = works(nothing_measured, forecasts, {}, sheet)
     work = replace(work, tokens=model.tokens, unit=model.unit)
     wants = Wants(examples=MILLION)
     return decide(work, wants, amount_of(work, wants))

@@ -306,7 +306,8 @@ class OneModel:
     def answers(self, records: Sequence[Path], compiled: Sequence[Path]) -> list[Answer]:
         """Return the answer for each batch size, from the tables of these records."""
         from whichdevice.study.tables.base import Sources
-        from whichdevice.study.tables.forecasts import forecast_table
+        from whichdevice.study.tables.costs import priced_cells
+        from whichdevice.study.tables.forecasts import study_forecasts
         from whichdevice.study.tables.hardware import device_rows
         from whichdevice.study.tables.make import collect
         from whichdevice.study.tables.summary import cells_of_runs
@@ -314,11 +315,11 @@ class OneModel:
         sheet = hardware_rows(prices=price_sheet(self.study.prices))
         sources = Sources(self.study, *collect(self.study, records), [], compiled, sheet)
         summary, devices = sources.once(cells_of_runs), sources.once(device_rows)
-        forecasts = forecast_table(compiled, summary, devices, sheet)
+        forecasts = study_forecasts(compiled, summary, devices, sheet)
         options = {name: workload.options for name, workload in self.study.workloads.items()}
-        wants, costs = self.question.wants, sources.table("costs")
+        cells = priced_cells(summary, sources.table("costs"))
         return answers(
-            summary, costs, forecasts, wants, devices, sheet, True, self.unmeasured, options, self.question.fixed
+            cells, forecasts, self.question.wants, devices, sheet, True, self.unmeasured, options, self.question.fixed
         )
 
 

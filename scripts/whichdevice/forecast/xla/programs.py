@@ -35,14 +35,14 @@ from whichdevice.forecast.xla.device_memory import (
     out_of_memory,
 )
 from whichdevice.forecast.xla.recurrent import Recurrent, recurrent_layers
-from whichdevice.measure.backends.jax_function import function_step, gathered, prediction
-from whichdevice.measure.backends.keras_on_jax import State, build_traced, training_step
 from whichdevice.models.counting import without_values
 from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import require_jax_step
 from whichdevice.models.shapes import in_mode
+from whichdevice.models.steps.jax_function import function_step, gathered, prediction
+from whichdevice.models.steps.keras_on_jax import State, build_traced, training_step
 from whichdevice.models.without_keras import NativeFile
 from whichdevice.models.workloads.base import OperationWorkload, Options, TrainingWorkload, prompt_length, tokens_of
 
@@ -221,7 +221,7 @@ def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
     """
     import jax
 
-    from whichdevice.measure.backends.jax_generation import generation_programs
+    from whichdevice.models.steps.generation import generation_programs
 
     workload.splits(_arrays(workload))
     model = without_values(workload.model)

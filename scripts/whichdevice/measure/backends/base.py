@@ -6,7 +6,7 @@ Every method that returns numbers has waited for the device first.
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.record import Request, Types
-from whichdevice.models.shapes import in_mode, leaves
 from whichdevice.models.workloads.base import OperationWorkload, Split, TrainingWorkload
 
 INSTALL_HINT = "make study ENV={} installs one that fits"  # said where a framework lacks a device
@@ -172,15 +171,6 @@ def huge_pages(request: Request) -> dict[str, str]:
     return {VARIABLE: ":".join([*others, HUGE_PAGES])}
 
 
-def total_loss(loss: Any, added_losses: Sequence[Any]) -> Any:
-    """The loss with the model's own ones (regularisers, `add_loss`), added up as `fit` adds them."""
-    from keras import ops
-
-    for added in added_losses:
-        loss = ops.add(loss, ops.sum(added))
-    return loss
-
-
 def built_optimizer(
     request: Request, workload: TrainingWorkload, model: Any, scale: Callable[[Any], Any] | None = None
 ) -> Any:
@@ -219,44 +209,3 @@ def means_of(values: Any, workload: TrainingWorkload) -> Means:
     return Means(loss, None if workload.metric is None else metric)
 
 
-def loss_and_metric(logs: Mapping[str, Any], metric: str | None) -> tuple[Any, Any]:
-    """The loss and the metric out of what a step of Keras reports; without a name `loss` the sum of all `..._loss`.
-
-    Raises StudyError on an unknown name.
-    """
-    if not isinstance(logs, Mapping) or not logs:
-        raise StudyError("the model's own train_step returns no losses by name, e.g. {'loss': loss}")
-    losses = [value for name, value in logs.items() if name.endswith("loss")]
-    total = logs["loss"] if "loss" in logs else sum(losses[1:], losses[0]) if losses else next(iter(logs.values()))
-    if metric is None:
-        return total, 0.0
-    names = [name for name in logs if name == metric or name.endswith(f"_{metric}")]
-    names += [name for name in logs if not name.endswith("loss")]
-    if not names:
-        raise StudyError(f"a step reports no metric {metric}: it has {', '.join(logs)}")
-    return total, logs[names[0]]
-
-
-def as_one_array(prediction: Any) -> Any:
-    """A prediction in float32; several outputs are laid side by side as [batch, numbers]."""
-    from keras import ops
-
-    parts = leaves(prediction)
-    if len(parts) == 1:
-        return ops.cast(parts[0], "float32")
-    return ops.concatenate([ops.reshape(ops.cast(part, "float32"), (part.shape[0], -1)) for part in parts], axis=1)
-
-
-def build_late_parts(workload: TrainingWorkload, model: Any, batch: tuple[Any, ...]) -> None:
-    """Make the variables that Keras' own step would make when it first runs, for its losses and metrics.
-
-    `batch` is one as the step gets it. Nothing that the model holds changes.
-    """
-    import keras
-
-    if model.loss is None or workload.outputs(model) is None:
-        return
-    inputs, target, weights = keras.utils.unpack_x_y_sample_weight(batch)
-    prediction = model(inputs, **in_mode(model, True))
-    model.compute_loss(x=inputs, y=target, y_pred=prediction, sample_weight=weights)
-    model.compute_metrics(inputs, target, prediction, weights)

@@ -9,17 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.measure.backends.base import (
-    Forward,
-    Means,
-    TrainingLoop,
-    as_one_array,
-    loss_and_metric,
-    means_of,
-    optimizer_variables,
-    total_loss,
-)
+from whichdevice.measure.backends.base import Forward, Means, TrainingLoop, means_of, optimizer_variables
 from whichdevice.models.shapes import in_mode, mapped
+from whichdevice.models.steps.losses import as_one_array, loss_and_metric, total_loss
 from whichdevice.models.workloads.base import Split, TrainingWorkload
 
 

@@ -5,19 +5,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from whichdevice.measure.backends.base import (
-    Forward,
-    Means,
-    TrainingLoop,
-    as_one_array,
-    build_late_parts,
-    loss_and_metric,
-    means_of,
-    optimizer_variables,
-    total_loss,
-)
+from whichdevice.measure.backends.base import Forward, Means, TrainingLoop, means_of, optimizer_variables
 from whichdevice.measure.backends.torch_devices import forward_pass
 from whichdevice.models.shapes import in_mode, mapped
+from whichdevice.models.steps.losses import as_one_array, build_late_parts, loss_and_metric, total_loss
 from whichdevice.models.workloads.base import Split, TrainingWorkload
 
 

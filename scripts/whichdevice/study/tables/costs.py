@@ -4,12 +4,13 @@ from typing import Any
 
 import pandas as pd
 
+from whichdevice.decide.rows import JOULES
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import CELL, Sources, columns_of, table
 from whichdevice.study.tables.decision_rule import geometric
 from whichdevice.study.tables.hardware import SECONDS_AN_HOUR, Sheet, prices_of
-from whichdevice.study.tables.measured import joined_sources, measured_values
+from whichdevice.study.tables.measured import joined_sources, measured_values, without_rehearsals
 
 MILLION = 1e6
 NO_READING = "no meter: it was not read around the steady windows"
@@ -74,3 +75,10 @@ def _why(good: pd.DataFrame, cell: pd.Series) -> Any:
     """Why a cell has no energy: the first reason, or that the meter ran but was not read apart."""
     meters = good["meter"].groupby(cell).first()
     return meters.where(meters.str.startswith("no meter").fillna(False), NO_READING)
+
+
+def priced_cells(summary: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells that left a record, each with its price and power: what an answer reads of the measured ones."""
+    prices = costs[[*CELL, "usd_per_hour", "price", "watts", *JOULES]]
+    tried = summary[summary["n_recorded"].fillna(0) > 0]
+    return without_rehearsals(tried).merge(prices, on=CELL, how="left")

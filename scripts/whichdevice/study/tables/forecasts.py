@@ -47,13 +47,19 @@ def forecast_table(
 
     `summary` is the table of measured cells, `devices` the sheet's row of each of the study's devices.
     """
-    forecasts = (_compared(forecast, summary, devices) for forecast in _forecasts(paths))
-    return write_forecasts(_priced(forecast, sheet) for forecast in forecasts)
+    return write_forecasts(study_forecasts(paths, summary, devices, sheet))
 
 
-def table_of_records(records: Iterable[CompiledRecord], sheet: Sheet) -> pd.DataFrame:
-    """Return the same table of records that are no files, where nothing was measured."""
-    return write_forecasts(_priced(forecast_of(record), sheet) for record in records)
+def study_forecasts(
+    paths: Iterable[Path], summary: pd.DataFrame, devices: dict[str, str | None], sheet: Sheet
+) -> list[Forecast]:
+    """Return the forecast of each compiled record that exists, beside what was measured on the same device."""
+    return [_priced(_compared(forecast, summary, devices), sheet) for forecast in _forecasts(paths)]
+
+
+def priced_forecasts(records: Iterable[CompiledRecord], sheet: Sheet) -> list[Forecast]:
+    """Return the forecasts of records that are no files, where nothing was measured."""
+    return [_priced(forecast_of(record), sheet) for record in records]
 
 
 def write_forecasts(forecasts: Iterable[Forecast]) -> pd.DataFrame:

@@ -8,12 +8,12 @@ session ends where a machine measured nothing for more than an hour.
 import pandas as pd
 
 from whichdevice.base.parts import WHOLE_COUNT
+from whichdevice.decide.rows import OPERATIONS
 
 GAP = pd.Timedelta(hours=1)
 ONE = "one machine, one session"
 WORK = ["workload", "precision", "sequence_length"]  # what devices are compared on, each with its own best settings
 KEPT_DIGITS = 1e-4
-OPERATIONS = ("product", "gigabyte")  # units of workloads without a model
 DOING = {"predict": ", predicting", "generate": ", generating"}  # in `model`
 
 
@@ -104,16 +104,6 @@ def at_common_share(good: pd.DataFrame) -> pd.DataFrame:
 def disturbed(runs: pd.DataFrame) -> pd.Series:
     """Whether the machine disturbed a run: the process that was timed, or the one that learned, where these are two."""
     return runs["disturbed"].fillna(False) | runs["learning_disturbed"].fillna(False)
-
-
-def enough_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None = None) -> pd.Series:
-    """True where a cell has enough good repeats to be chosen as the best one: of all cells, or of each `choice`.
-
-    That is half of the most, and two where any has two: the mean of a cell whose other repeats failed may be lucky, and
-    leaves too few pairs to judge it by.
-    """
-    most = counts.max() if choice is None else counts.groupby(choice, dropna=False).transform("max")
-    return (2 * counts >= most) & ((counts >= 2) | (most < 2))
 
 
 def without_rehearsals(rows: pd.DataFrame) -> pd.DataFrame:
