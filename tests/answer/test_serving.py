@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from whichdevice.base.numbers import two
-from whichdevice.decide.serving import Price, ServerRow, Serving, as_dict, decide, with_formats
+from whichdevice.decide.serving import ServerPrice, ServerRow, Serving, as_dict, decide, with_formats
 from whichdevice.decide.serving_words import (
     as_json,
     cells,
@@ -37,7 +37,7 @@ def server(device: str, most: float, usd: float | None, sd: float = 0.1, **more:
         "memory": {"weights": 16 * GB, "workspace": 2 * GB, "cache": 26 * GB}, "device_memory": 50 * GB,
         "available": 45 * GB, "max_requests": 150, "max_context": 131_072, "capacity": capacity,
         "one_user": (40.0, 50.0, 60.0), "first_token": 0.2,
-        "price": None if usd is None else Price(usd, usd / 2, 2 * usd, "median of 3 providers"),
+        "price": None if usd is None else ServerPrice(usd, usd / 2, 2 * usd, "median of 3 providers"),
     }  # fmt: skip
     return ServerRow(device, **(known | more))
 
@@ -110,7 +110,7 @@ def test_other_weights_are_named_where_they_cost_less():
 
 
 def test_a_computer_to_buy_is_a_row_and_no_choice_beside_rented_ones():
-    mac = server("Apple M4 Max", 8, 0.1, kind="unified", price=Price(0.1, 0.1, 0.1, "a shop", bought_usd=3499.0))
+    mac = server("Apple M4 Max", 8, 0.1, kind="unified", price=ServerPrice(0.1, 0.1, 0.1, "a shop", bought_usd=3499.0))
     found = answer(mac, server("L40S", 8, 0.9))
     assert found.pick is not None and found.pick.server.device == "L40S"
     assert "Apple M4 Max" in [option.server.device for option in shown(found)]

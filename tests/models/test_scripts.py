@@ -15,7 +15,7 @@ from whichdevice.models.loading import Model
 from whichdevice.models.script import look as scripts
 from whichdevice.models.script.found import Evaluation, Found
 from whichdevice.models.script.look import is_script, is_scripts_own, known, last_line, library_of, probe
-from whichdevice.models.script.run import Run, others_like, run_watched
+from whichdevice.models.script.run import ScriptRun, others_like, run_watched
 from whichdevice.models.script.several import SHARED
 from whichdevice.models.shapes import leaves
 from whichdevice.models.workloads.base import Options
@@ -354,7 +354,7 @@ COUNTS_GPUS = "import torch\ncount = torch.cuda.device_count()\nnet = torch.nn.L
 def test_more_gpus_are_tried_where_a_script_may_want_them(text, may, tmp_path):
     path = tmp_path / "train.py"
     path.write_text(text)
-    run = Run(path)
+    run = ScriptRun(path)
     with pytest.raises(StudyError):
         run.result([])
     assert run.may_want_gpus == may

@@ -35,8 +35,7 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
 from whichdevice.decide import Answer, Option, Wants
 from whichdevice.decide.decide import DEADLINE_HOURS, HOUR, By
-from whichdevice.decide.serving import Option as ServedOption
-from whichdevice.decide.serving import Serving
+from whichdevice.decide.serving import ServerOption, Serving
 from whichdevice.decide.words import why_words
 from whichdevice.models.address import ARGUMENTS
 from whichdevice.models.fingerprint import fingerprint
@@ -301,7 +300,7 @@ def serve(
     return Served(serve_command.served(Namespace(**(vars(parser.parse_args(["--", model])) | given))))
 
 
-def _serving_device(option: ServedOption) -> ServingDevice:
+def _serving_device(option: ServerOption) -> ServingDevice:
     server = option.server
     low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
     return ServingDevice(

@@ -26,7 +26,7 @@ MILLION, HOUR = 1e6, 3600.0
 
 
 @dataclass(frozen=True)
-class Price:
+class ServerPrice:
     """USD for an hour of a whole server with the ends of its 80 % interval, and who asks it."""
 
     usd: float
@@ -60,7 +60,7 @@ class ServerRow:
     first_token: float = 0.0  # seconds to it, of one user
     ttft: float | None = None  # seconds at the load of one server, of nine in ten requests
     tpot: float | None = None
-    price: Price | None = None
+    price: ServerPrice | None = None
     here: bool = False
     most_servers: int = MAX_SERVERS  # that somebody would run together
 
@@ -99,7 +99,7 @@ class ServerRow:
 
 
 @dataclass(frozen=True)
-class Option:
+class ServerOption:
     """So many servers of one kind for the load."""
 
     server: ServerRow
@@ -132,17 +132,17 @@ class Serving:
 
     model: str
     load: Load
-    options: tuple[Option, ...]  # choices by price, then the others
-    pick: Option | None = None
-    nearest: Option | None = None  # without a pick: what comes nearest
-    rival: Option | None = None  # another device for about the same money
-    take_over: tuple[float, Option] | None = None  # from which load on another device is cheaper
-    other_formats: tuple[Option, ...] = ()  # the best choices with other weights, where they cost less than the pick
+    options: tuple[ServerOption, ...]  # choices by price, then the others
+    pick: ServerOption | None = None
+    nearest: ServerOption | None = None  # without a pick: what comes nearest
+    rival: ServerOption | None = None  # another device for about the same money
+    take_over: tuple[float, ServerOption] | None = None  # from which load on another device is cheaper
+    other_formats: tuple[ServerOption, ...] = ()  # the best choices with other weights that cost less than the pick
     without: tuple[str, ...] = ()  # devices on which the engine lacks this format of weights
     files: Files | None = None
 
 
-def option_of(server: ServerRow, load: Load) -> Option:
+def option_of(server: ServerRow, load: Load) -> ServerOption:
     """Return the fewest servers that surely answer the load; else the most that somebody would run, or one."""
     enough = server.servers_for(load.rps)
     too_few = enough is None and server.safe > 0
@@ -152,7 +152,7 @@ def option_of(server: ServerRow, load: Load) -> Option:
     full = _million(hour, servers * most * load.answer)
     now = full if load.rps is None or enough is None else _million(hour, load.rps * load.answer)
     sure = server.sure(load.rps, servers) if server.capacity else None
-    return Option(server, servers, sure, hour, now, full, servers * server.safe if too_few else None)
+    return ServerOption(server, servers, sure, hour, now, full, servers * server.safe if too_few else None)
 
 
 def _million(usd_per_hour: float | None, tokens_per_second: float) -> float | None:
@@ -188,13 +188,13 @@ def with_formats(answer: Serving, others: Iterable[Sequence[ServerRow]]) -> Serv
     return replace(answer, other_formats=tuple(option for option in best if _usd(option) <= most))
 
 
-def _is_choice(option: Option) -> bool:
+def _is_choice(option: ServerOption) -> bool:
     """Whether it can be the pick: rented or here, with a price. A computer to buy is a row to compare with."""
     price = option.server.price
     return price is not None and price.bought_usd is None
 
 
-def _choices(options: Sequence[Option]) -> list[Option]:
+def _choices(options: Sequence[ServerOption]) -> list[ServerOption]:
     """Those that hold the targets, the cheapest first; those that are likely to where nothing is surer."""
     known = [option for option in options if option.sure is not None]
     able = [option for option in known if _is_choice(option)]
@@ -205,35 +205,35 @@ def _choices(options: Sequence[Option]) -> list[Option]:
     return []
 
 
-def _usd(option: Option) -> float:
+def _usd(option: ServerOption) -> float:
     return math.inf if option.usd_per_hour is None else option.usd_per_hour
 
 
-def _ordered(options: Sequence[Option], choices: Sequence[Option]) -> tuple[Option, ...]:
+def _ordered(options: Sequence[ServerOption], choices: Sequence[ServerOption]) -> tuple[ServerOption, ...]:
     """Choices by price, then what is less sure, then what answers fewer requests, then what does not fit."""
     rest = [option for option in options if option not in choices]
     rest.sort(key=lambda one: (not one.server.fits, -(one.sure or 0.0), -(one.holds or 0.0), _usd(one)))
     return (*choices, *rest)
 
 
-def _nearest(options: Sequence[Option]) -> Option | None:
+def _nearest(options: Sequence[ServerOption]) -> ServerOption | None:
     """The one that is surest; between those that never hold the load, what holds most, then the fastest."""
     fitting = [option for option in options if option.server.fits]
     known = [(one.sure or 0.0, one.holds or 0.0, one.server.one_user[1], -one.server.first_token) for one in fitting]
     return max(zip(known, fitting, strict=True), key=lambda pair: pair[0], default=(None, None))[1]
 
 
-def best_of_each(options: Sequence[Option], pick: Option | None) -> list[Option]:
+def best_of_each(options: Sequence[ServerOption], pick: ServerOption | None) -> list[ServerOption]:
     """Return one option of each device: the pick, else the first, as they are ordered."""
-    best: dict[str, Option] = {}
+    best: dict[str, ServerOption] = {}
     for option in [*([pick] if pick else []), *options]:
         best.setdefault(option.server.device, option)
     return [option for option in options if any(option is one for one in best.values())]
 
 
-def fastest_for_the_money(options: Sequence[Option]) -> list[Option]:
+def fastest_for_the_money(options: Sequence[ServerOption]) -> list[ServerOption]:
     """Return those that no other one beats in both a user's tokens a second and the price of a million, by price."""
-    front: list[Option] = []
+    front: list[ServerOption] = []
     for option in sorted(options, key=lambda one: (one.usd_million or math.inf, -one.server.one_user[1])):
         if not front or option.server.one_user[1] > front[-1].server.one_user[1]:
             front.append(option)
@@ -252,7 +252,7 @@ def usd_over_load(answer: Serving, loads: Sequence[float]) -> dict[str, list[flo
     return curves
 
 
-def _take_over(pick: Option, servers: Sequence[ServerRow], load: Load) -> tuple[float, Option] | None:
+def _take_over(pick: ServerOption, servers: Sequence[ServerRow], load: Load) -> tuple[float, ServerOption] | None:
     """The first load above at which another device is noticeably cheaper than more of the pick's."""
     start = load.rps if load.rps is not None else pick.server.safe
     mine = [server for server in servers if server.device == pick.server.device]
@@ -270,7 +270,7 @@ def _take_over(pick: Option, servers: Sequence[ServerRow], load: Load) -> tuple[
 def as_dict(answer: Serving) -> dict[str, Any]:
     """Return the decision and its rows as plain data for JSON, without draws."""
 
-    def plain(option: Option | None) -> dict[str, Any] | None:
+    def plain(option: ServerOption | None) -> dict[str, Any] | None:
         if option is None:
             return None
         server = {name: value for name, value in asdict(option.server).items() if name != "capacity"}

@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Any
 
 from whichdevice.base.numbers import number, time_words, two, usd_words
-from whichdevice.decide.serving import SURE, Option, ServerRow, Serving, as_dict, best_of_each
+from whichdevice.decide.serving import SURE, ServerOption, ServerRow, Serving, as_dict, best_of_each
 from whichdevice.decide.table import Cells, in_columns
 from whichdevice.decide.words import article, joined
 from whichdevice.forecast.serving.forecast import Load
@@ -141,7 +141,7 @@ def _at(load: Load) -> str:
     return say("at_one" if number(load.rps) == "1" else "at", rps=number(load.rps))
 
 
-def _use(answer: Serving, pick: Option) -> str:
+def _use(answer: Serving, pick: ServerOption) -> str:
     server = pick.server
     bought = server.price is not None and server.price.bought_usd is not None
     count, rent = f"{server.count}" if server.count > 1 else "one", "rent_made" if answer.load.made else "rent"
@@ -242,7 +242,7 @@ def lines(answer: Serving) -> list[str]:
     return sentences
 
 
-def _sure(option: Option) -> str:
+def _sure(option: ServerOption) -> str:
     share = option.sure or 0.0
     return say("sure" if share >= SURE else "likely", share=share_words(share))
 
@@ -256,7 +256,7 @@ def _for_many(load: Load, million: float | None) -> float | None:
     return million / 1000 if million is not None and load.made else million
 
 
-def shown(answer: Serving) -> list[Option]:
+def shown(answer: Serving) -> list[ServerOption]:
     """Return the options of the table: one a device, without those that are too small or never in time."""
     tried = best_of_each(answer.options, answer.pick)
     best = [option for option in tried if option.server.here or in_time(option) or option.holds]
@@ -264,7 +264,7 @@ def shown(answer: Serving) -> list[Option]:
     return [*best[:MAX_ROWS], *here]
 
 
-def in_time(option: Option) -> bool:
+def in_time(option: ServerOption) -> bool:
     """Return whether it sometimes holds the targets."""
     return option.server.fits and (option.sure or 0.0) >= NEVER
 
@@ -291,14 +291,14 @@ def too_few(answer: Serving) -> list[str]:
     return [say("too_few", rps=number(answer.load.rps or 0), names=joined(names, MAX_NAMES))] if names else []
 
 
-def cells(answer: Serving, options: Sequence[Option] | None = None) -> Cells:
+def cells(answer: Serving, options: Sequence[ServerOption] | None = None) -> Cells:
     """Return a row of texts in the columns of HEAD for each option that is shown, and whether it is the pick."""
     usual = format_of(answer)
     chosen = shown(answer) if options is None else options
     return [(option is answer.pick, _cells(option, usual, answer.load)) for option in chosen]
 
 
-def _cells(option: Option, usual: str, load: Load) -> list[str]:
+def _cells(option: ServerOption, usual: str, load: Load) -> list[str]:
     server, price = option.server, option.server.price
     weights, cache = (max(server.memory.get(part, 0.0), 0.0) for part in ("weights", "cache"))
     parts = f"{_gb(weights)} + {_gb(cache)}" if server.fits else f"no: {_gb(weights)}"
@@ -327,7 +327,7 @@ def _cells(option: Option, usual: str, load: Load) -> list[str]:
     ]
 
 
-def name_of(option: Option) -> str:
+def name_of(option: ServerOption) -> str:
     """Return all devices of an option, or that it is this machine."""
     return say("here_row") if option.server.here else option.name
 
@@ -363,7 +363,7 @@ def _about_made(answer: Serving) -> list[str]:
     return [say("columns_made", unit=answer.load.unit, when=when), say("source_made")]
 
 
-def _about_text(answer: Serving, rows: Sequence[Option]) -> list[str]:
+def _about_text(answer: Serving, rows: Sequence[ServerOption]) -> list[str]:
     engines = joined([ENGINES[option.server.engine] for option in rows])
     when = say("when_full" if answer.load.rps is None else "when")
     by_several = len({option.server.engine for option in rows}) > 1
@@ -371,7 +371,7 @@ def _about_text(answer: Serving, rows: Sequence[Option]) -> list[str]:
     return [say("columns", taken=share, when=when), say("source", engines=engines)]
 
 
-def taken(rows: Sequence[Option]) -> str:
+def taken(rows: Sequence[ServerOption]) -> str:
     """Return the share of a device's memory that the engines take: `92 %`, `75 to 92 %`."""
     shares = sorted(round(100 * option.server.available / option.server.device_memory) for option in rows)
     return " to ".join(str(share) for share in dict.fromkeys((shares[0], shares[-1]))) + " %"

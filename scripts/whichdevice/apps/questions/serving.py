@@ -14,7 +14,16 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.prices import USD_PER_KWH
 from whichdevice.base.sheets.tpus import CHIPS, devices_of
-from whichdevice.decide.serving import CHEAPER, MAX_SERVERS, Files, Price, ServerRow, Serving, decide, with_formats
+from whichdevice.decide.serving import (
+    CHEAPER,
+    MAX_SERVERS,
+    Files,
+    ServerPrice,
+    ServerRow,
+    Serving,
+    decide,
+    with_formats,
+)
 from whichdevice.decide.serving_words import say
 from whichdevice.forecast.serving.forecast import TESTED, Load, ServingForecast, serve_all
 from whichdevice.forecast.serving.server import Server, memory_of
@@ -215,24 +224,24 @@ def most_servers(row: HardwareRow, count: int) -> int:
     return max(1, cards // count) if by_pcie else MAX_SERVERS
 
 
-def price_of(row: HardwareRow, count: int, prices: Mapping[str, float]) -> Price | None:
+def price_of(row: HardwareRow, count: int, prices: Mapping[str, float]) -> ServerPrice | None:
     """Return the user's own price, else the market's; of a computer a share of its price and its electricity."""
     chips = math.ceil(count / devices_of(row.device))  # a price is of a TPU's chip
     if row.device in prices:
         usd = prices[row.device] * chips
-        return Price(usd, usd, usd, "your price")
+        return ServerPrice(usd, usd, usd, "your price")
     if row.device == HERE:
         usd = HERE_WATTS / 1000 * USD_PER_KWH
-        return Price(usd, usd, usd, "electricity")
+        return ServerPrice(usd, usd, usd, "electricity")
     if row.kind == "unified":
         if row.card is None:
             return None
         usd = row.card.usd / YEARS_HOURS + (row.power_w or HERE_WATTS) / 1000 * USD_PER_KWH
-        return Price(usd, usd, usd, row.card.source, row.card.usd)
+        return ServerPrice(usd, usd, usd, row.card.source, row.card.usd)
     market = row.market()
     if market is None:
         return None
-    return Price(
+    return ServerPrice(
         market.usd_per_hour * chips, market.low * chips, market.high * chips, market.words,
         provider=market.lowest.provider, lowest=market.lowest.usd_per_hour, providers=market.providers,
     )  # fmt: skip

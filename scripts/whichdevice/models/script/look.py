@@ -38,7 +38,7 @@ from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
 from whichdevice.models.script.found import AS_WRITTEN, Conditions, Evaluation, Found
-from whichdevice.models.script.run import WATCH_IT, Run, calls_of, is_own, run_watched
+from whichdevice.models.script.run import WATCH_IT, ScriptRun, calls_of, is_own, run_watched
 from whichdevice.models.script.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
@@ -141,7 +141,7 @@ class Failure:
 
 
 def probe(address: Address) -> Found:
-    """Run the script in a process of its own until its training starts, and keep what was found.
+    """ScriptRun the script in a process of its own until its training starts, and keep what was found.
 
     Where the script's code fails in a first step that is not computed, as one that reads values may, it runs again and
     computes that step. Raises StudyError in one line where it fails, ends or takes too long before.
@@ -159,7 +159,7 @@ def probe(address: Address) -> Found:
 
 
 def _failure(address: Address, conditions: Conditions, end: float) -> Failure | None:
-    """Run the script in a process of its own until its training starts; return why it did not, until a time."""
+    """ScriptRun the script in a process of its own until its training starts; return why it did not, until a time."""
     for file in (_failed(address), _stuck(address)):
         file.unlink(missing_ok=True)
     line = ""
@@ -302,7 +302,7 @@ def main() -> NoReturn:
     assert address.path is not None
     if sys.argv[3:]:
         _say_where(address, max(1.0, float(sys.argv[3]) - END_SECONDS - time.monotonic()))
-    run = Run(address.path, conditions=Conditions(**json.loads(sys.argv[2])) if sys.argv[2:] else AS_WRITTEN)
+    run = ScriptRun(address.path, conditions=Conditions(**json.loads(sys.argv[2])) if sys.argv[2:] else AS_WRITTEN)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would hide the last line
@@ -328,7 +328,7 @@ def _end(status: int) -> NoReturn:
     os._exit(status)
 
 
-def _failure_of(error: BaseException, address: Address, run: Run) -> Failure:
+def _failure_of(error: BaseException, address: Address, run: ScriptRun) -> Failure:
     """Return an error as what failed, also one of a framework, where a part of the script's model fails by itself."""
     text = str(error) if isinstance(error, StudyError) else f"{address.label}: {error_line(error, address)}"
     if isinstance(error, StudyError) and error.__cause__ is None:
@@ -343,7 +343,7 @@ def _failure_of(error: BaseException, address: Address, run: Run) -> Failure:
     return Failure(text, WATCH_IT, needs_values=True)
 
 
-def _look(address: Address, run: Run) -> None:
+def _look(address: Address, run: ScriptRun) -> None:
     sys.addaudithook(run.audit)
     conditions = run.conditions
     try:

@@ -1,4 +1,4 @@
-"""Run a training script as Python would until its training starts, whoever imports the framework that trains.
+"""ScriptRun a training script as Python would until its training starts, whoever imports the framework that trains.
 
     script = run_watched(Path("train.py"), ["--epochs", "3"])
 
@@ -73,7 +73,7 @@ def is_own(file: str, path: Path) -> bool:
     return inside and file[:1] != "<" and "site-packages" not in file and not file.endswith(".pyx")
 
 
-class Run:
+class ScriptRun:
     """One run of a script until its training starts."""
 
     def __init__(
@@ -140,14 +140,14 @@ class Run:
         return self.watcher(TORCH).stand_in(package)
 
     def result(self, arguments: Sequence[str]) -> Script:
-        """Run the script; raises StudyError where it fails, ends or trains in a way that is not known."""
+        """ScriptRun the script; raises StudyError where it fails, ends or trains in a way that is not known."""
         self._watch(arguments)
         if isinstance(self._result, StudyError):
             raise self._result
         return self._ended() if self._result is None else self._result()
 
     def variables(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Run what only defines; raises StudyError where it fails or trains."""
+        """ScriptRun what only defines; raises StudyError where it fails or trains."""
         self._watch(arguments)
         if self._variables is None:
             raise StudyError(f"{self.path.name}: what defines its classes trains: put that into a file of its own")
@@ -313,7 +313,7 @@ class Watcher(ABC):
     def missing(self) -> str:
         """Return why a script that ended shows no training."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ScriptRun) -> None:
         self.run = run
         self.replacements = ExitStack()
 
@@ -346,7 +346,7 @@ class Watcher(ABC):
 class _Imports(FirstFinder):
     """Attaches a run's watchers to frameworks right after their import."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ScriptRun) -> None:
         self.run = run
 
     def find_spec(
@@ -363,7 +363,7 @@ class _Imports(FirstFinder):
 
 
 class _Attaching(Loader):
-    def __init__(self, loader: Loader, run: Run) -> None:
+    def __init__(self, loader: Loader, run: ScriptRun) -> None:
         self.loader, self.run = loader, run
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
@@ -377,7 +377,7 @@ class _Attaching(Loader):
 
 
 def _run_file(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a file as `python FILE` does; return its variables."""
+    """ScriptRun a file as `python FILE` does; return its variables."""
     main = ModuleType("__main__")
     vars(main).update(given, __file__=str(path))
     sys.modules["__main__"] = main
@@ -387,8 +387,8 @@ def _run_file(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_watched(path: Path, arguments: Sequence[str], conditions: Conditions = AS_WRITTEN) -> Script:
-    """Run a script in this process until its training starts; see `Run.result`."""
-    return Run(path, conditions=conditions).result(arguments)
+    """ScriptRun a script in this process until its training starts; see `ScriptRun.result`."""
+    return ScriptRun(path, conditions=conditions).result(arguments)
 
 
 def called_in(path: Path, name: str) -> bool:

@@ -1,7 +1,7 @@
 """How long a script's training is: the loops around its step, its usual names for epochs, its longest arrays.
 
 stack = Stack(path)                                       # in the step
-stack.amount                                                 # Amount(epochs=3, steps=250)
+stack.amount                                                 # TrainingLength(epochs=3, steps=250)
 amounts(stack.scopes, stack.amount, [(64, 28, 28)], None)    # {"examples": ..., "epochs": ...}
 """
 
@@ -50,7 +50,7 @@ ASKED_STEPS = re.compile(r"(get|num|global)_\w*(step|iter|update)s?$")  # a meth
 MAX_COUNTED = 10_000  # turns of a loop that are tried one by one
 
 
-class Amount(NamedTuple):
+class TrainingLength(NamedTuple):
     """How often a step runs by the loops around it; None: their variables do not show it."""
 
     epochs: int | None = None
@@ -131,7 +131,7 @@ class Function:
 
 def amounts(
     scopes: Sequence[Mapping[str, Any]],
-    loops: Amount,
+    loops: TrainingLength,
     shapes: Sequence[Sequence[int]],
     loaded: int | None,
     batches: int | None = None,
@@ -261,7 +261,7 @@ class Stack:
         return _least(self._turns, [limit for place in range(len(loops)) for limit in _limits(loops, place)])
 
     @cached_property
-    def amount(self) -> Amount:
+    def amount(self) -> TrainingLength:
         """Epochs and steps by the loops around the step.
 
         The innermost loop is over batches, those around it over epochs. A count that a loop raises and compares, as in
@@ -269,25 +269,25 @@ class Stack:
         """
         loops = self.around
         if not loops:
-            return Amount()
+            return TrainingLength()
         last, steps, epochs, total = loops[-1], self._turns[-1], self._least[-2], self._least[-1]
         if total is not None and (epochs is None or steps is None or total < epochs * steps):
-            return Amount(1, total) if not epochs or total % epochs else Amount(epochs, total // epochs)
+            return TrainingLength(1, total) if not epochs or total % epochs else TrainingLength(epochs, total // epochs)
         if epochs is None:
             endless = next(loop for loop, count in zip(loops, self._turns, strict=True) if count is None)
             named = named_count(self.scopes) if "epoch" in _header(endless.node) else None
-            return Amount(named, batches=steps, unknown=None if named else _no_end(endless))
+            return TrainingLength(named, batches=steps, unknown=None if named else _no_end(endless))
         if epochs and isinstance(last.node.body[-1], ast.Break):  # it takes one batch
-            return Amount(1, epochs)
+            return TrainingLength(1, epochs)
         if isinstance(last.node, ast.For) and not _counts(last.node, last.variables):
-            return Amount(epochs, batches=steps)
+            return TrainingLength(epochs, batches=steps)
         if steps is None and epochs and len(loops) > 1 and _header(last.node).endswith("is not None"):
-            return Amount(epochs)  # until a loader gives no batch
+            return TrainingLength(epochs)  # until a loader gives no batch
         if steps is None:
-            return Amount(unknown=_no_end(last))
+            return TrainingLength(unknown=_no_end(last))
         if len(loops) == 1 and _header(last.node).startswith("epoch"):
-            return Amount(steps)
-        return Amount(epochs, steps)
+            return TrainingLength(steps)
+        return TrainingLength(epochs, steps)
 
     @property
     def drawn(self) -> float | None:

@@ -2,7 +2,7 @@
 
 A step is what runs between two steps of the optimiser. PyTorch's mode for functions (`torch.overrides`) shows the
 functions that the script calls, its global hooks the modules; what is inside of a module belongs to that module. From
-this tape `Step` makes the loss of a batch again: tensors that have the batch as their first axis are its inputs,
+this tape `TapedStep` makes the loss of a batch again: tensors that have the batch as their first axis are its inputs,
 everything else is kept as it was. Where layers take the time steps first, the batch is the second axis.
 """
 
@@ -76,7 +76,7 @@ class Weight(Result):
 class Call(NamedTuple):
     """One function or module of the step, with what it is given."""
 
-    function: Any  # a function of PyTorch, or the place of a module among `Step.called`
+    function: Any  # a function of PyTorch, or the place of a module among `TapedStep.called`
     args: Any
     kwargs: Any
     output: Any = None  # as the script got it
@@ -398,7 +398,7 @@ class Guessed(TorchFunctionMode):
         return self._fakes.call(function, *on_cpu(args, kwargs or {}))
 
 
-class Step(torch.nn.Module):
+class TapedStep(torch.nn.Module):
     """The loss of a batch, as the script works it out: `step(**inputs).loss`."""
 
     def __init__(
@@ -428,7 +428,7 @@ class Step(torch.nn.Module):
     @classmethod
     def from_tape(
         cls, calls: Sequence[Call], losses: Sequence[Loss], time_major: Sequence[int], name: str
-    ) -> tuple["Step", dict[str, torch.Tensor], int]:
+    ) -> tuple["TapedStep", dict[str, torch.Tensor], int]:
         """The part of the tape that the loss needs, the tensors of one batch by name, and how many batches are summed.
 
         Where a loop takes the gradients of several batches before the optimiser steps, the last one is the step's.
@@ -533,7 +533,7 @@ class Step(torch.nn.Module):
             return batch.to(next((weight.dtype for weight in self.parameters() if weight.is_floating_point()), dtype))
         return batch if dtype.is_floating_point else batch.to(dtype)
 
-    def without_fakes(self) -> "Step":
+    def without_fakes(self) -> "TapedStep":
         """The same step for other modes of fake tensors and for none: weights on `meta`, constants of ones."""
         self.calls = [
             call._replace(args=mapped(ones, call.args), kwargs=mapped(ones, call.kwargs)) for call in self.calls
@@ -545,7 +545,7 @@ class Step(torch.nn.Module):
         replace_tensors(self, lambda tensor: _shape(tensor) if is_fake(tensor) else tensor)
         return self
 
-    def copied(self) -> "Step":
+    def copied(self) -> "TapedStep":
         """A step of its own modules on the same weights, so that a change of one, as to 16 bits, is not in the next.
 
         Weights that were too large to be made are zeros, unless shapes are enough.

@@ -31,9 +31,9 @@ from whichdevice.models.data import repeated
 from whichdevice.models.framework import JAX
 from whichdevice.models.script.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.script.found import Found, JaxStep, Script
-from whichdevice.models.script.run import Run, Watcher
+from whichdevice.models.script.run import ScriptRun, Watcher
 from whichdevice.models.script.several import ALL_BATCHES, SHARED, divides_steps
-from whichdevice.models.script.size import Amount, Stack, amounts, is_whole
+from whichdevice.models.script.size import TrainingLength, Stack, amounts, is_whole
 from whichdevice.models.script.text import attribute
 
 COPIES = 4  # of the script's first batch, as data
@@ -93,7 +93,7 @@ class Watching(Watcher):
     missing = "no function under jax.jit took a gradient"
     latest: ClassVar["Watching"]  # of the process: libraries keep the functions that an earlier one replaced
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ScriptRun) -> None:
         super().__init__(run)
         Watching.latest = self
         self._traces = 0  # jitted functions that are being traced
@@ -411,7 +411,7 @@ def _sizes(stack: Stack, loops: Sequence[Turns], batch: Sequence[Any]) -> dict[s
     shapes = [array.shape for array in batch]
     if not loops:
         around = stack.amount
-        if around == Amount(around.epochs):  # what it is over is a function's result
+        if around == TrainingLength(around.epochs):  # what it is over is a function's result
             around = around._replace(batches=Watching.latest.run.batches_of_loop)
         return amounts(stack.scopes, around, shapes, None, whole=is_whole(batch, stack.outside))
     outer = [loop.turns for loop in loops[1:]]

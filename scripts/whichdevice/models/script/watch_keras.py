@@ -31,7 +31,7 @@ from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
 from whichdevice.models.script.evaluation import LOOPED, evaluations_in, of_fit
 from whichdevice.models.script.found import SAMPLE, Evaluation, Found, Script
-from whichdevice.models.script.run import Run, Watcher, calls_of, others_like
+from whichdevice.models.script.run import ScriptRun, Watcher, calls_of, others_like
 from whichdevice.models.script.size import Stack, amounts, is_whole
 from whichdevice.models.script.tensorflow_step import joined_step, script_of
 from whichdevice.models.script.text import attribute
@@ -49,7 +49,7 @@ class Watching(Watcher):
     package = "Keras"
     missing = "nothing called fit"
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ScriptRun) -> None:
         super().__init__(run)
         self._steps: dict[Any, tuple[Any, Any]] = {}  # several train_on_batch of a loop, by their lines
         config = getattr(sys.modules.get(KERAS), "config", None)  # none while Keras is being imported
@@ -272,7 +272,7 @@ def kept_keras(file: Path, path: Path, arguments: Sequence[str]) -> SimpleNamesp
     data = tuple(part for name in FIT_PARTS if (part := packed(arrays, name)) is not None)
     text = json.loads(file.with_suffix(".model").read_text(encoding="utf-8"))
     try:
-        objects = Run(path, partial(_own_objects, path, set(_named(text["model"])))).variables(arguments)
+        objects = ScriptRun(path, partial(_own_objects, path, set(_named(text["model"])))).variables(arguments)
         config = json.dumps(_remade(text["model"], objects, text["policy"], keras.config.dtype_policy().name))
         if not keras.models.model_from_json(config, objects).compiled:
             return None

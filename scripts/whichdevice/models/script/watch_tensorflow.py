@@ -28,7 +28,7 @@ from whichdevice.base.errors import StudyError
 from whichdevice.models.script.beside import APPLIED, trainers_beside
 from whichdevice.models.script.evaluation import evaluations_in
 from whichdevice.models.script.found import Script
-from whichdevice.models.script.run import SEED, Run, Watcher, is_own
+from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own
 from whichdevice.models.script.several import ALL_BATCHES, SHARED, divides_steps
 from whichdevice.models.script.size import Function, Stack, amounts, is_whole, turns_of
 from whichdevice.models.script.tensorflow_step import (
@@ -64,7 +64,7 @@ class Call(NamedTuple):
     kwargs: Mapping[str, Any]
 
 
-class Step(NamedTuple):
+class TensorFlowStep(NamedTuple):
     """A call that may be a step, in the loops around it."""
 
     stack: Stack
@@ -85,12 +85,12 @@ class Trainer:
         """Return the text of the innermost loop around it."""
         return ast.dump(self.stack.around[-1].node, include_attributes=True) if self.stack.around else None
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[TensorFlowStep]:
         """Return its functions that are over no data, from the outermost."""
         import tensorflow as tf
 
         return [
-            Step(_inside(self.stack, self.calls[:number]), call)
+            TensorFlowStep(_inside(self.stack, self.calls[:number]), call)
             for number, call in enumerate(self.calls)
             if not any(map(_is_dataset, tf.nest.flatten((call.args, dict(call.kwargs)))))
         ]
@@ -102,7 +102,7 @@ class Watching(Watcher):
     package = "TensorFlow"
     missing = "no tf.function changed variables by a gradient"
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ScriptRun) -> None:
         super().__init__(run)
         self.calls: list[Call] = []  # that are being traced, the outermost first
         self._large = dict[str, list[Any]]()  # a large batch, by its shapes
@@ -459,7 +459,7 @@ class Batches(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _of_steps(watching: Watching, counted: Sequence[Trainer], steps: Sequence[Step]) -> Script:
+def _of_steps(watching: Watching, counted: Sequence[Trainer], steps: Sequence[TensorFlowStep]) -> Script:
     """The script whose step are these, one after the other."""
     stack = steps[0].stack
     parts = [_with_batches(step) for step in steps]
@@ -477,7 +477,7 @@ def _of_steps(watching: Watching, counted: Sequence[Trainer], steps: Sequence[St
     return _made(watching, stack, program, batches, _uncounted(counted))
 
 
-def _with_batches(step: Step) -> tuple[Callable[..., Any], Batches]:
+def _with_batches(step: TensorFlowStep) -> tuple[Callable[..., Any], Batches]:
     """A step as a function of a list of the tensors of its batch, and those."""
     import tensorflow as tf
 

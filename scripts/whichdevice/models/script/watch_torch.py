@@ -30,9 +30,9 @@ from whichdevice.models.framework import TORCH
 from whichdevice.models.script.environment import FRAMES, Environment, environment_in
 from whichdevice.models.script.evaluation import after_trainer, evaluations_in, of_trainer, passes_in
 from whichdevice.models.script.found import Evaluation, Found, Script
-from whichdevice.models.script.run import SEED, Run, Watcher, is_own, others_like
+from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own, others_like
 from whichdevice.models.script.several import ACCUMULATION, GPU_COUNT, SHARED, divides_by_gpus, divides_steps
-from whichdevice.models.script.size import HOLDERS, Amount, Stack, amounts, is_whole, named_count, steps_in
+from whichdevice.models.script.size import HOLDERS, Stack, TrainingLength, amounts, is_whole, named_count, steps_in
 from whichdevice.models.script.text import attribute
 from whichdevice.models.script.torch_batches import Resting, of_few
 from whichdevice.models.script.torch_fakes import Fakes, is_fake, ones
@@ -42,8 +42,8 @@ from whichdevice.models.script.torch_tape import (
     Call,
     Guessed,
     Loss,
-    Step,
     Tape,
+    TapedStep,
     is_module,
     is_weight,
     leaves,
@@ -106,7 +106,7 @@ class Watching(Watcher):
         called = f"{name} was called in line {line}, and " if name else ""
         return f"{called}no optimiser of torch.optim stepped"
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ScriptRun) -> None:
         super().__init__(run)
         self._fakes, self._names = Fakes(), Names(self.replace, self._count)
         self._tape = Tape(self._fakes, run.path, run.conditions.values)
@@ -299,7 +299,7 @@ class Watching(Watcher):
                 self._stop(next(iter(self._trials.values())))
         elif (environment := environment_in(stack.scopes, self.run.path)) is not None:
             self._environment, self._began, self._trials = environment, time.monotonic(), {stack.line: stopped}
-            if stack.amount == Amount() and named_count(stack.scopes):  # a library collects, for so many epochs
+            if stack.amount == TrainingLength() and named_count(stack.scopes):  # a library collects, for so many epochs
                 self._stop(stopped)
         elif stack.line not in self._trials:
             if not (stack.amount.epochs == 1 and stack.amount.steps and stack.amount.steps <= MAX_TRIAL_STEPS):
@@ -326,7 +326,7 @@ class Watching(Watcher):
         for weight in self._learn.values():  # which a GAN freezes in its other part
             weight.requires_grad_()
         _freeze(stopped.calls, trained, stack.where)
-        step, batch, passes = Step.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
+        step, batch, passes = TapedStep.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
         if any(weight.dtype == torch.float64 for weight in step.parameters()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
         step.reads_values, step.joins = self._tape.reads >= MANY_READS, self._joins
@@ -372,7 +372,7 @@ class Watching(Watcher):
         )
         return Script(training, _functions(step, batch, stopped.optimizers), loader)
 
-    def _loops(self, stack: Stack) -> Amount:
+    def _loops(self, stack: Stack) -> TrainingLength:
         """The loops around a step; where a generator gives its batches, they end as seen between two collections."""
         loops, environment = stack.amount, self._environment
         if environment is None or environment.steps is None or environment.place is None:
@@ -380,7 +380,7 @@ class Watching(Watcher):
         if loops.steps or loops.batches or not (turns := stack.turns_with(environment.place)):
             return loops
         epochs = loops.epochs or turns
-        return Amount(epochs, max(1, turns * environment.steps // epochs))
+        return TrainingLength(epochs, max(1, turns * environment.steps // epochs))
 
     def _prepares(self, stack: Stack, epochs: int | None) -> list[str]:
         """Return how long the script worked by itself in its first epoch before its first step, where that shows."""
@@ -391,7 +391,7 @@ class Watching(Watcher):
         whole = time_words(taken * (epochs or 1))
         return [PREPARES.format(seconds=time_words(taken), line=pauses[-1][1], whole=whole)]
 
-    def _evaluations(self, stopped: Stopped, step: Step, size: int, passes: int) -> Iterator[Evaluation]:
+    def _evaluations(self, stopped: Stopped, step: TapedStep, size: int, passes: int) -> Iterator[Evaluation]:
         """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
         forwards = _forwards(step, self._tape.works)
         by_trainer = of_trainer(stopped.stack.scopes, partial(passes_in, stopped.stack, size, forwards[0]))
@@ -423,7 +423,7 @@ class Watching(Watcher):
         return {"keeps": keeps, "asks": gpus if gpus > 1 else None if several else 1}, []
 
     def _at_mean(
-        self, step: Step, batch: dict[str, torch.Tensor], loader: Any
+        self, step: TapedStep, batch: dict[str, torch.Tensor], loader: Any
     ) -> tuple[dict[str, torch.Tensor], tuple[str, ...]]:
         """The batch at the mean size of what the loader gives, and a note where sizes vary.
 
@@ -451,7 +451,7 @@ class Watching(Watcher):
         return changed, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the mean, {words[2]}.",)
 
     def _sizes(
-        self, stopped: Stopped, step: Step, batch: Mapping[str, torch.Tensor], passes: int, loader: Any
+        self, stopped: Stopped, step: TapedStep, batch: Mapping[str, torch.Tensor], passes: int, loader: Any
     ) -> tuple[dict[str, Any], bool]:
         """Examples of an epoch and epochs, as far as the script shows them, and whether it counts steps."""
         scopes, loops = stopped.stack.scopes, self._loops(stopped.stack)
@@ -460,12 +460,13 @@ class Watching(Watcher):
         if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
             loops = loops._replace(steps=loops.steps * passes)
         batches, times = _length(loader), _evaluations_of(stopped.optimizers)
-        if loops == Amount() and times > 1:  # one step is the training
-            loops = Amount(1)
-        if loops == Amount() and (most := steps_in(scopes, batches and batches // passes)):
-            loops = Amount(1, most * passes)
+        if loops == TrainingLength() and times > 1:  # one step is the training
+            loops = TrainingLength(1)
+        if loops == TrainingLength() and (most := steps_in(scopes, batches and batches // passes)):
+            loops = TrainingLength(1, most * passes)
         whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
-        whole = whole or (loops == Amount(loops.epochs or 0) and self._environment is None and stopped.stack.is_turn)
+        endless = loops == TrainingLength(loops.epochs or 0) and self._environment is None
+        whole = whole or (endless and stopped.stack.is_turn)
         loaded = None if loader is None else len(loader.dataset)
         counts = amounts(scopes, loops, shapes, loaded, batches, whole)
         if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
@@ -485,7 +486,7 @@ class Watch:
     After it `module`, `batch` (tensors by name) and `optimizer` (a function of a module) are those of the first step.
     """
 
-    module: Step | None = None
+    module: TapedStep | None = None
     meant: "Watch | None" = None  # in a script that is run until its training starts: the one that is meant
     probing = False  # whether a script is run so
 
@@ -509,7 +510,7 @@ class Watch:
             if self._tape.recording:
                 raise StudyError("watch: the optimiser did not step: run at least one step inside of `with`")
             tape = self._tape
-            self.module, self.batch, _ = Step.from_tape(tape.calls, tape.losses, tape.time_major, tape.name)
+            self.module, self.batch, _ = TapedStep.from_tape(tape.calls, tape.losses, tape.time_major, tape.name)
             self.optimizer = partial(again, type(self._optimizer), dict(self._optimizer.defaults))
             self._tape.forget()
 
@@ -548,7 +549,9 @@ def _apart(stopped: Stopped) -> bool:
     return bool(stopped.losses[-1].loops != stopped.stack.amount)
 
 
-def _forwards(step: Step, works: Collection[CodeType]) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
+def _forwards(
+    step: TapedStep, works: Collection[CodeType]
+) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
     """Return the work of a forward pass over that of a step, and whether it is a teacher in it.
 
     That of a module goes by its weights; functions of the script's that use weights themselves (`works`) are the whole.
@@ -624,7 +627,7 @@ def _resized(tensor: torch.Tensor, old: tuple[int, ...], new: Sequence[int]) -> 
 
 
 def _functions(
-    step: Step, batch: Mapping[str, torch.Tensor], optimizers: Sequence[torch.optim.Optimizer]
+    step: TapedStep, batch: Mapping[str, torch.Tensor], optimizers: Sequence[torch.optim.Optimizer]
 ) -> SimpleNamespace:
     """A model file's functions: the step, copies of the first batch, and an optimiser like the script's."""
     copies = max(COPIES, -(-8 // len(next(iter(batch.values())))))
@@ -640,7 +643,7 @@ def _evaluations_of(optimizers: Iterable[torch.optim.Optimizer]) -> int:
     return max((part.defaults["max_iter"] for part in optimizers if isinstance(part, torch.optim.LBFGS)), default=1)
 
 
-def _made_dense(step: Step) -> bool:
+def _made_dense(step: TapedStep) -> bool:
     """Let embeddings have dense gradients, as sparse ones cannot be traced; return whether one had sparse ones."""
     sparse = [part for part in step.modules() if getattr(part, "sparse", False) is True]
     for part in sparse:
@@ -648,7 +651,7 @@ def _made_dense(step: Step) -> bool:
     return bool(sparse)
 
 
-def _precision(step: Step, mixed: bool) -> str:
+def _precision(step: TapedStep, mixed: bool) -> str:
     """Mixed under autocast; else TF32, without convolutions only where the script asks for that."""
     if mixed:
         return "mixed"

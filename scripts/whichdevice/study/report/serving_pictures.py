@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from whichdevice.decide.serving import Option, Serving, fastest_for_the_money, usd_over_load
+from whichdevice.decide.serving import ServerOption, Serving, fastest_for_the_money, usd_over_load
 from whichdevice.decide.serving_words import in_time
 from whichdevice.study.report.chart import (
     BELOW,
@@ -92,7 +92,7 @@ def against_speed(answer: Serving, name: str, frame: Frame) -> str:
     right = Axis(speeds, across, RATES, _written, "tokens a second for one user")
     parts = axes(frame, right, Axis(costs, up, COSTS, _written, named))
 
-    def place(option: Option) -> tuple[float, float]:
+    def place(option: ServerOption) -> tuple[float, float]:
         return across(option.server.one_user[1]), up(option.usd_million or 0.0)
 
     parts.append(f'<polyline class="front" points="{" ".join("{:.1f},{:.1f}".format(*place(one)) for one in front)}"/>')
