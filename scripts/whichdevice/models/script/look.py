@@ -141,7 +141,7 @@ class Failure:
 
 
 def probe(address: Address) -> Found:
-    """ScriptRun the script in a process of its own until its training starts, and keep what was found.
+    """Run the script in a process of its own until its training starts, and keep what was found.
 
     Where the script's code fails in a first step that is not computed, as one that reads values may, it runs again and
     computes that step. Raises StudyError in one line where it fails, ends or takes too long before.
@@ -159,7 +159,7 @@ def probe(address: Address) -> Found:
 
 
 def _failure(address: Address, conditions: Conditions, end: float) -> Failure | None:
-    """ScriptRun the script in a process of its own until its training starts; return why it did not, until a time."""
+    """Run the script in a process of its own until its training starts; return why it did not, until a time."""
     for file in (_failed(address), _stuck(address)):
         file.unlink(missing_ok=True)
     line = ""

@@ -1,4 +1,4 @@
-"""ScriptRun a training script as Python would until its training starts, whoever imports the framework that trains.
+"""Run a training script as Python would until its training starts, whoever imports the framework that trains.
 
     script = run_watched(Path("train.py"), ["--epochs", "3"])
 
@@ -140,14 +140,14 @@ class ScriptRun:
         return self.watcher(TORCH).stand_in(package)
 
     def result(self, arguments: Sequence[str]) -> Script:
-        """ScriptRun the script; raises StudyError where it fails, ends or trains in a way that is not known."""
+        """Run the script; raises StudyError where it fails, ends or trains in a way that is not known."""
         self._watch(arguments)
         if isinstance(self._result, StudyError):
             raise self._result
         return self._ended() if self._result is None else self._result()
 
     def variables(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """ScriptRun what only defines; raises StudyError where it fails or trains."""
+        """Run what only defines; raises StudyError where it fails or trains."""
         self._watch(arguments)
         if self._variables is None:
             raise StudyError(f"{self.path.name}: what defines its classes trains: put that into a file of its own")
@@ -377,7 +377,7 @@ class _Attaching(Loader):
 
 
 def _run_file(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """ScriptRun a file as `python FILE` does; return its variables."""
+    """Run a file as `python FILE` does; return its variables."""
     main = ModuleType("__main__")
     vars(main).update(given, __file__=str(path))
     sys.modules["__main__"] = main
@@ -387,7 +387,7 @@ def _run_file(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_watched(path: Path, arguments: Sequence[str], conditions: Conditions = AS_WRITTEN) -> Script:
-    """ScriptRun a script in this process until its training starts; see `ScriptRun.result`."""
+    """Run a script in this process until its training starts; see `ScriptRun.result`."""
     return ScriptRun(path, conditions=conditions).result(arguments)
 
 

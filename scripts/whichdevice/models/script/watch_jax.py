@@ -33,7 +33,7 @@ from whichdevice.models.script.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.script.found import Found, JaxStep, Script
 from whichdevice.models.script.run import ScriptRun, Watcher
 from whichdevice.models.script.several import ALL_BATCHES, SHARED, divides_steps
-from whichdevice.models.script.size import TrainingLength, Stack, amounts, is_whole
+from whichdevice.models.script.size import Stack, TrainingLength, amounts, is_whole
 from whichdevice.models.script.text import attribute
 
 COPIES = 4  # of the script's first batch, as data
