@@ -299,7 +299,7 @@ SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
     ({**HEAVY, "deadline": 9.5 * 3600}, (MIDDLE, device("A100", 0.007, 1.6)), [
         "Rent an L40S (Cloud): 8.3 h [5.7–12 h], USD 6.67 [4.55–9.76].",
         "Cheapest of 2 that end within 9.5 h, and 66 % sure to do so.",
-        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.33; worth it if an hour of waiting costs you USD 1.06.",
+        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.33; worth it if an hour of waiting costs you USD 1.07.",
     ]),
     ({"examples": 5e5}, (here(), FAST), [
         "Use this machine: 8.3 min [8.2–8.4 min], USD <0.01 of electricity.",

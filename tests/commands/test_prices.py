@@ -114,7 +114,6 @@ def test_prices_are_printed_with_age_and_source(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (("--providers", "RunPud"), "--providers RunPud: no price of theirs is known; did you mean RunPod?"),
         (("--price", "T4"), '--price T4: needs DEVICE=USD, e.g. "RTX 4090=0.45"'),
         (("--price", "T4=free"), '--price T4=free: needs DEVICE=USD, e.g. "RTX 4090=0.45"'),
         (("--price", "T4=0"), '--price T4=0: needs DEVICE=USD, e.g. "RTX 4090=0.45"'),

@@ -107,7 +107,7 @@ def test_a_record_of_a_newer_version_there_is_not_replaced(place, root):
     publish(root, place)
     path = sorted(root.rglob("record.json"))[0]
     name = place.path(f"small/{path.relative_to(root).as_posix()}")
-    place.fs.pipe_file(name, path.read_bytes().replace(b'"schema_version": 3', b'"schema_version": 99'))
+    place.fs.pipe_file(name, path.read_bytes().replace(b'"schema_version": 4', b'"schema_version": 99'))
     with pytest.raises(
         StudyError, match="cannot be read here; update this project, delete that record, or publish under another"
     ):

@@ -322,7 +322,7 @@ class TestNextCall:
         )
         _, (path, *_) = synthetic.write_study(there, study.folder / "results/there", artefacts=False)
         asked = ("--config", "records=results/there", "rename={cpu: laptop}")
-        made = results(study) / "tables/speedups.csv"
+        made = results(study) / "tables/comparisons.csv"
 
         def call() -> int:
             """Bring the records and make tables; when these were made."""
