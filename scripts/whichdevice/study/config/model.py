@@ -240,9 +240,6 @@ class Forecast(Section):
     )
     largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
     longest_sequence: Bool = Field(False, description="also find the longest sequence of a language model that fits")
-    exact: Bool = Field(
-        False, description="programs of TPUs by their own compiler, minutes each, in place of estimates from a GPU's"
-    )
     timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
 
 
