@@ -26,8 +26,8 @@ def test_an_unknown_element_type_is_an_error():
 def test_instructions_come_in_the_order_in_which_they_run():
     entry = program("all_reduce-A100").entry
     opcodes = [instruction.opcode for instruction in entry.instructions.values()]
-    assert opcodes.index("all-reduce") > opcodes.index("fusion")
-    assert entry.root.opcode == "all-reduce"
+    assert opcodes.index("all-reduce-start") > opcodes.index("fusion")
+    assert entry.root.opcode == "all-reduce-done"
 
 
 def test_a_pallas_kernel_s_attributes_go_over_several_lines_and_end_nothing():

@@ -1,8 +1,8 @@
 """A TPU's first estimate, without its compiler: from the program that XLA made for a GPU, or from a trace of PyTorch.
 
 The operations are the same ones. A TPU's compiler keeps small arrays in the chip's own memory, and makes other kernels:
-constants.json has factors of their own for both, fitted to libtpu's programs of the same steps (fit/tpu.py). Loops over
-time steps stay loops: a TPU has no cuDNN.
+constants.json has factors of their own for both, fitted to published steps and to kept programs of libtpu, the TPU's
+compiler (fit/tpu.py). Loops over time steps stay loops: a TPU has no cuDNN.
 """
 
 import math

@@ -153,7 +153,7 @@ def on_memory_of(record: CompiledRecord, target: Target) -> CompiledRecord:
 
 
 def _estimated(record: CompiledRecord) -> CompiledRecord:
-    """The first estimate of a step on a TPU, from a record that has a GPU's program."""
+    """The first estimate of a step on a TPU, from a record of a GPU's program."""
     target, facts = find_target(record.asked.device, record.asked.devices), record.facts
     if facts is None or record.work is None:
         return record

@@ -218,7 +218,7 @@ FORECAST_DEVICES = (
 
 
 class Forecast(Section):
-    """Forecasts for devices that nobody here has, by their own compilers; they need Linux on x86-64 and no device."""
+    """Forecasts for devices that nobody here has: programs of XLA, which need Linux on x86-64, or traces of PyTorch."""
 
     devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
         list(FORECAST_DEVICES),
