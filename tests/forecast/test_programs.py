@@ -162,7 +162,7 @@ def test_what_goes_wrong_is_one_line_and_the_others_go_on(found, name, status, r
 
 
 def test_a_program_that_takes_too_long_ends_alone(found, monkeypatch):
-    hurried, other = request("A30", TINY, 16, timeout=0.01), request("T4", TINY, 16)
+    hurried, other = request("T4", TINY, 32, timeout=0.01), request("T4", TINY, 16)
     monkeypatch.setattr(compiling, "PARALLEL", 1)
     first, second = compile_programs([hurried, other])
     assert (first.status, second.status) == ("timed_out", "ok")

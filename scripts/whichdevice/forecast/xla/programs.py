@@ -111,6 +111,8 @@ def compile_program(
     does not load.
     """
     wanted = find_target(target, devices) if isinstance(target, str) else target
+    if wanted.kind != "gpu":
+        raise StudyError(f"{wanted.device}: no compiler here makes programs for it; its forecast is an estimate")
     start(["cuda"])
     size = batch or Model.read(workload).recipe.batch_size
     step = make_step(workload, wanted.kind, precision, size, mode, options or {}, sequence_length)
