@@ -7,29 +7,29 @@ from whichdevice.forecast.xla.hlo_text import constants_of, parse_program, trip_
 LOOP = """HloModule loop, is_scheduled=true, num_partitions=1
 
 %body (p: (s32[], s32[], f32[8])) -> (s32[], s32[], f32[8]) {{
-  %p = (s32[]{{:T(128)}}, s32[]{{:T(128)}}, f32[8]{{0}}) parameter(0)
-  %i = s32[]{{:T(128)}} get-tuple-element(%p), index=0
-  %k = s32[]{{:T(128)}} get-tuple-element(%p), index=1
+  %p = (s32[]{{}}, s32[]{{}}, f32[8]{{0}}) parameter(0)
+  %i = s32[]{{}} get-tuple-element(%p), index=0
+  %k = s32[]{{}} get-tuple-element(%p), index=1
   %x = f32[8]{{0}} get-tuple-element(%p), index=2
-  %step = s32[]{{:T(128)}} constant({step})
-  %next = s32[]{{:T(128)}} {operation}(%i, %step)
-  ROOT %t = (s32[]{{:T(128)}}, s32[]{{:T(128)}}, f32[8]{{0}}) tuple(%next, %k, %x)
+  %step = s32[]{{}} constant({step})
+  %next = s32[]{{}} {operation}(%i, %step)
+  ROOT %t = (s32[]{{}}, s32[]{{}}, f32[8]{{0}}) tuple(%next, %k, %x)
 }}
 
 %condition (q: (s32[], s32[], f32[8])) -> pred[] {{
-  %q = (s32[]{{:T(128)}}, s32[]{{:T(128)}}, f32[8]{{0}}) parameter(0)
-  %j = s32[]{{:T(128)}} get-tuple-element(%q), index=0
-  %limit = s32[]{{:T(128)}} get-tuple-element(%q), index=1
+  %q = (s32[]{{}}, s32[]{{}}, f32[8]{{0}}) parameter(0)
+  %j = s32[]{{}} get-tuple-element(%q), index=0
+  %limit = s32[]{{}} get-tuple-element(%q), index=1
   ROOT %c = pred[]{{:T(512)}} compare(%j, %limit), direction={direction}
 }}
 
 ENTRY %main (a: f32[8]) -> f32[8] {{
   %a = f32[8]{{0}} parameter(0)
-  %start = s32[]{{:T(128)}} constant({start})
-  %end = s32[]{{:T(128)}} constant({end})
-  %copied = s32[]{{:T(128)}} copy(%start)
-  %tuple = (s32[]{{:T(128)}}, s32[]{{:T(128)}}, f32[8]{{0}}) tuple(%copied, %end, %a)
-  %while = (s32[]{{:T(128)}}, s32[]{{:T(128)}}, f32[8]{{0}}) while(%tuple), condition=%condition, body=%body{stated}
+  %start = s32[]{{}} constant({start})
+  %end = s32[]{{}} constant({end})
+  %copied = s32[]{{}} copy(%start)
+  %tuple = (s32[]{{}}, s32[]{{}}, f32[8]{{0}}) tuple(%copied, %end, %a)
+  %while = (s32[]{{}}, s32[]{{}}, f32[8]{{0}}) while(%tuple), condition=%condition, body=%body{stated}
   ROOT %r = f32[8]{{0}} get-tuple-element(%while), index=2
 }}
 """
@@ -80,7 +80,7 @@ def test_values_made_of_each_other_twice_are_given_up():
     doubled = "\n".join(f"  %d{n} = s32[] add(%d{n - 1}, %d{n - 1})" for n in range(1, 150))
     text = LOOP.format(start=0, end=10, step=0, operation="add", direction="NE", stated="")
     text = text.replace(
-        "%next = s32[]{:T(128)} add(%i, %step)", f"%d0 = s32[] constant(0)\n{doubled}\n  %next = s32[] add(%i, %d149)"
+        "%next = s32[]{} add(%i, %step)", f"%d0 = s32[] constant(0)\n{doubled}\n  %next = s32[] add(%i, %d149)"
     )
     program = parse_program(text)
     assert "d149" in program.computation("body").instructions

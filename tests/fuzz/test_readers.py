@@ -24,7 +24,7 @@ STUDY = synthetic.small_study()
 RUN = study_runs(STUDY)[0]
 RECORD = synthetic.record_of(STUDY, RUN).model_dump_json().encode()
 IMAGES = struct.pack(">4B3I", 0, 0, 8, 3, 2, 4, 4) + bytes(range(32))
-PROGRAM = (ROOT / "tests/forecast/programs/nested_loops-v5e-1x1.hlo").read_bytes()
+PROGRAM = (ROOT / "tests/forecast/programs/nested_loops-A100.hlo").read_bytes()
 SOURCE = b'{"devices": {"a": {"kind": "gpu", "replicas": 2, "machine": {"cpu": "Other"}}}, "workloads": {"w": "w"}}'
 
 
@@ -42,7 +42,7 @@ READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "hardware.csv": (HARDWARE.read_bytes(), hardware_rows),
     "images-idx3-ubyte.gz": (gzip.compress(IMAGES), lambda path: read_idx(path, (2, 4, 4))),
     "source.json": (SOURCE, read_source),
-    "program.hlo": (PROGRAM, lambda path: work_of(parse_program(path.read_bytes().decode("utf-8", "replace")), "tpu")),
+    "program.hlo": (PROGRAM, lambda path: work_of(parse_program(path.read_bytes().decode("utf-8", "replace")), "gpu")),
 }
 
 

@@ -1,1 +1,1 @@
-"""Forecasts for GPUs and TPUs without them: the program that a device's own compiler makes, and how long it takes."""
+"""Forecasts for GPUs and TPUs without them: the work of a step, by a compiler or a trace, and how long it takes."""

@@ -51,7 +51,7 @@ class Forecast:
         "whether published times of this kind of device were among those it was tested on"
     )
     known_family: bool | None = column("whether published times of this kind of model were")
-    software: str | None = column("what runs the step: xla, xla on TPU, eager or torch.compile")
+    software: str | None = column("what runs the step: xla, eager or torch.compile; on a TPU xla of a GPU or PyTorch")
     family: str | None = column("the kind of model that the program is")
     chip: str | None = column("the device without form and memory; rows of one chip share their own error")
     device_time: float | None = column("s, median without the host")

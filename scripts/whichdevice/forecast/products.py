@@ -41,15 +41,14 @@ class ProgramRequest(Part):
     options: dict[str, Any] = Field(default_factory=dict)  # of a model file, from the config
     largest_batch: bool = False
     longest_sequence: bool = False
-    exact: bool = False  # by a TPU's own compiler, in place of an estimate from a GPU's program
     timeout: float = 900.0
 
     @property
     def path(self) -> str:
-        """`<device>[-x<n>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-<mode>][-exact]`, spaces as `_`."""
+        """`<device>[-x<n>]/<workload>-<precision>-b<batch>[-sequence_length=<n>][-<mode>]`, spaces as `_`."""
         several = f"-x{self.devices}" if self.devices > 1 else ""
         length = f"-sequence_length={self.sequence_length}" if self.sequence_length is not None else ""
-        mode = ("" if self.mode == "train" else f"-{self.mode}") + "-exact" * self.exact
+        mode = "" if self.mode == "train" else f"-{self.mode}"
         device = re.sub(r"[^\w.+-]+", "_", self.device).strip("_")
         return f"{device}{several}/{self.workload}-{self.precision}-b{self.batch_size}{length}{mode}"
 

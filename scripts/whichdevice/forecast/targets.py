@@ -1,6 +1,6 @@
 """Devices that have a forecast: rows of config/hardware.csv that a compiler or a trace is for. Importable without JAX.
 
-A GPU is described to XLA's compiler by a text made from its row; a TPU slice is known to libtpu by name. A device is
+A GPU is described to XLA's compiler by a text made from its row; a TPU has an estimate (tpu.py). A device is
 what JAX sees: one GPU, a core on TPU v2, v3 and 7x (half a chip's memory and bandwidth), a whole chip of the others.
 
     target = find_target("V100 SXM2")           # by its row, an alias, or most of its name
@@ -12,7 +12,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -24,11 +24,8 @@ from whichdevice.base.sheets.hardware import CUDA_COLUMNS, HardwareRow, Software
 from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.base.sheets.tpus import CHIPS, TOPOLOGIES, Topology
 
-COMPILERS = {"cuda": "XLA for CUDA", "libtpu": "libtpu"}  # by the sheet's column `compiler`
-COMPILER_PACKAGES = {  # that each needs installed beside JAX and Keras
-    "cuda": ("jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12"),
-    "libtpu": ("libtpu",),
-}
+COMPILER = "XLA for CUDA"
+COMPILER_PACKAGES = ("jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12")  # that it needs installed beside JAX and Keras
 GPU_COUNTS = (1, 2, 4, 8)  # of one machine
 # Without it XLA 0.10 ends on products of odd sizes ("Couldn't find output tile sizes that satisfy hlo").
 GPU_FLAGS = ("--xla_gpu_enable_triton_gemm=false",)
@@ -75,13 +72,6 @@ class Target:
     devices: int  # GPUs, TPU cores (v2, v3) or TPU chips
     row: HardwareRow = field(compare=False, repr=False)
     slice: Topology | None = field(default=None, compare=False)  # of a TPU; the number of devices tells which
-
-    @property
-    def compiler(self) -> str:
-        """`cuda` or `libtpu`; raises StudyError where a device has none."""
-        if self.row.compiler is None:
-            raise StudyError(f"{self.device}: {NO_COMPILER}")
-        return self.row.compiler
 
     @property
     def kind(self) -> str:
@@ -171,7 +161,7 @@ class Target:
 
 
 class CompilerMissingError(StudyError):
-    """The compiler for this kind of device is not on this machine, or does not load."""
+    """XLA's compiler for CUDA is not on this machine, or does not load."""
 
 
 NO_TORCH = "no forecast of PyTorch models"
@@ -374,12 +364,11 @@ def _words(name: str) -> set[str]:
     return set(re.findall(r"[a-z0-9+]+", text)) - FILLER
 
 
-def environment(compilers: Iterable[str]) -> dict[str, str]:
-    """Variables with which these compilers work on a host without their devices; to be set before JAX is imported.
+def environment(compilers: Collection[str]) -> dict[str, str]:
+    """Variables with which a compiler (`cuda`) works on a host without its devices; to be set before JAX is imported.
 
     CUDA's own assembler and library come from the installed packages, whatever CUDA the machine has or lacks.
     """
-    compilers = set(compilers)
     variables = {
         "JAX_PLATFORMS": "cpu",
         "KERAS_BACKEND": "jax",
@@ -389,12 +378,6 @@ def environment(compilers: Iterable[str]) -> dict[str, str]:
     }
     if "cuda" in compilers and (folder := cuda_folder()) is not None:
         variables["XLA_FLAGS"] = " ".join([*GPU_FLAGS, *own_flags(), f"--xla_gpu_cuda_data_dir={folder}"])
-    if "libtpu" in compilers:
-        variables |= {
-            "TPU_SKIP_MDS_QUERY": "1",
-            "TPU_WORKER_HOSTNAMES": "localhost",
-            "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-        }
     return variables
 
 

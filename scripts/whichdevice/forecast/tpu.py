@@ -1,8 +1,8 @@
 """A TPU's first estimate, without its compiler: from the program that XLA made for a GPU, or from a trace of PyTorch.
 
 The operations are the same ones. A TPU's compiler keeps small arrays in the chip's own memory, and makes other kernels:
-constants.json has factors of their own for both, fitted to libtpu's programs of the same steps (fit/tpu.py). Loops over
-time steps stay loops: a TPU has no cuDNN. The program of the TPU's own compiler replaces the estimate.
+constants.json has factors of their own for both, fitted to published steps and to kept programs of libtpu, the TPU's
+compiler (fit/tpu.py). Loops over time steps stay loops: a TPU has no cuDNN.
 """
 
 import math
@@ -25,8 +25,9 @@ COMMON_MEMORY = {"TPU v4": 128 * 2**20}
 SPREAD = 0.3  # within so much of the memory a step may or may not fit
 # Of what a GPU's program holds for a while, the share that a TPU's does: it fuses more, and pads what loops keep.
 TEMPORARY, IN_LOOPS = 0.8, 1.25
-ESTIMATE = "a first estimate, from a GPU's program (a study's forecast.exact compiles it)"
+ESTIMATE = "a first estimate, from a GPU's program"
 KERAS_ESTIMATE = f"{ESTIMATE}; Keras needs its JAX backend"
+NOT_SEARCHED = "no compiler here confirms a larger batch of a TPU"
 PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; "
 PYTORCH += "the interval is wide: published times are of ports alone"
 PORTED = "PyTorch on TPU"  # the name of the constants of a step that nobody runs as it is

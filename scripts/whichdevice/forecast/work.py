@@ -80,7 +80,7 @@ class Item:
     """Work of one kind: `count` kernels of `operations` and `bytes` each, on one device.
 
     Kernels without products are summed up, as bytes alone bind them: their item has the mean of each. `cycles` is the
-    TPU compiler's own estimate (None where it makes none), `devices` the size of a collective's group.
+    TPU compiler's own estimate in kept digests (fit/), else None, `devices` the size of a collective's group.
     On a GPU `tf32` means float32 that may be multiplied as TF32 where the device has it; a TPU makes float32 in six
     passes of its bfloat16 units and what is here tf32 (XLA's precision `high`) in three.
     """
@@ -193,14 +193,6 @@ class Work:
         items = (replace(item, operations=item.operations * times, bytes=item.bytes * times) for item in self.items)
         return replace(self, items=tuple(items))
 
-    def divided(self, runs: int) -> "Work":
-        """The work of one step of a program that makes `runs` equal steps."""
-        items = tuple(
-            Item(item.kind, item.precision, item.operations, item.bytes, item.count / runs, item.cycles, item.devices)
-            for item in self.items
-        )
-        return replace(self, items=items)
-
     def digest(self) -> dict[str, Any]:
         """A compact form for JSON; `from_dict` reads it back."""
         rows = [
@@ -231,26 +223,25 @@ class Work:
 
 
 SMALL_SHARE = 0.01  # of the operations: weights with fewer are left out of `widths`
-Key = tuple[Kind, Precision, float, float, float | None, int]  # of equal products: all but how many
+Key = tuple[Kind, Precision, float, float, int]  # of equal products: all but how many
 Rest = tuple[Kind, Precision, int]  # of kernels that are summed up: kind, precision, devices
-Sums = list[float]  # bytes, kernels and cycles
+Sums = list[float]  # bytes and kernels
 
 
 def _key(item: Item) -> Key:
-    return item.kind, item.precision, item.operations, item.bytes, item.cycles, item.devices
+    return item.kind, item.precision, item.operations, item.bytes, item.devices
 
 
-def _items(platform: Platform, products: Mapping[Key, float], rest: Mapping[Rest, Sums]) -> tuple[Item, ...]:
+def _items(products: Mapping[Key, float], rest: Mapping[Rest, Sums]) -> tuple[Item, ...]:
     """Sums as items, without those that come to nothing."""
     items = [
-        Item(kind, precision, operations, nbytes, count, cycles, devices)
-        for (kind, precision, operations, nbytes, cycles, devices), count in products.items()
+        Item(kind, precision, operations, nbytes, count, devices=devices)
+        for (kind, precision, operations, nbytes, devices), count in products.items()
         if count
     ]
-    for (kind, precision, devices), (nbytes, count, cycles) in rest.items():
+    for (kind, precision, devices), (nbytes, count) in rest.items():
         if count:
-            timed = platform == "tpu" and kind not in ("collective", "transfer")
-            items.append(Item(kind, precision, 0.0, nbytes / count, count, cycles / count if timed else None, devices))
+            items.append(Item(kind, precision, 0.0, nbytes / count, count, devices=devices))
     return tuple(items)
 
 
@@ -259,7 +250,7 @@ class Total:
     """Sums while a program is read: counts of equal products, and sums of the rest."""
 
     products: defaultdict[Key, float] = field(default_factory=lambda: defaultdict(float))
-    rest: defaultdict[Rest, Sums] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0.0, 0.0]))
+    rest: defaultdict[Rest, Sums] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0.0]))
     unknown_loops: int = 0
     unknown_calls: int = 0
     matrices: defaultdict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))  # operations
@@ -270,7 +261,7 @@ class Total:
             self.products[_key(item)] += item.count * times
             return
         sums = self.rest[(item.kind, item.precision, item.devices)]
-        for place, value in enumerate((item.bytes, 1.0, item.cycles or 0.0)):
+        for place, value in enumerate((item.bytes, 1.0)):
             sums[place] += value * item.count * times
 
     def add(self, other: "Total", times: int = 1) -> None:
@@ -309,7 +300,7 @@ class Total:
 
     def work(self, platform: Platform, software: Software = "xla") -> Work:
         """The sums as a Work."""
-        items = _items(platform, self.products, self.rest)
+        items = _items(self.products, self.rest)
         work = Work(platform, items, self.unknown_loops, self.unknown_calls, software)
         shares = {sizes: float(f"{value / (work.operations or 1.0):.4g}") for sizes, value in self.matrices.items()}
         large = sorted((*sizes, share) for sizes, share in shares.items() if share >= SMALL_SHARE)

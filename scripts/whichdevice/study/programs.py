@@ -15,7 +15,7 @@ from whichdevice.forecast.products import (
     read_compiled,
     write_compiled,
 )
-from whichdevice.forecast.targets import Target, devices_in, find_target, software_of, targets_in
+from whichdevice.forecast.targets import Target, devices_in, find_target, targets_in
 from whichdevice.forecast.xla.compile import KEPT, Draft, Found, compile_code_hash, compile_programs
 from whichdevice.study.config.model import Study
 from whichdevice.study.study_cells import model_of, own_sizes
@@ -70,7 +70,6 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     options=workload.options,
                     largest_batch=settings.largest_batch,
                     longest_sequence=settings.longest_sequence,
-                    exact=settings.exact and target.kind == "tpu" and software_of(model.text) == "xla",
                     timeout=settings.timeout,
                 )
 

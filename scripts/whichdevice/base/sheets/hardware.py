@@ -52,7 +52,7 @@ class HardwareRow(BaseModel):
     link_gbs: Amount | None = None
     power_w: Amount | None = None
     cores: PositiveInt | None = None
-    compiler: Literal["cuda", "libtpu"] | None = None
+    compiler: Literal["cuda"] | None = None
     compute_capability: Annotated[str, Field(pattern=r"^(\d+\.\d+|gfx[0-9a-f]+)$")] | None = None
     sms: PositiveInt | None = None
     clock_ghz: Amount | None = None
@@ -87,10 +87,13 @@ class HardwareRow(BaseModel):
 
     @property
     def software(self) -> tuple[Software, ...]:
-        """The software that a forecast can be of: AMD's GPUs have no compiler here, and PyTorch's traces need none."""
+        """The software that a forecast can be of: AMD's GPUs have no compiler here, and PyTorch's traces need none.
+
+        A TPU's forecast is an estimate from another device's program.
+        """
         if self.kind == "unified":
             return ()
-        if self.compiler:
+        if self.compiler or self.kind == "tpu":
             return ("xla", "eager", "torch.compile")
         return ("eager", "torch.compile") if (self.compute_capability or "").startswith("gfx") else ()
 

@@ -3,16 +3,12 @@
 A device of a chip is what a framework sees: a core on TPU v2, v3 and 7x (half of the chip), the whole chip of others.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import prod
-from types import MappingProxyType
-from typing import Any
 
 FLAT = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 CUBES = ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8")
-ONE_CHIP = MappingProxyType({"chips_per_host_bounds": (1, 1, 1)})
-MEGACORE = MappingProxyType({"chip_config_name": "megacore"})
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,6 @@ class Chip:
     named: str  # what its slices are called, followed by a number ...
     counted: int = 1  # ... of so many for each chip
     runtime: str = ""  # of the machines that are rented
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def short(self) -> str:
@@ -41,15 +36,13 @@ class Chip:
 
 @dataclass(frozen=True)
 class Topology:
-    """A TPU slice: its name in configs, its row in config/hardware.csv and its name for libtpu."""
+    """A TPU slice: its name in configs and its row in config/hardware.csv."""
 
     name: str
     chip: str
-    libtpu: str
     devices: int
     chips: int
     accelerator: str  # what a TPU VM of this kind calls itself
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,7 +64,7 @@ CHIPS = {
     for chip in (
         Chip("TPU v2", "0x0027", 2, 0.70e9, 62e9, 128, 7.48, ("2x2",), (4,), "v2", 2, "tpu-ubuntu2204-base"),
         Chip("TPU v3", "0x0027", 2, 0.94e9, 82e9, 128, 15.48, ("2x2",), (4,), "v3", 2, "tpu-ubuntu2204-base"),
-        Chip("TPU v4", "0x005e", 1, 1.05e9, 45e9, 128, 30.75, CUBES, (4,), "v4", 2, "tpu-ubuntu2204-base", MEGACORE),
+        Chip("TPU v4", "0x005e", 1, 1.05e9, 45e9, 128, 30.75, CUBES, (4,), "v4", 2, "tpu-ubuntu2204-base"),
         Chip("TPU v5e", "0x0063", 1, 1.50e9, 50e9, 128, 15.75, FLAT, (1, 4, 8), "v5litepod", 1, "v2-alpha-tpuv5-lite"),
         Chip("TPU v5p", "0x0062", 1, 1.75e9, 100e9, 128, 95.74, CUBES, (4,), "v5p", 2, "v2-alpha-tpuv5"),
         Chip("TPU v6e", "0x006f", 1, 1.75e9, 100e9, 256, 31.25, FLAT, (1, 4, 8), "v6e", 1, "v2-alpha-tpuv6e"),
@@ -84,11 +77,8 @@ def _slices() -> Iterator[Topology]:
     for chip in CHIPS.values():
         for bounds in chip.slices:
             chips = prod(map(int, bounds.split("x")))
-            options = {**chip.options, **(ONE_CHIP if chips == 1 else {})}
-            yield Topology(
-                f"{chip.short}-{bounds}", chip.device, f"{chip.short}:{bounds}", chips * chip.devices, chips,
-                f"{chip.named}-{chips * chip.counted}", MappingProxyType(options),
-            )  # fmt: skip
+            accelerator = f"{chip.named}-{chips * chip.counted}"
+            yield Topology(f"{chip.short}-{bounds}", chip.device, chips * chip.devices, chips, accelerator)
 
 
 TOPOLOGIES: dict[str, Topology] = {topology.name: topology for topology in _slices()}

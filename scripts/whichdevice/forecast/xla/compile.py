@@ -26,8 +26,8 @@ from whichdevice.base.supervisor import Finish, supervise_module
 from whichdevice.forecast import host, tpu
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.forecast.targets import (
+    COMPILER,
     COMPILER_PACKAGES,
-    COMPILERS,
     Target,
     environment,
     find_target,
@@ -153,7 +153,7 @@ def on_memory_of(record: CompiledRecord, target: Target) -> CompiledRecord:
 
 
 def _estimated(record: CompiledRecord) -> CompiledRecord:
-    """The first estimate of a step on a TPU, from a record that has a GPU's program."""
+    """The first estimate of a step on a TPU, from a record of a GPU's program."""
     target, facts = find_target(record.asked.device, record.asked.devices), record.facts
     if facts is None or record.work is None:
         return record
@@ -172,6 +172,7 @@ def _estimated(record: CompiledRecord) -> CompiledRecord:
             "memory_is_lower_bound": False,
             "changes": [],
             "notes": [tpu.KERAS_ESTIMATE if facts.fit else tpu.ESTIMATE],  # in place of those of cuDNN's layers
+            "largest_batch_reason": tpu.NOT_SEARCHED if record.asked.largest_batch else None,
             "operations": work.operations,
             "nbytes": work.bytes,
             "kernels": work.kernels,
@@ -185,8 +186,6 @@ def _estimated(record: CompiledRecord) -> CompiledRecord:
 
 def provisional(request: ProgramRequest, known: Iterable[CompiledRecord]) -> CompiledRecord | None:
     """A record from any GPU's program of the same step, until its own is known; None where there is none."""
-    if request.exact:
-        return None
     same = request.model_dump(include=SAME_STEP)
     on_tpu = find_target(request.device, request.devices).kind == "tpu"  # a trace is no program: it has its own there
     usable = (
@@ -215,11 +214,13 @@ def _from_elsewhere(record: CompiledRecord, others: list[CompiledRecord]) -> Com
 
 def _shared(request: ProgramRequest) -> ProgramRequest:
     """The request for the program that its architecture shares; for a GPU's, of which a TPU has an estimate."""
-    if software_of(request.module) != "xla" or request.largest_batch:
+    if software_of(request.module) != "xla":
         return request
     target = find_target(request.device, request.devices)
     if target.kind == "tpu":
-        return request if request.exact else request.model_copy(update={"device": tpu.CARD})
+        return request.model_copy(update={"device": tpu.CARD, "largest_batch": False})
+    if request.largest_batch:
+        return request
     device = program_device(target)
     return request if device == request.device else request.model_copy(update={"device": device})
 
@@ -286,18 +287,15 @@ def _refused(request: ProgramRequest) -> CompiledRecord | None:
 
 
 def _draft(request: ProgramRequest) -> CompiledRecord:
-    target = find_target(request.device, request.devices)
-    versions = installed_versions(_needed(request.module, target))
+    versions = installed_versions(_needed(request.module))
     return CompiledRecord(
         asked=request, status="failed", versions=versions, code_hash=compile_code_hash(request.module)
     )
 
 
-def _needed(module: str, target: Target) -> tuple[str, ...]:
+def _needed(module: str) -> tuple[str, ...]:
     """Packages that the workload's step is compiled with; PyTorch's own is traced, which needs no compiler."""
-    if software_of(module) == "eager":
-        return ("torch",)
-    return (*NEEDED, *COMPILER_PACKAGES[target.compiler])
+    return ("torch",) if software_of(module) == "eager" else (*NEEDED, *COMPILER_PACKAGES)
 
 
 def _cached(draft: CompiledRecord) -> CompiledRecord | None:
@@ -311,14 +309,13 @@ def _cached(draft: CompiledRecord) -> CompiledRecord | None:
 
 def _without_compiler(draft: CompiledRecord) -> CompiledRecord | None:
     """A record that says what is not installed, or None where all is."""
-    target = find_target(draft.asked.device, draft.asked.devices)
-    missing = [name for name in _needed(draft.asked.module, target) if name not in draft.versions]
+    missing = [name for name in _needed(draft.asked.module) if name not in draft.versions]
     if not missing:
         return None
     if missing == ["torch"]:
         reason = "PyTorch is not installed here: pip install torch"
     else:
-        reason = f"{COMPILERS[target.compiler]} is not installed here (Linux on x86-64 only): "
+        reason = f"{COMPILER} is not installed here (Linux on x86-64 only): "
         reason += f"pip install {' '.join(missing)}"
     return draft.model_copy(update={"status": "unavailable", "reason": reason})
 
@@ -335,16 +332,8 @@ class _Pool:
         (folder / "claims").mkdir()
 
     def _ordered(self) -> list[int]:
-        """All targets of one step side by side, a GPU's first, as one of them serves for a first answer.
-
-        A second process begins at the other end, so that a step is traced once, and TPUs, which take longest, early.
-        """
-
-        def place(number: int) -> tuple[Any, ...]:
-            asked = self._drafts[number].asked
-            return asked.exact, _step(asked), number
-
-        return sorted(self._drafts, key=place)
+        """All targets of one step side by side; a second process begins at the other end: a step is traced once."""
+        return sorted(self._drafts, key=lambda number: (_step(self._drafts[number].asked), number))
 
     def run(self) -> None:
         """Compile all of them. Threads are daemons, so that an interrupt ends them and the processes with this one."""
@@ -402,14 +391,11 @@ class _Pool:
 
         asked = [(number, self._drafts[number].asked.model_dump(mode="json")) for number in self._unclaimed()]
         asked = asked[:: -1 if worker % 2 else 1]
-        compilers = {
-            find_target(draft.asked.device, draft.asked.devices).compiler
-            for draft in self._drafts.values()
-            if software_of(draft.asked.module) == "xla"
-        }
+        compiles = any(software_of(draft.asked.module) == "xla" for draft in self._drafts.values())
         claims, drafts = str(self._folder / "claims"), self._on_draft is not None
         job = json.dumps({"requests": asked, "claims": claims, "drafts": drafts})
-        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(compilers), **RETURNED}
+        threads = thread_environment(max(1, usable_cores() // workers))
+        variables = {**threads, **environment(["cuda"] if compiles else []), **RETURNED}
         variables["TMPDIR"] = str(self._folder)  # a process that is ended leaves its files there
         limit = sum(self._drafts[number].asked.timeout for number, _ in asked) + 60
         log = self._log or self._folder / f"{worker}.log"

@@ -1,23 +1,15 @@
 """Device memory: what a compiled program needs, what does not fit, and the largest batch that does."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.forecast.products import Pass, ProgramRequest
-from whichdevice.forecast.targets import Target
+from whichdevice.forecast.targets import COMPILER, Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
 
-BYTES_OF_UNIT = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
-SIZE = r"([\d.]+)([KMGTP]?)i?B?"
-# The two ways in which libtpu 0.0.42 says it; both name the need and what HBM has left for a program.
-MESSAGES = (
-    re.compile(rf"Used {SIZE} of {SIZE} hbm", re.IGNORECASE),
-    re.compile(rf"\({SIZE}\) exceeds available HBM \({SIZE}\)", re.IGNORECASE),
-)
 UNSUPPORTED = "on the current device"  # in XLA's words for products that a card does not have
 # Bytes of a GPU that a program cannot have: the CUDA context with its kernels, and the handles and workspaces of cuBLAS
 # and cuDNN. About 0.3 GB (V100) to 0.6 GB (H100) in practice; a program cannot know what else uses the device.
@@ -30,7 +22,7 @@ STRIDE = 1.5  # most beyond a need in proportion: where a larger batch takes har
 
 
 class OutOfDeviceMemoryError(StudyError):
-    """The program does not fit a device's HBM; both sizes in bytes, as the compiler rounds them."""
+    """The program does not fit a device's HBM; both sizes in bytes."""
 
     def __init__(self, needed: float, available: float) -> None:
         super().__init__(
@@ -67,24 +59,11 @@ def memory_need(analysis: Any) -> MemoryNeed:
     )
 
 
-def out_of_memory(message: str) -> OutOfDeviceMemoryError | None:
-    """The error that a compiler's message stands for, or None where it is about something else."""
-    for pattern in MESSAGES:
-        if sizes := pattern.search(message):
-            needed, available = _bytes(sizes[1], sizes[2]), _bytes(sizes[3], sizes[4])
-            return OutOfDeviceMemoryError(needed, available)
-    return None
-
-
-def compiler_error(compiler: str, said: str) -> StudyError:
+def compiler_error(said: str) -> StudyError:
     """The error of a compile that failed: a fault of the compiler here, unless the card has no such products."""
     if UNSUPPORTED in said:
-        return StudyError(f"{compiler} has no such products for it: {said}")
-    return StudyError(f"a fault of {compiler} here, which says nothing about the device: {said}")
-
-
-def _bytes(number: str, unit: str) -> float:
-    return float(number) * BYTES_OF_UNIT[unit.upper()]
+        return StudyError(f"{COMPILER} has no such products for it: {said}")
+    return StudyError(f"a fault of {COMPILER} here, which says nothing about the device: {said}")
 
 
 @dataclass(frozen=True)

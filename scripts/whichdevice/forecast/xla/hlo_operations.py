@@ -4,7 +4,7 @@
     for item in work.items:
         item.kind, item.precision, item.operations, item.bytes, item.count
 
-Reads the scheduled text (HLO) that XLA prints for GPUs and TPUs. What counts:
+Reads the scheduled text (HLO) that XLA prints for GPUs. What counts:
 
 - *Operations* are of matrix products and convolutions, from the shapes: 2·n·k·m, places on padding left out. A
   fusion holds those of its inside, library calls (cuBLAS, cuDNN) those of their operands.
@@ -48,15 +48,15 @@ FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "domain"),
     *("partition-id", "replica-id", "opt-barrier", "optimization-barrier", "while", "conditional", "call"),
 }
-# Custom calls that name memory or state a fact.
-FREE_TARGETS = {"AllocateBuffer", "ConcatBitcast", "AssumeGatherIndicesInBound", "Sharding", "SPMDFullToShardShape"}
+# Custom calls that state a fact.
+FREE_TARGETS = {"Sharding", "SPMDFullToShardShape"}
 SLICES = {"slice", "dynamic-slice", "gather"}
 VIEWS = {"bitcast", "reshape", "copy", "transpose", "convert"}
 COLLECTIVES = {
     *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all"),
     *("collective-broadcast", "collective-permute"),
 }
-TRANSFERS = {"copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"}
+TRANSFERS = {"copy-start"}
 # Which operand or result of cuDNN's calls is the input, the filter and the output of the convolution; -1 is the result.
 CUDNN = {
     "__cudnn$convForward": (0, 1, -1),
@@ -68,14 +68,9 @@ CUDNN = {
 CUBLAS = ("__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8")
 
 
-def read_work(
-    text: str, platform: Platform, left_out: Set[int] = frozenset(), small_loops: float | None = None
-) -> Work:
-    """Read the text of a scheduled program (`compiled.as_text()`), without loops that run `left_out` times.
-
-    Raises StudyError where it makes no sense.
-    """
-    return work_of(parse_program(text), platform, left_out, small_loops)
+def read_work(text: str, platform: Platform) -> Work:
+    """Read the text of a scheduled program (`compiled.as_text()`); raises StudyError where it makes no sense."""
+    return work_of(parse_program(text), platform)
 
 
 def work_of(
@@ -84,7 +79,7 @@ def work_of(
 ) -> Work:  # fmt: skip
     """The work of one run of a program, with the widths of `weights`; raises StudyError where it makes no sense."""
     try:
-        total = _Reader(program, platform, left_out, small_loops, weights).run(program.entry, {}, ())
+        total = _Reader(program, left_out, small_loops, weights).run(program.entry, {}, ())
     except MALFORMED as error:
         raise StudyError(f"compiled program: makes no sense ({type(error).__name__})") from error
     return total.work(platform)
@@ -94,10 +89,9 @@ class _Reader:
     """Walks a program along its calls."""
 
     def __init__(
-        self, program: Program, platform: Platform, left_out: Set[int], small_loops: float | None,
-        weights: Set[tuple[int, int]],
-    ) -> None:  # fmt: skip
-        self._program, self._platform, self._left_out = program, platform, left_out
+        self, program: Program, left_out: Set[int], small_loops: float | None, weights: Set[tuple[int, int]]
+    ) -> None:
+        self._program, self._left_out = program, left_out
         self._small_loops, self._weights = small_loops, weights
 
     def run(self, computation: Computation, known: Known, above: tuple[str, ...]) -> Total:
@@ -139,19 +133,19 @@ class _Reader:
         elif instruction.opcode in TRANSFERS:
             total.put(Item("transfer", "", 0.0, _transferred(instruction, computation), 1))
         else:
-            products = list(products_of(instruction, computation, self._program, self._platform))
+            products = list(products_of(instruction, computation, self._program))
             nbytes = bytes_of(instruction, computation, self._program)
             if products:
                 largest = max(products, key=lambda product: product.operations)
                 operations = sum(product.operations for product in products)
-                total.put(Item(largest.kind, largest.precision, operations, nbytes, 1, instruction.cycles))
+                total.put(Item(largest.kind, largest.precision, operations, nbytes, 1))
                 for product in products:
                     if sizes := next((sizes for sizes in product.matrices if sizes in self._weights), None):
                         total.matrices[sizes] += product.operations
             else:
                 inside = set(_opcodes(instruction, self._program, 0))
                 moved: Kind = "gather and scatter" if inside & {"gather", "scatter", "sort"} else "memory"
-                total.put(Item(moved, "", 0.0, nbytes, 1, instruction.cycles))
+                total.put(Item(moved, "", 0.0, nbytes, 1))
                 total.unknown_calls += instruction.opcode == "custom-call" and not _known_call(instruction)
 
 
@@ -162,8 +156,7 @@ def _known_call(instruction: Instruction) -> bool:
 
 def _opcodes(instruction: Instruction, program: Program, depth: int) -> Iterator[str]:
     if instruction.opcode != "fusion" or depth > len(program.computations):
-        if instruction.attribute("target") != "AssumeGatherIndicesInBound":
-            yield instruction.opcode
+        yield instruction.opcode
         return
     for inner in program.computation(instruction.called.get("calls", "")).instructions.values():
         yield from _opcodes(inner, program, depth + 1)
@@ -182,20 +175,20 @@ class Product(NamedTuple):
 
 
 def products_of(
-    instruction: Instruction, computation: Computation, program: Program, platform: Platform, depth: int = 0
+    instruction: Instruction, computation: Computation, program: Program, depth: int = 0
 ) -> Iterator[Product]:
     """All products of one instruction, with the computations that a fusion calls, each once."""
     if instruction.opcode in ("convolution", "dot", "custom-call"):
         product = _product(instruction, computation)
         if product is not None:
-            yield _typed(*product, instruction, computation, platform)
+            yield _typed(*product, instruction, computation)
     elif instruction.opcode == "fusion":
         if depth > len(program.computations):
             raise StudyError(f"compiled program: {instruction.name} calls itself")
         fused = program.computation(instruction.called.get("calls", ""))
         for inner in fused.instructions.values():
             if inner.opcode in ("convolution", "dot", "fusion", "custom-call"):
-                yield from products_of(inner, fused, program, platform, depth + 1)
+                yield from products_of(inner, fused, program, depth + 1)
 
 
 def _product(instruction: Instruction, computation: Computation) -> tuple[Kind, float] | None:
@@ -213,17 +206,12 @@ def _product(instruction: Instruction, computation: Computation) -> tuple[Kind, 
     return None
 
 
-def _typed(
-    kind: Kind, operations: float, instruction: Instruction, computation: Computation, platform: Platform
-) -> Product:
+def _typed(kind: Kind, operations: float, instruction: Instruction, computation: Computation) -> Product:
     asked = [name.lower() for name in re.findall(r"\w+", instruction.attribute("operand_precision"))]
     if not asked and (configured := re.search(r'"operand_precision":\[([^\]]*)\]', instruction.config)):
         asked = [name.lower() for name in re.findall(r"\w+", configured[1])]
     wanted = max((OPERAND_PRECISIONS.index(name) for name in asked if name in OPERAND_PRECISIONS), default=0)
     matrices = _matrices(instruction, computation)
-    if platform == "tpu":  # bfloat16 units make every product, in as many passes as its precision wants
-        precisions: tuple[Precision, ...] = ("half", "tf32", "float32")
-        return Product("product" if kind == "convolution" else kind, precisions[wanted], operations, matrices)
     types = {shape.dtype for number in (0, 1) for shape in computation.operand(instruction, number).shapes}
     if types & {"f32", "f64", "c64", "c128"}:
         settings = (instruction.attributes + instruction.config).lower()
@@ -334,7 +322,7 @@ def bytes_of(instruction: Instruction, computation: Computation, program: Progra
 
 
 def _off_chip(shapes: tuple[Shape, ...]) -> float:
-    return sum(shape.padded_nbytes for shape in shapes if shape.space == HBM)
+    return sum(shape.nbytes for shape in shapes if shape.space == HBM)
 
 
 def _share(part: float, whole: float) -> float:

@@ -1,8 +1,8 @@
-"""Read the scheduled program that XLA prints (HLO text) for a GPU or TPU: computations, instructions, shapes.
+"""Read the scheduled program that XLA prints (HLO text) for a GPU: computations, instructions, shapes.
 
-An array is written as `bf16[128,512]{1,0:T(8,128)(2,1)S(1)}`: type, sizes, order of the dimensions from minor to major,
-tile T and memory space S. No S is off-chip memory (HBM); on a TPU 1 is vector memory, 2 semaphores, 3 the common memory
-of TPU v4, 5 the host, 6 scalar memory. Whatever the text holds, the outcome is a Program or a StudyError.
+An array is written as `bf16[128,512]{1,0:S(5)}`: type, sizes, order of the dimensions from minor to major, and memory
+space S. No S is the device's memory (HBM), 5 the host's. Whatever the text holds, the outcome is a Program or a
+StudyError.
 
 The text does not always state how often a `while` runs. Its condition and the integer counters that it depends on are
 then followed from their constant start, step by step; whatever needs data at run time makes the count unknown (None).
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil, prod
+from math import prod
 
 from whichdevice.base.errors import StudyError
 
@@ -65,29 +65,16 @@ MOVED = {"copy", "bitcast", "convert", "reshape", "broadcast"}
 
 @dataclass(frozen=True)
 class Shape:
-    """One array: element type, sizes, and where and how it lies in memory."""
+    """One array: element type, sizes, and the memory where it lies."""
 
     dtype: str
     dims: tuple[int, ...]
-    minor_to_major: tuple[int, ...] = ()
-    tile: tuple[int, ...] = ()
     space: int = HBM
 
     @property
     def nbytes(self) -> float:
         """Bytes of the numbers themselves."""
         return prod(self.dims) * BITS[self.dtype] / 8
-
-    @property
-    def padded_nbytes(self) -> float:
-        """Bytes that it takes in memory: the most minor dimensions are rounded up to whole tiles."""
-        physical = [self.dims[axis] for axis in reversed(self.minor_to_major)]
-        if not self.tile or len(physical) != len(self.dims):
-            return self.nbytes
-        physical = [1] * (len(self.tile) - len(physical)) + physical
-        kept = len(physical) - len(self.tile)
-        rounded = [ceil(size / tile) * tile for size, tile in zip(physical[kept:], self.tile, strict=True)]
-        return prod(physical[:kept]) * prod(rounded) * BITS[self.dtype] / 8
 
 
 def shapes_in(text: str) -> tuple[Shape, ...]:
@@ -98,20 +85,8 @@ def shapes_in(text: str) -> tuple[Shape, ...]:
 def _shape(dtype: str, dims: str, layout: str | None) -> Shape:
     if dtype not in BITS:
         raise StudyError(f"compiled program: unknown element type {dtype}")
-    order, _, rest = (layout or "").partition(":")
-    tile = re.search(r"T\(([\d,]+)\)", rest)
-    space = re.search(r"S\((\d+)\)", rest)
-    return Shape(
-        dtype,
-        _numbers(dims),
-        _numbers(order),
-        _numbers(tile[1]) if tile else (),
-        int(space[1]) if space else HBM,
-    )
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", text)))
+    space = re.search(r"S\((\d+)\)", layout or "")
+    return Shape(dtype, tuple(map(int, re.findall(r"\d+", dims))), int(space[1]) if space else HBM)
 
 
 @dataclass(frozen=True)
@@ -126,12 +101,6 @@ class Instruction:
     attributes: str  # without quoted text
     config: str  # backend_config, JSON
     root: bool
-
-    @cached_property
-    def cycles(self) -> int | None:
-        """The compiler's own estimate, where it makes one."""
-        estimate = re.search(r'"estimated_cycles":"(\d+)"', self.config)
-        return int(estimate[1]) if estimate else None
 
     @cached_property
     def called(self) -> dict[str, str]:

@@ -21,7 +21,7 @@ from whichdevice.base.processes import supervised_job
 from whichdevice.forecast import tpu
 from whichdevice.forecast.products import Collective, CompileFacts, ProgramRequest
 from whichdevice.forecast.targets import CompilerMissingError, Target, find_target, software_of
-from whichdevice.forecast.work import Platform, Work
+from whichdevice.forecast.work import Work
 from whichdevice.forecast.xla.device_memory import RESERVE, OutOfDeviceMemoryError, largest_batch, passes_of
 from whichdevice.forecast.xla.hlo_operations import work_of
 from whichdevice.forecast.xla.hlo_text import Program, parse_program
@@ -101,9 +101,9 @@ class _Compiling:
         target = find_target(request.device, request.devices)
         if software_of(request.module) == "eager":
             return self._trace(number, request, target)
-        start([target.compiler])
+        start(["cuda"])
         describe(target)
-        step = self._once(request, target.kind, lambda: _step(request, target.kind, request.batch_size))
+        step = self._once(request, lambda: _step(request, request.batch_size))
         facts = self._known(request, target)
         status, reason, compiled = "ok", None, dict[int, tuple[float, Work]]()
         try:
@@ -111,7 +111,7 @@ class _Compiling:
             text, for_tpu = parse_program(program.text), None
             work, unrolled = _work(text, step, target, request, request.batch_size)
             if target.device == tpu.CARD:
-                for_tpu = work_of(text, _platform(target), small_loops=tpu.SMALL_LOOPS, weights=step.weights).digest()
+                for_tpu = work_of(text, "gpu", small_loops=tpu.SMALL_LOOPS, weights=step.weights).digest()
             notes = [step.note] if step.note and not unrolled else []
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             sent = {"arrays": step.arrays, "fit": step.keras}
@@ -142,15 +142,15 @@ class _Compiling:
                 drafted = {"status": status, "reason": reason, "facts": facts.model_dump(mode="json")}
                 self._emit.part(number, {"draft": drafted | {"work": work.digest()}})
 
-        traced = self._once(one_trace(request), "", lambda: Traced(one_trace(request), draft))
+        traced = self._once(one_trace(request), lambda: Traced(one_trace(request), draft))
         status, reason, facts, work = traced.record(request, target)
         self._emit.part(number, {"facts": facts.model_dump(mode="json"), "work": work.digest()})
         return status, reason
 
-    def _once(self, request: ProgramRequest, kind: str, make: Callable[[], Any]) -> Any:
+    def _once(self, request: ProgramRequest, make: Callable[[], Any]) -> Any:
         """The step, made anew unless it is the last one's; a failure is kept as well."""
         what = request.model_dump(include={"module", "precision", "batch_size", "mode", "sequence_length", "options"})
-        key = json.dumps([what, kind], sort_keys=True)
+        key = json.dumps(what, sort_keys=True)
         if key != self._key:
             self._key = key
             try:
@@ -162,8 +162,8 @@ class _Compiling:
         return self._step
 
     def _program(self, step: Step, target: Target, request: ProgramRequest, batch_size: int) -> CompiledProgram:
-        """A GPU's program as it is scheduled, a TPU's as it is compiled; also a GPU's that JAX cannot export."""
-        if target.kind == "gpu" and (self._portable is None or self._portable[0] is not step):
+        """The program as it is scheduled; one that JAX cannot export as it is compiled."""
+        if self._portable is None or self._portable[0] is not step:
             try:
                 self._portable = step, Portable.of(step)
             except (StudyError, MemoryError):
@@ -171,8 +171,7 @@ class _Compiling:
             except Exception:  # JAX exports no such step: compiled whole
                 traceback.print_exc()
                 self._portable = step, None
-        portable = self._portable[1] if target.kind == "gpu" and self._portable is not None else None
-        if portable is None:
+        if (portable := self._portable[1]) is None:
             return compile_step(step, target, request.precision, batch_size, request.mode)
         return schedule_step(portable, target, request.precision, batch_size, request.mode)
 
@@ -199,7 +198,7 @@ class _Compiling:
 
         def need(batch_size: int) -> float:
             self._emit.progress(f"{target.label}: largest batch: {batch_size}")
-            step = _step(request, target.kind, batch_size)
+            step = _step(request, batch_size)
             program = self._program(step, target, request, batch_size)
             total = program.memory.total
             if total > available:
@@ -219,14 +218,10 @@ class _Compiling:
         }
 
 
-def _step(request: ProgramRequest, kind: str, batch_size: int) -> Step:
+def _step(request: ProgramRequest, batch_size: int) -> Step:
     return make_step(
-        request.module, kind, request.precision, batch_size, request.mode, request.options, request.sequence_length
+        request.module, "gpu", request.precision, batch_size, request.mode, request.options, request.sequence_length
     )
-
-
-def _platform(target: Target) -> Platform:
-    return "gpu" if target.kind == "gpu" else "tpu"
 
 
 def _work(text: Program, step: Step, target: Target, request: ProgramRequest, batch_size: int) -> tuple[Work, bool]:
@@ -235,8 +230,8 @@ def _work(text: Program, step: Step, target: Target, request: ProgramRequest, ba
     if step.recurrent:
         share = max(1, batch_size // target.devices)
         fused = fused_work(text, step.recurrent, request.precision, share, request.mode == "train")
-    weights = step.weights if target.kind == "tpu" or target.device == tpu.CARD else frozenset()
-    return fused or work_of(text, _platform(target), weights=weights), bool(step.recurrent) and fused is None
+    weights = step.weights if target.device == tpu.CARD else frozenset()
+    return fused or work_of(text, "gpu", weights=weights), bool(step.recurrent) and fused is None
 
 
 def _facts(program: CompiledProgram, work: Work) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One training step or forward pass, compiled for a device that is not here.
+"""One training step or forward pass, compiled for a GPU that is not here.
 
     from whichdevice.forecast.xla.programs import compile_program
 
@@ -26,14 +26,9 @@ import numpy as np
 from whichdevice.base.errors import StudyError
 from whichdevice.base.processes import quick_imports
 from whichdevice.forecast.products import GENERATING, Mode
-from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target, environment, find_target
+from whichdevice.forecast.targets import COMPILER, CompilerMissingError, Target, environment, find_target
 from whichdevice.forecast.work import sizes_of
-from whichdevice.forecast.xla.device_memory import (
-    MemoryNeed,
-    compiler_error,
-    memory_need,
-    out_of_memory,
-)
+from whichdevice.forecast.xla.device_memory import MemoryNeed, compiler_error, memory_need
 from whichdevice.forecast.xla.recurrent import Recurrent, recurrent_layers
 from whichdevice.models.counting import without_values
 from whichdevice.models.datasets.base import get_dataset
@@ -110,13 +105,15 @@ def compile_program(
     sequence_length: int | None = None,
     devices: int | None = None,
 ) -> CompiledProgram:
-    """Compile a workload (a built-in name or a path to a .py file) for a target, in this process.
+    """Compile a workload (a built-in name or a path to a .py file) for GPUs, in this process.
 
-    `batch` is over all devices; None takes the recipe's. Raises StudyError, OutOfDeviceMemoryError where a TPU program
-    does not fit, CompilerMissingError where the compiler does not load.
+    `batch` is over all devices; None takes the recipe's. Raises StudyError, CompilerMissingError where the compiler
+    does not load.
     """
     wanted = find_target(target, devices) if isinstance(target, str) else target
-    start(["cuda", "libtpu"])
+    if wanted.kind != "gpu":
+        raise StudyError(f"{wanted.device}: no compiler here makes programs for it; its forecast is an estimate")
+    start(["cuda"])
     size = batch or Model.read(workload).recipe.batch_size
     step = make_step(workload, wanted.kind, precision, size, mode, options or {}, sequence_length)
     return compile_step(step, wanted, precision, size, mode)
@@ -313,7 +310,7 @@ def compile_step(step: Step, target: Target, precision: str, batch: int, mode: M
     ]
     lowered = _with_outputs(step, whole, divided).lower(*arguments)
     started = time.monotonic()
-    compiled = _compile(lowered, target)
+    compiled = _compile(lowered)
     seconds = time.monotonic() - started
     memory = memory_need(compiled.memory_analysis())
     return CompiledProgram(target, precision, batch, mode, compiled.as_text(), memory, seconds)
@@ -342,15 +339,12 @@ def describe(target: Target) -> Any:
     """
     from jax.experimental import topologies
 
-    if target.slice is not None:
-        how = {"topology_name": target.slice.libtpu, **target.slice.options}
-    else:
-        how = {"target_config": target.config_text(), "topology": f"1x1x{target.devices}"}  # slices x hosts x devices
+    shape = f"1x1x{target.devices}"  # slices x hosts x devices
     try:
-        topology = topologies.get_topology_desc(platform="cuda" if target.kind == "gpu" else "tpu", **how)
+        topology = topologies.get_topology_desc(platform="cuda", target_config=target.config_text(), topology=shape)
     except Exception as error:
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise CompilerMissingError(f"{COMPILERS[target.compiler]} does not load here: {first}") from error
+        raise CompilerMissingError(f"{COMPILER} does not load here: {first}") from error
     if len(topology.devices) != target.devices:
         raise StudyError(f"{target.label}: the compiler gives {len(topology.devices)} devices, not {target.devices}")
     return topology
@@ -371,15 +365,12 @@ def placed(leaf: Any, sharding: Any) -> Any:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 
 
-def _compile(lowered: Any, target: Target) -> Any:
+def _compile(lowered: Any) -> Any:
     try:
         return lowered.compile()
     except Exception as error:
-        too_large = out_of_memory(str(error))
-        if too_large is not None:
-            raise too_large from error
         first = next(iter(str(error).strip().splitlines()), "")
-        raise compiler_error(COMPILERS[target.compiler], f"{type(error).__name__}: {first}") from error
+        raise compiler_error(f"{type(error).__name__}: {first}") from error
 
 
 def jax_step(workload: JaxFile, mode: str) -> tuple[Callable[..., Any], Any, Any]:

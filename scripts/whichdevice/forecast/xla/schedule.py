@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from whichdevice.base.errors import StudyError
 from whichdevice.forecast.products import Mode
-from whichdevice.forecast.targets import COMPILERS, CompilerMissingError, Target
+from whichdevice.forecast.targets import COMPILER, CompilerMissingError, Target
 from whichdevice.forecast.xla.device_memory import MemoryNeed, compiler_error
 from whichdevice.forecast.xla.programs import CompiledProgram, Step, describe, placed, require_fit, shardings
 
@@ -123,13 +123,13 @@ def _failure(folder: Path, code: int | None) -> Exception:
         if code == -signal.SIGKILL or (limited and code in CRASHES):
             return MemoryError()
         if code:
-            return compiler_error(COMPILERS["cuda"], f"it crashed (exit code {code})")
-        return StudyError(f"{COMPILERS['cuda']} wrote no program: is the disk of temporary files full?")
+            return compiler_error(f"it crashed (exit code {code})")
+        return StudyError(f"{COMPILER} wrote no program: is the disk of temporary files full?")
     if kind == CompilerMissingError.__name__:
         return CompilerMissingError(said)
     if kind == MemoryError.__name__:
         return MemoryError()
-    return compiler_error(COMPILERS["cuda"], f"{kind}: {said}")
+    return compiler_error(f"{kind}: {said}")
 
 
 def _compile(portable: Portable, target: Target, folder: Path) -> None:

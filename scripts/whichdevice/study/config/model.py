@@ -218,7 +218,7 @@ FORECAST_DEVICES = (
 
 
 class Forecast(Section):
-    """Forecasts for devices that nobody here has, by their own compilers; they need Linux on x86-64 and no device."""
+    """Forecasts for devices that nobody here has: programs of XLA, which need Linux on x86-64, or traces of PyTorch."""
 
     devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
         list(FORECAST_DEVICES),
@@ -240,9 +240,6 @@ class Forecast(Section):
     )
     largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
     longest_sequence: Bool = Field(False, description="also find the longest sequence of a language model that fits")
-    exact: Bool = Field(
-        False, description="programs of TPUs by their own compiler, minutes each, in place of estimates from a GPU's"
-    )
     timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
 
 

@@ -47,7 +47,7 @@ def missing_packages(study: Study) -> dict[tuple[str, str], str]:
         how = f"make study ENV={needed} (docs/start/install.md)"
         if find_spec(backend_class(backend).package) is None:
             missing[kind, backend] = f"{backend} is not installed in this environment: {how}"
-        elif kind != "cpu" and made and needed not in made | ({"jax-tpu"} if "test" in made else set()):
+        elif kind != "cpu" and made and needed not in made:
             missing[kind, backend] = f"{backend} in this environment has no support for {kind}: {how}"
     return missing
 
