@@ -5,9 +5,9 @@ import synthetic
 
 from whichdevice.measure.timing import warm_up_steps
 from whichdevice.models.costs import Costs
+from whichdevice.study.cells import study_runs
 from whichdevice.study.config.model import Workload
 from whichdevice.study.planning import estimate
-from whichdevice.study.study_cells import study_runs
 
 FLOPS = 1e9  # of an example: a step of 256 at 1e12 a second takes 0.256 s
 

@@ -87,9 +87,9 @@ NEW_CODE, COMMENT = "\n\nADDED = 1\n", "\n# A comment, which changes no number.\
 @pytest.mark.parametrize(
     ("file", "text", "measured"),
     [
-        ("backends/tensorflow.py", NEW_CODE, {"matmul", "mnist_cnn"}),
-        ("backends/torch.py", NEW_CODE, set()),
-        ("backends/tensorflow.py", COMMENT, set()),
+        ("measure/backends/tensorflow.py", NEW_CODE, {"matmul", "mnist_cnn"}),
+        ("measure/backends/torch.py", NEW_CODE, set()),
+        ("measure/backends/tensorflow.py", COMMENT, set()),
         ("workloads/mnist_cnn.py", NEW_CODE, {"mnist_cnn"}),
         ("datasets/mnist.py", NEW_CODE, {"mnist_cnn"}),
         ("figures/roofline.py", NEW_CODE, set()),

@@ -10,9 +10,9 @@ from whichdevice.apps.commands.rent import TPUS
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.prices import Offer
 from whichdevice.base.sheets.tpus import devices_of
+from whichdevice.study.cells import study_runs
 from whichdevice.study.config.model import Device
 from whichdevice.study.request import build_request
-from whichdevice.study.study_cells import study_runs
 from whichdevice.study.tables.hardware import HourlyPrice, price_of
 
 

@@ -117,8 +117,8 @@ class OneModel:
     def _study(self) -> Study:
         """One workload at one batch size; of mode generate for one sequence, too."""
         from whichdevice.models.consistency import check_declared
+        from whichdevice.study.cells import study_runs, with_model_settings
         from whichdevice.study.planning.checks import check_cells, check_study
-        from whichdevice.study.study_cells import study_runs, with_model_settings
 
         question, model = self.question, self.model
         if model.declared is not None:
@@ -210,9 +210,9 @@ class OneModel:
         Raises StudyError where the model fails here, and no forecast shows that it runs elsewhere; one that does not
         fit is a record that says so.
         """
+        from whichdevice.study.cells import study_runs
         from whichdevice.study.measure import measure
         from whichdevice.study.request import planned_record
-        from whichdevice.study.study_cells import study_runs
 
         here, eager = THIS_MACHINE.replace("_", " "), software_of(self.model.text) == "eager"
         reasons = {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}

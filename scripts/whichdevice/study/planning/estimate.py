@@ -30,12 +30,11 @@ from whichdevice.models.counting import model_costs, without_values
 from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import OperationWorkload, TrainingWorkload
-from whichdevice.study.cells import Cell, Run
+from whichdevice.study.cells import Cell, Run, model_of
 from whichdevice.study.config.model import Study
 from whichdevice.study.planning import devices
 from whichdevice.study.records.store import read_record
 from whichdevice.study.request import build_request, planned_record
-from whichdevice.study.study_cells import model_of
 from whichdevice.study.tables.hardware import sheet_peak, sheet_row
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores

@@ -21,11 +21,10 @@ from whichdevice.base.cpu import is_full
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import duration
 from whichdevice.base.terminal import LiveLine
-from whichdevice.study.cells import Run, parse_run
+from whichdevice.study.cells import Run, parse_run, repeat_failed
 from whichdevice.study.planning.study_plan import StudyPlan, run_status
 from whichdevice.study.records.store import read_record
 from whichdevice.study.run_progress import run_line
-from whichdevice.study.study_cells import repeat_failed
 
 MAX_CHARACTERS = 300  # characters of what a scheduler says
 # How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.

@@ -15,13 +15,13 @@ import yaml
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import number, percent, price, quality, seconds, size, two
 from whichdevice.forecast.joint import read_scorecard
+from whichdevice.study.cells import repeat_failed, workflow_command
 from whichdevice.study.figures import figure_facts, figure_names
 from whichdevice.study.report.cells import cell_table, machine_cards, reproductions
 from whichdevice.study.report.numbers import RULE, cell_number, interval, with_setting
 from whichdevice.study.report.page import render
 from whichdevice.study.report.verdict import BROKEN, first_screen
 from whichdevice.study.results import NOTHING, StudyResults
-from whichdevice.study.study_cells import repeat_failed, workflow_command
 from whichdevice.study.tables.base import device_name, length_words
 from whichdevice.study.tables.comparisons import REPLICAS
 from whichdevice.study.tables.measured import OPERATIONS, WORK, at_common_share, enough_repeats, without_rehearsals

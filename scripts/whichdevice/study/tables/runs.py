@@ -10,10 +10,9 @@ import pandas as pd
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.record import Energy, Record
 from whichdevice.models.pipeline import best_and_written
-from whichdevice.study.cells import Run
+from whichdevice.study.cells import Run, study_runs, workflow_command
 from whichdevice.study.config.model import Study
 from whichdevice.study.records.store import measured_elsewhere
-from whichdevice.study.study_cells import study_runs, workflow_command
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import CELL, Sources, columns_of, table
 from whichdevice.study.tables.decision_rule import within_process
