@@ -90,9 +90,9 @@ NEW_CODE, COMMENT = "\n\nADDED = 1\n", "\n# A comment, which changes no number.\
         ("measure/backends/tensorflow.py", NEW_CODE, {"matmul", "mnist_cnn"}),
         ("measure/backends/torch.py", NEW_CODE, set()),
         ("measure/backends/tensorflow.py", COMMENT, set()),
-        ("workloads/mnist_cnn.py", NEW_CODE, {"mnist_cnn"}),
-        ("datasets/mnist.py", NEW_CODE, {"mnist_cnn"}),
-        ("figures/roofline.py", NEW_CODE, set()),
+        ("models/workloads/mnist_cnn.py", NEW_CODE, {"mnist_cnn"}),
+        ("models/datasets/mnist.py", NEW_CODE, {"mnist_cnn"}),
+        ("study/figures/roofline.py", NEW_CODE, set()),
     ],
     ids=["its backend", "another backend", "a comment", "a workload", "a dataset", "a figure"],
 )
@@ -106,7 +106,7 @@ def test_edited_code_measures_what_it_made_and_the_edit_taken_back_nothing(plan,
 
 def test_a_dataset_of_another_recipe_is_another_folder(plan, edited):
     before = plan().dataset_json("mnist")
-    edited("datasets/mnist.py", NEW_CODE)
+    edited("models/datasets/mnist.py", NEW_CODE)
     assert plan().dataset_json("mnist") != before
 
 
