@@ -39,7 +39,8 @@ FAULTS = {
     "workloads: {mnist_cnn: {batch_size: [8, 8]}}": "workloads.mnist_cnn.batch_size lists 8 twice; once is enough",
     "workloads: {mnist_cnn: {batch_size: []}}": "workloads.mnist_cnn.batch_size is empty; "
     "give at least one value, or leave the key out",
-    "workloads: {mnist_cnn: {fraction: 1.5}}": "workloads.mnist_cnn.fraction is 1.5; it must be less than or equal to 1",
+    "workloads: {mnist_cnn: {fraction: 1.5}}": "workloads.mnist_cnn.fraction is 1.5; "
+    "it must be less than or equal to 1",
     "workloads: {mnist_cnn: {backend: tensorfow}}": "workloads.mnist_cnn.backend is 'tensorfow'; "
     "it must be 'tensorflow', 'jax' or 'torch'",
     "data: {source: tdfs}": "data.source is 'tdfs'; it must be 'auto', 'tfds', 'files' or 'standin'",

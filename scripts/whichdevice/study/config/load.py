@@ -209,7 +209,7 @@ def config_error(error: ValidationError, model: type[BaseModel], where: str) -> 
 
 
 def _place(loc: Sequence[int | str], model: type[BaseModel]) -> tuple[str, list[str]]:
-    """`workloads.mnist_cnn.batch_size`, without pydantic's own tags and list positions, and the keys of that section."""
+    """`workloads.mnist_cnn.batch_size`, without pydantic's tags and list positions, and the keys of that section."""
     parts, keys = list[str](), list[str]()
     inner: Any = model
     for part in loc:
