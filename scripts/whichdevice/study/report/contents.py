@@ -101,10 +101,10 @@ def _meters(study: StudyResults) -> Iterator[str]:
 def _pipelines(study: StudyResults) -> Iterator[str]:
     """How long the batch of a step takes to be made ready, of each cell whose pipeline was timed by itself."""
     for _, row in study.costs[study.costs["pipeline"].notna()].iterrows():
-        share, whose = row["pipeline_share"], "its own"
+        share = row["pipeline_share"]
         takes = f"{seconds(row['pipeline_time'])} for the batch of a step, {two(100 * share)} % of the step"
         waits = f": the device waits for it {two(100 - 100 / share)} % of the time" if share > 1 + WAITS else ""
-        yield f"{row['workload']}, {_cell_words(row)}, {whose}: {takes}{waits}"
+        yield f"{row['workload']}, {_cell_words(row)}: {takes}{waits}"
 
 
 def forecast_section(study: StudyResults) -> dict[str, Any]:

@@ -136,8 +136,6 @@ def _quality(record: Record) -> dict[str, Any]:
     results = record.results
     metric = record.workload.metric if record.workload else None
     last = record.epochs[-1] if record.epochs else None
-    later = [epoch.seconds for epoch in record.epochs[1:] if epoch.steps is None]
-    validations = [epoch.validation_seconds for epoch in record.epochs[1:] if epoch.validation_seconds is not None]
     final = {
         "training_metric": _number(results, f"training_{metric}", last.metric if last else None),
         "validation_metric": _number(results, f"validation_{metric}", last.validation_metric if last else None),
@@ -147,8 +145,6 @@ def _quality(record: Record) -> dict[str, Any]:
     return {
         "learned_epochs": record.learned_epochs or None,
         "cut": record.learning.ended_by == "seconds" if record.epochs else None,
-        "learned_epoch_time": sum(later) / len(later) if later else None,
-        "validation_time": sum(validations) / len(validations) if validations else None,
         "learning_time": sum(epoch.seconds + (epoch.validation_seconds or 0) for epoch in record.epochs) or None,
         "metric": metric,
         **final,
