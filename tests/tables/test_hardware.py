@@ -6,10 +6,9 @@ from typing import Literal
 import pytest
 import synthetic
 
-from whichdevice.apps.commands.rent import TPUS
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.prices import Offer
-from whichdevice.base.sheets.tpus import devices_of
+from whichdevice.base.sheets.tpus import CHIPS, devices_of
 from whichdevice.study.cells import study_runs
 from whichdevice.study.config.model import Device
 from whichdevice.study.request import build_request
@@ -57,8 +56,9 @@ def test_of_a_newer_tpu_the_smallest_machine_that_holds_the_chips_is_paid(replic
 
 
 def test_the_machines_that_are_paid_are_those_that_rent_rents() -> None:
-    for hardware, chips, replicas, _ in TPUS.values():
-        assert replicas == chips * devices_of(hardware)
+    rented = [(chip.device, chips) for chip in CHIPS.values() if chip.runtime for chips in chip.machines]
+    for hardware, chips in rented:
+        replicas = chips * devices_of(hardware)
         study = synthetic.small_study(devices={"mine": Device(kind="tpu", replicas=replicas)})
         found = price_of("mine", hardware, study, hardware_rows())
         offer = hardware_rows()[hardware].cheapest

@@ -6,7 +6,7 @@ Speeds are compared by logarithms, so a ratio of 2 and one of 1/2 are equally fa
 sample t on the log-ratios of each repeat). Over all comparisons of a family the p values are corrected by S. Holm, "A
 simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979, so that with nothing to find a
 family holds any false "faster" or "slower" at most once in 20. A family is everything that one table judges along one
-axis: all devices, or all loops.
+axis, such as all devices.
 
 - faster, slower: Holm's p below 0.05, and the ratio beyond 3 %. This goes first: a difference of 4 % that is sure is
   "faster", although it also lies within 5 %.
