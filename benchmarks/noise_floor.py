@@ -34,6 +34,7 @@ from benchmarks.resampled_families import alarm_rate, half_width, planted_verdic
 
 from whichdevice.measure.machine.noise import SLOWDOWN_BOUND  # noqa: E402
 from whichdevice.measure.record import Record  # noqa: E402
+from whichdevice.study.cells import study_runs  # noqa: E402
 from whichdevice.study.config.load import load_study, resolved, write_study  # noqa: E402
 from whichdevice.study.config.model import Study  # noqa: E402
 from whichdevice.study.prepare import prepare_dataset  # noqa: E402
@@ -45,7 +46,6 @@ from whichdevice.study.request import (  # noqa: E402
     measuring_order,
     planned_record,
 )
-from whichdevice.study.study_cells import study_runs  # noqa: E402
 from whichdevice.study.tables.decision_rule import SLOWER  # noqa: E402
 
 FIRST, SECOND, SLOWED, LOADED = CELLS = ("first", "second", "slowed", "beside_load")

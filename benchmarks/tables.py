@@ -19,12 +19,11 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
 import synthetic  # noqa: E402
 
-from whichdevice.study.cells import Run  # noqa: E402
+from whichdevice.study.cells import Run, study_runs  # noqa: E402
 from whichdevice.study.config.load import write_study  # noqa: E402
 from whichdevice.study.config.model import Device, Measure, Study, Train, Workload  # noqa: E402
 from whichdevice.study.figures import draw, figure_names  # noqa: E402
 from whichdevice.study.report.contents import write_report  # noqa: E402
-from whichdevice.study.study_cells import study_runs  # noqa: E402
 from whichdevice.study.tables.make import write_tables  # noqa: E402
 
 REPEATS, WINDOWS, STEPS = 10, 100, 5

@@ -38,10 +38,10 @@ from whichdevice.models.address import built_in_names
 from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import OperationWorkload, TrainingWorkload
+from whichdevice.study.cells import KIND_BACKENDS, KIND_PRECISIONS
 from whichdevice.study.config import model
 from whichdevice.study.config.model import Section
 from whichdevice.study.figures import figure_facts, figure_names
-from whichdevice.study.study_cells import KIND_BACKENDS, KIND_PRECISIONS
 from whichdevice.study.tables import get_table, table_about, table_names
 from whichdevice.study.tables.base import read_rows
 from whichdevice.study.tables.forecasts import priced_forecasts

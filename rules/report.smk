@@ -1,7 +1,7 @@
 # Tables are a pure function of the records: this call's and every other one that counts. Figures and report are one of the
 # tables. Code is a parameter by its hash: changing a figure redraws the figures and measures nothing.
 from whichdevice.study.figures import figure_facts, figure_names
-from whichdevice.study.study_cells import workflow_command
+from whichdevice.study.cells import workflow_command
 from whichdevice.study.tables import table_about, table_names
 
 FIGURES = {name: figure_facts(name) for name in figure_names()}

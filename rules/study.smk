@@ -46,7 +46,7 @@ CPU_ENVIRONMENT = f"{workflow.basedir}/envs/cpu.yaml"
 CAPTIONS = f"{workflow.basedir}/docs/captions"
 # For a pod, which config.yaml does not reach.
 STUDY_TEXT = "" if Path(CONFIG).is_file() else f" --study {shlex.quote(PLAN.study.model_dump_json())}"
-PROGRESS = StudyProgress(PLAN).listen(logger if WATCHED else None)
+PROGRESS = StudyProgress().listen(logger if WATCHED else None)
 
 
 wildcard_constraints:

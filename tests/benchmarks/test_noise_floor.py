@@ -10,9 +10,9 @@ from benchmarks import noise_floor
 from benchmarks.quiet_host import QuietHost
 
 from whichdevice.measure.record import Noise, Record
+from whichdevice.study.cells import study_runs
 from whichdevice.study.records.store import write_record
 from whichdevice.study.request import planned_record
-from whichdevice.study.study_cells import study_runs
 
 OPTIONS = Namespace(
     blocks=12, repeats=8, family=4, seconds=1.0, workload="mnist_official", batch_size=128, slowdown=0.10, fraction=0.1

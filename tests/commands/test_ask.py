@@ -29,10 +29,10 @@ from whichdevice.models.address import Address
 from whichdevice.models.loading import Model
 from whichdevice.models.script.found import Found, Keeps
 from whichdevice.models.script.look import keep
+from whichdevice.study.cells import study_runs
 from whichdevice.study.config.load import read_study
 from whichdevice.study.records.store import write_record
 from whichdevice.study.request import planned_record
-from whichdevice.study.study_cells import study_runs
 
 MODEL = "docs/examples/my_model.py"
 WORK = {

@@ -11,9 +11,9 @@ import pytest
 
 from whichdevice.__main__ import main
 from whichdevice.apps.commands import deploy
-from whichdevice.forecast.products import ExportRecord
 from whichdevice.study.config.load import check_yaml
 from whichdevice.study.exporting.export import export_path
+from whichdevice.study.exporting.record import ExportRecord
 from whichdevice.study.planning.study_plan import plan_study
 
 

@@ -34,21 +34,22 @@ FAULTS = {
     "only: {workload: matmul, batch_size: 512}": "only selects nothing: no run has workload matmul, "
     "batch_size 512 together",
     "only: {repeat: 4}": "only.repeat: 4 does not occur in this study; there are 1, 2, 3",
-    "workloads: {mnist_cnn: {batch_size: -256}}": "workloads.mnist_cnn.batch_size is -256; it must be more than 0",
-    "workloads: {mnist_cnn: {batch_size: [256, 0]}}": "workloads.mnist_cnn.batch_size is 0; it must be more than 0",
+    "workloads: {mnist_cnn: {batch_size: -256}}": "workloads.mnist_cnn.batch_size is -256; it must be greater than 0",
+    "workloads: {mnist_cnn: {batch_size: [256, 0]}}": "workloads.mnist_cnn.batch_size is 0; it must be greater than 0",
     "workloads: {mnist_cnn: {batch_size: [8, 8]}}": "workloads.mnist_cnn.batch_size lists 8 twice; once is enough",
     "workloads: {mnist_cnn: {batch_size: []}}": "workloads.mnist_cnn.batch_size is empty; "
     "give at least one value, or leave the key out",
-    "workloads: {mnist_cnn: {fraction: 1.5}}": "workloads.mnist_cnn.fraction is 1.5; it must be at most 1",
-    "workloads: {mnist_cnn: {backend: tensorfow}}": "workloads.mnist_cnn.backend: 'tensorfow' is not known; "
-    "did you mean tensorflow?",
-    "data: {source: tdfs}": "data.source: 'tdfs' is not known; did you mean tfds?",
-    "seed: abc": "seed is 'abc'; it needs a whole number",
-    "seed: 1.5": "seed is 1.5; it needs a whole number",
-    "seed: true": "seed is true; it needs a whole number",
+    "workloads: {mnist_cnn: {fraction: 1.5}}": "workloads.mnist_cnn.fraction is 1.5; "
+    "it must be less than or equal to 1",
+    "workloads: {mnist_cnn: {backend: tensorfow}}": "workloads.mnist_cnn.backend is 'tensorfow'; "
+    "it must be 'tensorflow', 'jax' or 'torch'",
+    "data: {source: tdfs}": "data.source is 'tdfs'; it must be 'auto', 'tfds', 'files' or 'standin'",
+    "seed: abc": "seed is 'abc'; it must be a valid integer",
+    "seed: 1.5": "seed is 1.5; it must be a valid integer",
+    "seed: true": "seed is true; it must be a valid integer",
     "measure: 3": "measure is 3; it needs keys with values",
-    "measure: {seconds: .inf}": "measure.seconds is inf; it needs a finite number",
-    "measure: {retry_disturbed: perhaps}": "measure.retry_disturbed is 'perhaps'; it needs true or false",
+    "measure: {seconds: .inf}": "measure.seconds is inf; it must be a finite number",
+    "measure: {retry_disturbed: perhaps}": "measure.retry_disturbed is 'perhaps'; it must be a valid boolean",
     "workloads: [matmul]": "workloads is ['matmul']; it needs keys with values",
     "workloads: {}": "workloads is empty; give at least one value, or leave the key out",
     "devices: {gpu: {}}": "devices.gpu.kind is missing",
@@ -65,11 +66,11 @@ FAULTS = {
     "of megabytes",
     "devices: {a: {kind: gpu, resources: {slurm_extra: --x}}}": "devices.a.resources: slurm_extra is not for a device: "
     "add it to set-resources of profiles/slurm/config.yaml, beside --exclusive",
-    "retry: faild": "retry: 'faild' is not known; did you mean failed?",
+    "retry: faild": "retry is 'faild'; it must be 'failed'",
     "1: 2": "1 is not a key; keys here are study, seed, run_on, devices, prices, data, measure, train, "
     "forecast, workloads, storage, records, rename, only, retry",
     "measure: {seconds: -1, secs: 3}": (
-        "measure.seconds is -1; it must be more than 0; measure.secs is not a key; did you mean measure.seconds?"
+        "measure.seconds is -1; it must be greater than 0; measure.secs is not a key; did you mean measure.seconds?"
     ),
 }
 
@@ -143,7 +144,7 @@ def test_a_study_survives_its_file(working_folder: Path) -> None:
 def test_a_damaged_study_file_is_named(working_folder: Path) -> None:
     path = Path("config.yaml")
     path.write_text("study: quick\nseed: -1\n", encoding="utf-8")
-    with pytest.raises(StudyError, match=r"^config\.yaml: seed is -1; it must be at least 0$"):
+    with pytest.raises(StudyError, match=r"^config\.yaml: seed is -1; it must be greater than or equal to 0$"):
         read_study(path)
 
 

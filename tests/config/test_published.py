@@ -2,8 +2,8 @@
 
 from whichdevice.base.files import CONFIG
 from whichdevice.models.loading import Model
+from whichdevice.study.cells import study_runs
 from whichdevice.study.config.load import read_study
-from whichdevice.study.study_cells import study_runs
 
 
 def test_batch_and_sequence_are_those_of_the_workloads_own_recipes() -> None:

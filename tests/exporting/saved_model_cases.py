@@ -7,7 +7,7 @@ from backends.scenario import request_for
 from whichdevice.base.errors import StudyError
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
-from whichdevice.study.exporting.process import Job, export
+from whichdevice.study.exporting.export import write_forms
 
 OPTIONS = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 20}
 ASKED = request_for("decoder", batch_size=2, sequence_length=8, options=OPTIONS)
@@ -23,8 +23,7 @@ def test_the_saved_model_is_compared_with_what_the_run_recorded(tmp_path, shift)
     np.savez(tmp_path / "examples.npz", index=index, predictions=predictions)
     folder = tmp_path / "out"
     folder.mkdir()
-    check = export(Job(request=ASKED, weights=tmp_path / "w.weights.h5", examples=tmp_path / "examples.npz",
-                       dataset=None, folder=folder))  # fmt: skip
+    check = write_forms(ASKED, {}, tmp_path / "w.weights.h5", tmp_path / "examples.npz", folder)
     assert (check.examples, check.saved_model <= check.tolerance) == (2, shift == 0)
     assert {path.name for path in folder.iterdir()} == {"model.weights.h5", "model.keras", "saved_model"}
 
@@ -32,4 +31,4 @@ def test_the_saved_model_is_compared_with_what_the_run_recorded(tmp_path, shift)
 def test_a_single_operation_has_no_model(tmp_path):
     asked = ASKED.model_copy(update={"workload": "matmul", "module": "matmul"})
     with pytest.raises(StudyError, match="matmul: a single operation has no model to export"):
-        export(Job(request=asked, weights=tmp_path, examples=None, dataset=None, folder=tmp_path))
+        write_forms(asked, {}, tmp_path, None, tmp_path)

@@ -1,18 +1,19 @@
 """An export is a record of what was checked, whatever its status."""
 
+import errno
 import hashlib
+from types import SimpleNamespace
 
 import pytest
 import synthetic
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.locks import LOCK_FOLDER
-from whichdevice.base.supervisor import Finish
-from whichdevice.forecast.products import read_export
 from whichdevice.measure.record import Artefact, Record
 from whichdevice.study.config.model import Train, Workload
 from whichdevice.study.exporting import export
 from whichdevice.study.exporting.export import best_learned, export_model, export_path
+from whichdevice.study.exporting.record import ExportCheck, read_export
 from whichdevice.study.records.store import read_record, write_record
 
 CONTENT = b"weights"
@@ -61,32 +62,30 @@ def test_changed_and_missing_weights_are_named(tmp_path):
             learned.artefact("weights")
 
 
-CHECK = {"examples": 10, "largest": 1.0, "tolerance": 1e-4, "saved_model": 1e-6}
+CHECK = ExportCheck(examples=10, largest=1.0, tolerance=1e-4, saved_model=1e-6)
 
 
 @pytest.fixture
-def study():
+def exported(working_folder, monkeypatch):
+    """Exports of what the test says in place of TensorFlow."""
     study = synthetic.small_study(workloads={"mnist_cnn": Workload(export=True)}, train=Train(epochs=2))
-    return study.model_copy(update={"data": study.data.model_copy(update={"sources": {"mnist": "standin"}})})
-
-
-@pytest.fixture
-def exported(study, working_folder, monkeypatch):
-    """Exports with processes that send what the test says instead of running TensorFlow."""
     records = written(working_folder / "results" / "small", {256: 0.9})
     monkeypatch.setattr(export, "find_spec", lambda name: True)
+    monkeypatch.setattr(export, "load_dataset", lambda folder: SimpleNamespace(arrays={}))
     monkeypatch.setenv(LOCK_FOLDER, str(working_folder))  # others may measure meanwhile
+    study = study.model_copy(update={"data": study.data.model_copy(update={"sources": {"mnist": "standin"}})})
 
-    def run(finish: str = "ok", reason: str | None = None, **check):
-        def process(job, log, sent) -> Finish:
-            assert job.request.module == "mnist_cnn"
-            (job.folder / "saved_model" / "1").mkdir(parents=True)
-            (job.folder / "saved_model" / "1" / "saved_model.pb").write_bytes(b"graph")
-            sent["check"] = {**CHECK, **check}
-            return Finish(finish, reason, 0)
+    def run(error: Exception | None = None, **check):
+        def write_forms(asked, arrays, weights, examples, folder) -> ExportCheck:
+            assert asked.module == "mnist_cnn"
+            (folder / "saved_model" / "1").mkdir(parents=True)
+            (folder / "saved_model" / "1" / "saved_model.pb").write_bytes(b"graph")
+            if error is not None:
+                raise error
+            return CHECK.model_copy(update=check)
 
-        monkeypatch.setattr(export, "_run", process)
-        export_model(study, "mnist_cnn", records, working_folder / "log")
+        monkeypatch.setattr(export, "write_forms", write_forms)
+        export_model(study, "mnist_cnn", records)
         return read_export(export_path(study, "mnist_cnn"))
 
     return run
@@ -116,11 +115,11 @@ def test_a_model_that_predicts_otherwise_is_different(exported, check, told):
 
 
 def test_a_failure_is_a_record_that_says_why(exported):
-    record = exported(finish="failed", reason="ValueError: unknown layer")
+    record = exported(ValueError("unknown layer"))
     assert (record.status, record.reason) == ("failed", "ValueError: unknown layer")
 
 
 def test_a_full_disk_leaves_no_record_and_no_folder(exported, working_folder):
     with pytest.raises(OSError, match="no room left on the disk"):
-        exported("failed", "OSError: [Errno 28] No space left on device: 'model.keras'")
+        exported(OSError(errno.ENOSPC, "No space left on device", "model.keras"))
     assert not list((working_folder / "results/small").glob("models/*/*/*"))

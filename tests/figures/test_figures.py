@@ -82,7 +82,7 @@ def test_every_figure_draws_from_every_study(
         assert "data: original files" in text
 
 
-SAYS = {"roofline": ["roof, measured", "roof, sheet", "slope: 20.", "5 shakespeare_lstm", "bfloat16"]}
+SAYS = {"roofline": ["roof, measured", "roof, sheet", "slope: 20.", "shakespeare_lstm", "bfloat16"]}
 
 
 def test_the_same_numbers_give_the_same_bytes(studies: dict[str, StudyResults], tmp_path: Path) -> None:

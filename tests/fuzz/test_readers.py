@@ -14,9 +14,9 @@ from whichdevice.base.sheets.hardware import HARDWARE, hardware_rows
 from whichdevice.forecast.xla.hlo_operations import work_of
 from whichdevice.forecast.xla.hlo_text import parse_program
 from whichdevice.models.datasets.images import read_idx
+from whichdevice.study.cells import study_runs
 from whichdevice.study.config.load import check_yaml, load_study
 from whichdevice.study.records.store import foreign_record, merged_records, read_record
-from whichdevice.study.study_cells import study_runs
 
 ROOT = Path(__file__).parents[2]
 INPUTS = 40  # for each reader

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from whichdevice.study.cells import study_runs
 from whichdevice.study.config.model import Study
 from whichdevice.study.measure import RecordDraft
 from whichdevice.study.request import build_request
-from whichdevice.study.study_cells import study_runs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

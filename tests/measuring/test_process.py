@@ -14,8 +14,8 @@ from whichdevice.base.events import Emitter
 from whichdevice.measure import process
 from whichdevice.measure.record import Types
 from whichdevice.models.loading import Model
+from whichdevice.study.cells import study_runs
 from whichdevice.study.request import build_request
-from whichdevice.study.study_cells import study_runs
 
 Measured = Callable[[Callable[[], object]], list[dict[str, Any]]]
 

@@ -9,12 +9,11 @@ import synthetic
 from whichdevice.base.locks import LOCK_FOLDER
 from whichdevice.measure.record import Artefact, Energy, MeteredPart, Noise, Record
 from whichdevice.study import measure as measuring
-from whichdevice.study.cells import Run
+from whichdevice.study.cells import Run, study_runs
 from whichdevice.study.config.load import write_study
 from whichdevice.study.measure import chosen, measure, repetition, with_note
 from whichdevice.study.records.store import read_record
 from whichdevice.study.request import planned_record
-from whichdevice.study.study_cells import study_runs
 
 STUDY = synthetic.small_study()
 LEARNS, TIMES = (Run(study_runs(STUDY)[0].cell, repeat) for repeat in (1, 2))

@@ -14,8 +14,8 @@ from whichdevice.models.costs import Costs
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Array
 from whichdevice.models.workloads.base import Options, Split, TrainingWorkload
+from whichdevice.study.cells import study_runs
 from whichdevice.study.request import build_request
-from whichdevice.study.study_cells import study_runs
 
 OPEN_FILE = """
 import keras

@@ -12,9 +12,9 @@ from whichdevice.base.errors import StudyError
 from whichdevice.measure.training_run import own_formats
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
+from whichdevice.study.cells import with_model_settings
 from whichdevice.study.config.load import load_study
 from whichdevice.study.planning.checks import check_backends
-from whichdevice.study.study_cells import with_model_settings
 
 TORCH = """
 import torch

@@ -8,11 +8,11 @@ import pytest
 import synthetic
 
 from whichdevice.base.files import CONFIG, HERE
+from whichdevice.study.cells import own_sizes
 from whichdevice.study.config.model import Study
 from whichdevice.study.planning.products import drawing_code, export_inputs, exported_models, other_learned
 from whichdevice.study.programs import program_requests
 from whichdevice.study.records.store import write_record
-from whichdevice.study.study_cells import own_sizes
 
 CNN = {"mnist_cnn": {"batch_size": [256, 512], "export": True}, "mnist_official": {"batch_size": [64], "export": True}}
 PATH = r"results/planned/models/(\w+)/[0-9a-f]{12}/export\.json"

@@ -23,7 +23,7 @@ def tell(logger: logging.Logger, event: str, **facts: object) -> None:
 def watched(plan):
     planned = plan(only={"device": "cpu"})
     stream, logger = io.StringIO(), logging.Logger("snakemake")
-    progress = StudyProgress(planned, stream).listen(logger)
+    progress = StudyProgress(stream).listen(logger)
     tell(logger, "RUN_INFO", stats={"measure": 6, "tables": 1, "total": 7})
     progress.begin()
     return SimpleNamespace(plan=planned, stream=stream, logger=logger, progress=progress)
@@ -72,12 +72,12 @@ def test_a_lost_job_of_a_scheduler_is_one_line(watched):
     assert watched.stream.getvalue() == "runs/gpu/r1/record.json: lost.\n"
 
 
-def test_snakemakes_own_lines_stay_off_the_terminal_but_for_problems(plan):
+def test_snakemakes_own_lines_stay_off_the_terminal_but_for_problems():
     stream, logger = io.StringIO(), logging.Logger("snakemake")
     terminal = logging.StreamHandler(stream)
     terminal.name = "DefaultStreamHandler"
     logger.addHandler(terminal)
-    StudyProgress(plan(), io.StringIO()).listen(logger)
+    StudyProgress(io.StringIO()).listen(logger)
     logger.info("Using shell: /bin/bash")
     logger.info("Nothing to be done (all requested files are present and up to date).")
     logger.error("WorkflowError: no such rule")
@@ -86,13 +86,13 @@ def test_snakemakes_own_lines_stay_off_the_terminal_but_for_problems(plan):
     assert [line.split()[0] for line in stream.getvalue().splitlines()] == ["Nothing", "WorkflowError:"]
 
 
-def test_a_closed_terminal_or_an_event_of_another_shape_does_not_stop_snakemake(plan):
+def test_a_closed_terminal_or_an_event_of_another_shape_does_not_stop_snakemake():
     class Closed(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError
 
     logger = logging.Logger("snakemake")
-    StudyProgress(plan(), Closed()).listen(logger)
+    StudyProgress(Closed()).listen(logger)
     tell(logger, "JOB_ERROR", jobid=3, rule_name="measure", output=["a"], log=[], rule_msg=f"lost. {END}")
     tell(logger, "JOB_INFO")
 

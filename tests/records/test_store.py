@@ -8,8 +8,10 @@ import synthetic
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.parts import without_paths
-from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_compiled, read_export
+from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_compiled
 from whichdevice.measure.record import Artefact, Machine, Record, Software
+from whichdevice.study.cells import study_runs
+from whichdevice.study.exporting.record import read_export
 from whichdevice.study.records import store
 from whichdevice.study.records.store import (
     artefact_path,
@@ -19,7 +21,6 @@ from whichdevice.study.records.store import (
     same_machine,
     write_record,
 )
-from whichdevice.study.study_cells import study_runs
 from whichdevice.study.tables.base import table
 from whichdevice.study.tables.make import TABLES
 from whichdevice.study.tables.runs import run_row

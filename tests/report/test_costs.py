@@ -53,7 +53,7 @@ def test_a_pipeline_that_is_slower_than_the_step_is_told(tmp_path: Path) -> None
         return record
 
     cpu, _, gpu, _ = section(tmp_path, fed, repeats=1)["pipelines"]
-    assert cpu.startswith("mnist_cnn, cpu (tensorflow, b256), its own: ") and cpu.endswith("% of the step")
+    assert cpu.startswith("mnist_cnn, cpu (tensorflow, b256): ") and cpu.endswith("% of the step")
     assert gpu.endswith("200 % of the step: the device waits for it 50 % of the time")
 
 

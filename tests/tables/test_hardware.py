@@ -6,11 +6,12 @@ from typing import Literal
 import pytest
 import synthetic
 
-from whichdevice.base.sheets.hardware import HardwareRow
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.prices import Offer
+from whichdevice.base.sheets.tpus import CHIPS, devices_of
+from whichdevice.study.cells import study_runs
 from whichdevice.study.config.model import Device
 from whichdevice.study.request import build_request
-from whichdevice.study.study_cells import study_runs
 from whichdevice.study.tables.hardware import HourlyPrice, price_of
 
 
@@ -52,6 +53,18 @@ def test_a_price_says_where_more_is_rented_than_used() -> None:
 @pytest.mark.parametrize(("replicas", "chips"), [(1, 1), (2, 4), (4, 4), (6, 8), (9, 16)])
 def test_of_a_newer_tpu_the_smallest_machine_that_holds_the_chips_is_paid(replicas: int, chips: int) -> None:
     assert price(kind="tpu", hardware="TPU v5e", replicas=replicas).usd_per_hour == pytest.approx(1.2 * chips)
+
+
+def test_the_machines_that_are_paid_are_those_that_rent_rents() -> None:
+    rented = [(chip.device, chips) for chip in CHIPS.values() if chip.runtime for chips in chip.machines]
+    for hardware, chips in rented:
+        replicas = chips * devices_of(hardware)
+        study = synthetic.small_study(devices={"mine": Device(kind="tpu", replicas=replicas)})
+        found = price_of("mine", hardware, study, hardware_rows())
+        offer = hardware_rows()[hardware].cheapest
+        assert offer is not None
+        each = offer.usd_per_hour
+        assert found.usd_per_hour == pytest.approx(chips * each) and "at a time" not in found.source
 
 
 def test_without_a_row_in_the_config_the_devices_own_name_finds_the_price() -> None:

@@ -4,7 +4,7 @@ import pandas as pd
 import synthetic
 
 from whichdevice.base.parts import WHOLE_COUNT
-from whichdevice.study.study_cells import study_runs
+from whichdevice.study.cells import study_runs
 from whichdevice.study.tables.base import table
 from whichdevice.study.tables.measured import located, measured_values
 from whichdevice.study.tables.runs import RUN_COLUMNS

@@ -21,9 +21,9 @@ import synthetic
 from needs import may_mount
 from workflow.conftest import FIGURES, Outcome, Project, copy_project
 
-from whichdevice.forecast.products import read_export
 from whichdevice.measure.record import Record
 from whichdevice.study.config.model import Device, Workload
+from whichdevice.study.exporting.record import read_export
 from whichdevice.study.records.store import read_record, write_record
 from whichdevice.study.tables.make import TABLES
 

@@ -72,20 +72,6 @@ def stop_with_parent(starter: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-@contextmanager
-def without_native_messages() -> Iterator[None]:
-    """Send what compiled code writes to standard error nowhere; for imports whose remarks nobody asked for."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
 class _Absent(MetaPathFinder, Loader):
     """Imports no package of these names, and leaves nothing in `sys.modules` in place of one."""
 

@@ -1,12 +1,8 @@
-"""Define the records of compiled programs and of exported models.
+"""Define the records of compiled programs.
 
 A compiled record has what the target's compiler states of one program, and its work: times in seconds, memory in bytes
 on one device; operations, bytes and kernels are of one device, too. Fields of a step that did not compile are None or
 empty. Nothing in it was measured: tables make a forecast of `work`.
-
-An export record names the run of the model, its files and its signature, and says how the files compare with that run.
-It holds no times, host names or absolute paths. Its `status` is `different` where a reloaded model does not predict
-what the run predicted, within `tolerance`.
 """
 
 import re
@@ -22,9 +18,6 @@ COMPILED_SCHEMA_VERSION = 3
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
 Mode = Literal["train", "predict", "prefill", "decode"]  # the last two are of mode generate
 GENERATING: tuple[Mode, ...] = ("prefill", "decode")
-EXPORT_SCHEMA_VERSION = 3
-EXPORT_RECORD = "export.json"
-WEIGHTS, KERAS, SAVED_MODEL = "model.weights.h5", "model.keras", "saved_model/1"
 
 
 class ProgramRequest(Part):
@@ -142,47 +135,3 @@ def write_compiled(record: CompiledRecord, path: Path) -> None:
 def read_compiled(path: Path) -> CompiledRecord:
     """Read one record; raises StudyError that names the file when it is cut, garbled or of another schema."""
     return read_as(CompiledRecord, path, f"a compiled record, schema {COMPILED_SCHEMA_VERSION}")
-
-
-class ExportedFile(Part):
-    """A file of the export."""
-
-    sha256: str
-    size: Integer  # bytes
-
-
-class ExportCheck(Part):
-    """The SavedModel, read back, against the run: the largest absolute difference of predictions."""
-
-    examples: Integer  # validation examples whose predictions the run recorded
-    largest: float  # absolute value among what the run recorded
-    tolerance: float
-    saved_model: float | None = None  # None where it is not finite
-
-    @property
-    def difference(self) -> str | None:
-        """Return, in one line, what the SavedModel predicts otherwise than the run did; None where nothing is."""
-        if not self.examples or (self.saved_model is not None and self.saved_model <= self.tolerance):
-            return None
-        away = f"up to {self.saved_model:.3g} away from the run" if self.saved_model is not None else None
-        return f"the SavedModel predicts {away or 'numbers that are not finite'}; tolerance {self.tolerance:.3g}"
-
-
-class ExportRecord(Part):
-    """One exported model."""
-
-    schema_version: Annotated[Integer, no_newer_than(EXPORT_SCHEMA_VERSION)] = EXPORT_SCHEMA_VERSION
-    study: str
-    workload: str
-    module: str
-    status: Literal["ok", "different", "failed"]
-    reason: Redacted | None = None
-    run: str | None = None  # <device>/<workload>/<cell>/r<repeat>, whose weights these are
-    files: dict[str, ExportedFile] = Field(default_factory=dict)  # by path below the export's folder
-    check: ExportCheck | None = None
-    versions: dict[str, str] = Field(default_factory=dict)
-
-
-def read_export(path: Path) -> ExportRecord:
-    """Read export.json; raises StudyError that names the file when it is cut, garbled or of another schema."""
-    return read_as(ExportRecord, path, f"export schema {EXPORT_SCHEMA_VERSION}")

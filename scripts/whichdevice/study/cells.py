@@ -1,15 +1,21 @@
-"""Cells and runs: what one is, and the path that names it."""
+"""Cells and runs: what one is, the path that names it, those of a study, and the calls of Snakemake that make them.
+
+Cells are enumerated here and nowhere else.
+"""
 
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeVar
 
 from whichdevice.base.errors import StudyError
-
-if TYPE_CHECKING:
-    from whichdevice.study.config.model import Only
+from whichdevice.models.framework import JAX, KERAS, TORCH
+from whichdevice.models.loading import Model
+from whichdevice.study.config.model import DeviceKind, Only, Study, Workload
 
 # Axes that are left out of a cell's name at these values.
 AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "sequence_length": None}
@@ -17,6 +23,18 @@ AXIS_TYPES: dict[str, Any] = {"fraction": float, "sequence_length": int}
 CELL = re.compile(r"^(?P<backend>[a-z]+)-(?P<precision>[a-z0-9_]+)-b(?P<batch_size>\d+)(?P<axes>(-[a-z_]+=[^-/=]+)*)$")
 REPEAT = re.compile(r"r[1-9]\d*")
 KEY = re.compile(r"[0-9a-f]{12}")  # the last folder of a record's path: what was measured, as a hash
+AnyStudy = TypeVar("AnyStudy", bound=Study)
+# What a kind of device does not have makes no cell: TF32 and float16 with loss scaling belong to GPUs.
+KIND_PRECISIONS = {
+    "cpu": ("float32", "mixed_bfloat16", "bfloat16"),
+    "gpu": ("float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16"),
+    "tpu": ("float32", "mixed_bfloat16", "bfloat16"),
+}
+KIND_BACKENDS = {
+    "cpu": ("tensorflow", "jax", "torch"),
+    "gpu": ("tensorflow", "jax", "torch"),
+    "tpu": ("tensorflow", "jax"),
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -84,10 +102,131 @@ def _parse_cell(device: str, workload: str, name: str) -> Cell | None:
     return None
 
 
-def selected(run: Run, only: "Only") -> bool:
+def selected(run: Run, only: Only) -> bool:
     """Whether a call narrowed by `only` measures this run."""
     values = {**asdict(run.cell), "repeat": run.repeat}
     for axis, wanted in only.model_dump(exclude_none=True).items():
         if values[axis] not in (wanted if isinstance(wanted, list) else [wanted]):
             return False
     return True
+
+
+def model_of(study: Study, workload: str) -> Model:
+    """Return the model of one of the study's workloads; raises StudyError where there is no such thing."""
+    return Model.read(study.workloads[workload].module or workload)
+
+
+def study_runs(study: Study) -> list[Run]:
+    """Every configured run: all first repeats, then all second ones, each in the order of the config.
+
+    Raises StudyError where a batch size is the recipe's and the workload cannot be found.
+    """
+    cells = [cell for cell in _configured_cells(study) if _shares_evenly(study, cell)]
+    return [Run(cell, repeat) for repeat in range(1, study.measure.repeats + 1) for cell in cells]
+
+
+def uneven_cells(study: Study) -> list[Cell]:
+    """Return what is configured and makes no run on any host: training whose replicas cannot share the batch evenly."""
+    return [cell for cell in _configured_cells(study) if not _shares_evenly(study, cell)]
+
+
+def _configured_cells(study: Study) -> list[Cell]:
+    sizes = {name: _recipe_batch_size(study, name) for name in study.workloads}
+    return [
+        cell
+        for device, settings in study.devices.items()
+        for name, workload in study.workloads.items()
+        for cell in _workload_cells(device, settings.kind, name, workload, sizes[name])
+    ]
+
+
+def _workload_cells(
+    device: str, kind: DeviceKind, name: str, workload: Workload, recipe_batch_size: int
+) -> Iterator[Cell]:
+    """Every combination of one workload's axes that a device of that kind has."""
+    if workload.device is not None and device not in workload.device:
+        return
+    lengths: Sequence[int | None] = [None] if workload.sequence_length is None else workload.sequence_length
+    for backend, precision, batch_size, fraction, sequence_length in product(
+        workload.backend,
+        workload.precision,
+        workload.batch_size or [recipe_batch_size],
+        workload.fraction,
+        lengths,
+    ):
+        if backend not in KIND_BACKENDS[kind] or precision not in KIND_PRECISIONS[kind]:
+            continue
+        yield Cell(device, name, backend, precision, batch_size, float(fraction), sequence_length)
+
+
+def _shares_evenly(study: Study, cell: Cell) -> bool:
+    if cell.batch_size % study.devices[cell.device].replicas == 0:
+        return True
+    return not model_of(study, cell.workload).has_model
+
+
+def with_model_settings(study: AnyStudy) -> AnyStudy:
+    """Return the study with what a model decides where the config names none.
+
+    The backend is that of its framework, where it is a model of PyTorch or JAX.
+    """
+    return study.model_copy(update={"workloads": {name: _settled(study, name) for name in study.workloads}})
+
+
+def _settled(study: Study, name: str) -> Workload:
+    workload = study.workloads[name]
+    try:
+        framework = model_of(study, name).framework
+    except StudyError:  # the checks say so
+        return workload
+    if "backend" in workload.model_fields_set or framework == KERAS:
+        return workload
+    copy = workload.model_copy(update={"backend": [TORCH if framework == TORCH else JAX]})
+    copy.model_fields_set.discard("backend")  # still not named in the config
+    return copy
+
+
+def own_modules(study: Study) -> dict[str, str]:
+    """Return the code and models of somebody's own that a study's workloads name, each with one of these workloads."""
+    models = {model_of(study, name): name for name in study.workloads}
+    return {model.text: name for model, name in models.items() if model.address.is_own}
+
+
+def _recipe_batch_size(study: Study, name: str) -> int:
+    """The recipe's batch size, or 0 where the config sets its own and the workload need not be read."""
+    return 0 if study.workloads[name].batch_size else model_of(study, name).recipe.batch_size
+
+
+def workflow_command(study: Study, target: str = "all", *more: str, again: bool = False) -> str:
+    """The call that makes a target of this study, or measures `again`. Without `--configfile` it would be of the
+    default study, so the study's own config is named unless it is that one."""
+    configfile = [] if _is_default(study) else [f"--configfile {study.root}/config.yaml"]
+    return " ".join(["whichdevice study", target, *configfile, *more, *["-- --forcerun measure"] * again])
+
+
+def repeat_failed(study: Study) -> str:
+    """The call that repeats the failed runs of a study."""
+    return workflow_command(study, "all", "--config retry=failed", again=True)
+
+
+def make_tables(folder: Path) -> str:
+    """The call that makes the tables in this folder of a study."""
+    config = folder.parent / "config.yaml"
+    return "whichdevice study tables" + (f" --configfile {config}" if config.is_file() else "")
+
+
+def _is_default(study: Study) -> bool:
+    """Whether it is the config that ships; the sources found for its data do not matter, merged records do."""
+    from whichdevice.study.records.store import MERGED
+
+    data = study.data.model_copy(update={"sources": {}})
+    plain = study.model_copy(update={"data": data})
+    return all(getattr(plain, name) == value for name, value in Study()) and not Path(study.root, MERGED).is_dir()
+
+
+def own_sizes(study: Study, name: str) -> list[int]:
+    """Return the batch sizes at which a workload is forecast for the answer, rather than for a picture alone."""
+    workload = study.workloads[name]
+    known = workload.batch_size or [model_of(study, name).recipe.batch_size]
+    generates = workload.mode == "generate"
+    return study.forecast.batch_size or sorted({min(known), max(known)} if generates else {max(known)})

@@ -28,14 +28,13 @@ from whichdevice.measure.machine.noise import NoiseWatch
 from whichdevice.measure.record import Artefact, Attempt, DataFacts, Energy, Record, Request
 from whichdevice.measure.run_end import with_what_was_asked
 from whichdevice.models.counting import counts_folder
-from whichdevice.study.cells import KEY, Run, parse_run
+from whichdevice.study.cells import KEY, Run, model_of, parse_run, study_runs
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
 from whichdevice.study.prepare import sound_dataset
 from whichdevice.study.records.store import write_record
 from whichdevice.study.request import build_request, dataset_folder, measuring_order, run_code_hash, run_key
 from whichdevice.study.run_progress import Progress
-from whichdevice.study.study_cells import model_of, study_runs
 
 TIMED_PARTS = ("warm_up", "steady")
 

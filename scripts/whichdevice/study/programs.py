@@ -17,8 +17,8 @@ from whichdevice.forecast.products import (
 )
 from whichdevice.forecast.targets import Target, devices_in, find_target, targets_in
 from whichdevice.forecast.xla.compile import KEPT, Draft, Found, compile_code_hash, compile_programs
+from whichdevice.study.cells import model_of, own_sizes
 from whichdevice.study.config.model import Study
-from whichdevice.study.study_cells import model_of, own_sizes
 
 
 def program_requests(study: Study) -> list[ProgramRequest]:

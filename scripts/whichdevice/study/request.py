@@ -10,11 +10,10 @@ from whichdevice.base.errors import StudyError
 from whichdevice.measure.backends import backend_module
 from whichdevice.measure.record import Request
 from whichdevice.models.loading import Model
-from whichdevice.study.cells import Run
+from whichdevice.study.cells import Run, model_of
 from whichdevice.study.config.model import Source, Study
 from whichdevice.study.prepare import recipe_key
 from whichdevice.study.records.store import OWN, RECORD
-from whichdevice.study.study_cells import model_of
 
 
 def dataset_of(study: Study, workload: str) -> str | None:

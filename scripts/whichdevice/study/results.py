@@ -8,9 +8,9 @@ import pandas as pd
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.decide import Answer, answers
+from whichdevice.study.cells import own_sizes, workflow_command
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
-from whichdevice.study.study_cells import own_sizes, workflow_command
 from whichdevice.study.tables.base import read_table
 from whichdevice.study.tables.costs import priced_cells
 from whichdevice.study.tables.forecasts import read_forecasts

@@ -37,11 +37,11 @@ def run(args: argparse.Namespace) -> int:
 
 def check(path: Path) -> None:
     """Raise StudyError, with file and line where there is one, unless the file is a whole and right config."""
+    from whichdevice.study.cells import study_runs
     from whichdevice.study.config.load import check_yaml, load_study, resolved
     from whichdevice.study.planning.checks import check_cells, check_only, check_study
     from whichdevice.study.planning.devices import absent_devices
     from whichdevice.study.planning.sources import with_merged
-    from whichdevice.study.study_cells import study_runs
 
     call, _ = with_merged(load_study(check_yaml(path), str(path)))  # whose devices may run a workload
     study = resolved(call)

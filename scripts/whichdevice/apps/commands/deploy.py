@@ -13,8 +13,8 @@ from whichdevice.apps.commands.plan import read_config
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import CONFIG, csv_rows
 from whichdevice.base.terminal import agree
-from whichdevice.forecast.products import EXPORT_RECORD, SAVED_MODEL, ExportRecord
 from whichdevice.study.exporting.export import export_path
+from whichdevice.study.exporting.record import EXPORT_RECORD, SAVED_MODEL, ExportRecord
 from whichdevice.study.planning.study_plan import plan_study
 from whichdevice.study.remote.transfer import open_place
 

@@ -1,4 +1,4 @@
-"""Print how many runs, minutes, disk and memory a study takes before anything runs, and what is left out and why.
+"""Print how many runs and minutes, and how much disk, a study takes before anything runs, and what is left out and why.
 
 example: whichdevice plan --configfile my.yaml
 """
@@ -71,82 +71,54 @@ def _nested(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     """The plan as lines for a person."""
-    from whichdevice.base.memory import available_memory
-    from whichdevice.study.planning.estimate import REDRAW_SECONDS, datasets_bytes, estimate_run
+    from whichdevice.models.datasets.base import get_dataset
+    from whichdevice.study.planning.estimate import REDRAW_SECONDS, RUN_BYTES, estimate_run
     from whichdevice.study.planning.products import compiled_records
 
-    study, wanted = plan.study, plan.wanted()
-    needs = {run: estimate_run(study, run) for run in plan.to_measure()}
-    available = available_memory()
-    refused = [run for run, need in needs.items() if need.memory > available]
-    going = {run: need for run, need in needs.items() if run not in refused}
-    minutes = (sum(need.seconds for need in going.values() if need.unknown is None) + REDRAW_SECONDS) / 60
-    unknown = any(need.unknown is not None for need in going.values())
-    disk = sum(need.disk for need in going.values()) + datasets_bytes(plan.datasets())
-    peak = max((need.memory for need in going.values()), default=0.0)
+    study, wanted, datasets = plan.study, plan.wanted(), plan.datasets()
+    estimates = {run: estimate_run(study, run) for run in plan.to_measure()}
+    minutes = (sum(one.seconds for one in estimates.values()) + REDRAW_SECONDS) / 60
+    disk = len(estimates) * RUN_BYTES + sum(get_dataset(name).nbytes for name in datasets)
+    least = any(one.at_least for one in estimates.values())
+    words = f"At least {minutes:.0f} min (limits of the config; slow steps exceed them)" if least else ""
+    sources = ", ".join(f"{name} from {study.data.sources[name]}" for name in datasets)
+    programs = compiled_records(plan)
+    done = sum(Path(record).is_file() for record in programs)
     lines = [
         f"Study {study.study}: {len(plan.runs)} runs configured, {len(wanted)} on this host, "
-        f"{len(wanted) - len(needs)} measured already, {len(going)} to measure.",
-        f"{'At least' if unknown else 'About'} {minutes:.0f} min, {disk / 1e9:.1f} GB of disk, "
-        f"at most {peak / 1e9:.1f} GB of memory (estimates).",
-        "Data: "
-        + (", ".join(f"{name} from {study.data.sources[name]}" for name in plan.datasets()) or "none needed")
-        + ".",
+        f"{len(wanted) - len(estimates)} measured already, {len(estimates)} to measure.",
+        f"{words or f'About {minutes:.0f} min'}, {disk / 1e9:.1f} GB of disk.",
+        f"Data: {sources or 'none needed'}.",
         *plan.notes(),
         *_learning(study),
-        _compiles(compiled_records(plan)),
+        f"Forecasts: {len(programs)} programs, {done} compiled already; each takes seconds, for a TPU minutes.",
         "",
         f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
     ]
-    for place in dict.fromkeys(map(_place, going)):
-        times = [need for run, need in going.items() if _place(run) == place]
-        lines.append(f"{place[0]:10} {place[1]:20} {len(times):5} {_minutes(times):>8}")
-    return lines + _left_out(plan, refused, needs, available, call)
+    places: dict[tuple[str, str], list[float]] = {}
+    for run, one in estimates.items():
+        places.setdefault((run.cell.device, run.cell.workload), []).append(one.seconds)
+    for (device, workload), seconds in places.items():
+        lines.append(f"{device:10} {workload:20} {len(seconds):5} {sum(seconds) / 60:8.1f}")
+    left_out = _left_out(plan, call)
+    return [*lines, "", *left_out] if left_out else lines
 
 
 def _learning(study: Any) -> list[str]:
-    seconds = study.train.seconds
-    learns = study.train.repeats and (study.train.epochs is None or study.train.epochs > 0)
-    return (
-        [f"Learning stops after {seconds:g} s a run, whatever its epochs (train.seconds)."]
-        if seconds and learns
-        else []
-    )
+    seconds, epochs = study.train.seconds, study.train.epochs
+    if not (seconds and study.train.repeats and (epochs is None or epochs > 0)):
+        return []
+    return [f"Learning stops after {seconds:g} s a run, whatever its epochs (train.seconds)."]
 
 
-def _place(run: Any) -> tuple[str, str]:
-    """Device and workload."""
-    return run.cell.device, run.cell.workload
-
-
-def _minutes(needs: list[Any]) -> str:
-    known = [need.seconds for need in needs if need.unknown is None]
-    return f"{sum(known) / 60:.1f}" if known else "unknown"
-
-
-def _compiles(records: list[str]) -> str:
-    done = sum(Path(record).is_file() for record in records)
-    return f"Forecasts: {len(records)} programs, {done} compiled already; each takes seconds, for a TPU minutes."
-
-
-def _left_out(
-    plan: Any, refused: list[Any], needs: dict[Any, Any], available: float, call: Callable[[str], str]
-) -> list[str]:
+def _left_out(plan: Any, call: Callable[[str], str]) -> list[str]:
     lines = [
         f"Left out: {name} ({sum(run.cell.device == name for run in plan.runs)} runs): {reason}; "
         f"to measure them on a machine that has one: {call(plan.study.devices[name].kind)}"
         for name, reason in plan.absent.items()
     ]
     lines += [f"Left out: the {backend} runs on {kind}: {reason}" for (kind, backend), reason in plan.missing.items()]
-    lines += [
-        f"Will be refused: {run.path}: needs about {needs[run].memory / 1e9:.1f} GB of memory, "
-        f"{available / 1e9:.1f} GB are available"
-        for run in refused
-    ]
-    unknown = {(_place(run), need.unknown) for run, need in needs.items() if need.unknown is not None}
-    lines += [f"Not in the minutes: {workload} on {device}: {reason}" for (device, workload), reason in sorted(unknown)]
-    lines += [f"Left out: {count} runs {which}." for which, count in _not_wanted(plan).items() if count]
-    return ["", *lines] if lines else []
+    return lines + [f"Left out: {count} runs {which}." for which, count in _not_wanted(plan).items() if count]
 
 
 def _not_wanted(plan: Any) -> dict[str, int]:

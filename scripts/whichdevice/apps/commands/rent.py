@@ -49,17 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-usd", type=float, metavar="USD", help="what it may cost at most; ends the machine earlier")
     add("--infra", help="cloud or cloud/region, e.g. gcp/us-central1 (default for a TPU: gcp)")
     add("--spot", action="store_true", help="cheaper, and taken away at any moment")
-    add("--max-hours", type=_hours, default=4, metavar="N", help="its longest life, 1 to 72; default: 4")
+    add("--max-hours", type=int, default=4, metavar="N", help="its longest life; default: 4")
     add_step_arguments(parser)
     add_config(parser)
     add("--dry-run", action="store_true", help="print SkyPilot's task, and the price; rent nothing")
     add("--yes", action="store_true", help="do not ask")
-
-
-def _hours(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 72:
-        raise argparse.ArgumentTypeError("whole hours, 1 to 72")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,13 +65,10 @@ def run(args: argparse.Namespace) -> int:
     values = merged(model_study(args) if args.model else check_yaml(args.configfile), args.config)
     plan = plan_study({**values, "run_on": "all"})
     target = machine_for(plan, args.on)
-    usd, source = price(target, args.spot)
-    args.max_hours = within_budget(args.max_hours, usd, args.max_usd)
+    cost = set_price(args, target)
     task = json.dumps(make_task(plan, values, target, args), indent=1) + "\n"  # JSON is YAML
-    cost = f"about {usd:.2f} USD an hour, at most {usd * args.max_hours:.2f} USD in all" if usd else "unknown"
     what = f"{'spot ' * args.spot}machine with {target.label} for {len(plan.wanted(target.kind))} runs"
-    print(f"One {what} of study {plan.study.study}; it ends after {args.max_hours:.3g} h.", file=sys.stderr)
-    print(f"Price: {cost} ({source}; an estimate, disk and traffic come on top).", file=sys.stderr, flush=True)
+    _say(f"One {what} of study {plan.study.study}; it ends after {args.max_hours:.3g} h.\nPrice: {cost}.")
     print(task, end="", flush=True)
     if args.dry_run:
         return 0
@@ -100,21 +91,15 @@ def run(args: argparse.Namespace) -> int:
 def model_study(args: argparse.Namespace) -> dict[str, Any]:
     """Return the config that measures one model's step on a rented device, unless asked in the usual number format."""
     from whichdevice.apps.questions.one_model import Question, check_mode, config_name, script_precision, step_settings
-    from whichdevice.forecast.targets import find_target
     from whichdevice.models.loading import Model
     from whichdevice.study.programs import usual_precision
 
-    target = find_target(args.on)
-    question = Question(
-        model=looked_at(Model.read(args.model), args.passed_on),
-        mode=args.mode,
-        batch=at_least_one("--batch", args.batch),
-        sequence_length=at_least_one("--sequence-length", args.sequence_length),
-        options=given_options(args.option),
-    )
-    check_mode(question.model, question.mode)
-    precision = usual_precision(target, args.precision or script_precision(question.model))
-    name = config_name(question.model)
+    target, model = find_target(args.on), looked_at(Model.read(args.model), args.passed_on)
+    batch, length = at_least_one("--batch", args.batch), at_least_one("--sequence-length", args.sequence_length)
+    question = Question(model, args.mode, batch=batch, sequence_length=length, options=given_options(args.option))
+    check_mode(model, args.mode)
+    precision = usual_precision(target, args.precision or script_precision(model))
+    name = config_name(model)
     return {
         "study": f"rent_{name}",
         "devices": {target.kind: {"kind": target.kind, "replicas": target.devices, "hardware": target.device}},
@@ -140,23 +125,33 @@ def machine_for(plan: StudyPlan, name: str) -> Target:
     return target
 
 
-def within_budget(hours: float, usd: float | None, most: float | None) -> float:
-    """Hours that a machine may live for at most so many USD; raises StudyError where that is too short to measure."""
-    if most is None:
-        return hours
-    if usd is None:
-        raise StudyError("rent: --max-usd needs a price, and none is known: use --max-hours")
-    if most / usd < LEAST_HOURS:
-        raise StudyError(
-            f"rent: --max-usd {most:g} is {60 * most / usd:.0f} min; {usd * LEAST_HOURS:.2f} USD are the least"
-        )
-    return min(hours, most / usd)
+def set_price(args: argparse.Namespace, target: Target) -> str:
+    """The price by the sheet, in words; shortens the machine's life to what `--max-usd` pays for.
+
+    Raises StudyError where that is too short to measure, or no price is known.
+    """
+    at_least_one("--max-hours", args.max_hours)
+    offer = (target.row.cheapest_of("spot") if args.spot else None) or target.row.cheapest
+    if offer is None:
+        if args.max_usd is not None:
+            raise StudyError("rent: --max-usd needs a price, and none is known: use --max-hours")
+        return f"unknown (config/prices.csv has none for {target.device})"
+    usd = target.chips * offer.usd_per_hour
+    if args.max_usd is not None:
+        hours = args.max_usd / usd
+        if hours < LEAST_HOURS:
+            least = f"{usd * LEAST_HOURS:.2f} USD are the least"
+            raise StudyError(f"rent: --max-usd {args.max_usd:g} is {60 * hours:.0f} min; {least}")
+        args.max_hours = min(args.max_hours, hours)
+    cost = f"about {usd:.2f} USD an hour, at most {usd * args.max_hours:.2f} USD in all"
+    source = f"{offer.offer.replace('_', ' ')}, config/prices.csv: {offer.words}"
+    return f"{cost} ({source}; an estimate, disk and traffic come on top)"
 
 
 def make_task(plan: StudyPlan, values: dict[str, Any], target: Target, args: argparse.Namespace) -> dict[str, Any]:
     """SkyPilot's task for the study's runs on the device; raises StudyError on what would only cost money."""
     from whichdevice.models.script.look import trains
-    from whichdevice.study.study_cells import model_of
+    from whichdevice.study.cells import model_of
 
     study, of_backend = plan.study, ENVIRONMENTS[target.kind]
     backends = [run.cell.backend for run in plan.wanted(target.kind)]
@@ -165,7 +160,9 @@ def make_task(plan: StudyPlan, values: dict[str, Any], target: Target, args: arg
         raise StudyError("rent: a dataset is read from files of this machine: set storage.bucket, or data.source: tfds")
     data = {**(values.get("data") or {}), "sources": dict(study.data.sources), "dir": None}
     sent = {**{key: value for key, value in values.items() if key not in NOT_SENT}, "data": data}
-    # A longest life: jobs and logins do not lengthen it. SkyPilot sets it after `setup`, so `run` installs.
+    # A longest life, which holds where this process is killed; jobs and logins do not lengthen it. `sky launch --down`
+    # would replace it by an end right after the study, before its records are copied. It begins after `setup`, so
+    # `run` installs.
     life = {"idle_minutes": round(args.max_hours * 60), "down": True, "wait_for": "none"}
     resources = {"infra": args.infra, "use_spot": args.spot, "autostop": life}
     if target.slice is None:
@@ -179,14 +176,6 @@ def make_task(plan: StudyPlan, values: dict[str, Any], target: Target, args: arg
     looks = [f"SCRIPT={shlex.quote(model.text)} " for model in models if trains(model.address)]  # there it runs again
     script = f"{send}\n{''.join(looks[:1])}sh {ON_THE_MACHINE} {target.kind} {' '.join(environments)}"
     return {"workdir": ".", "resources": {key: value for key, value in resources.items() if value}, "run": script}
-
-
-def price(target: Target, spot: bool) -> tuple[float | None, str]:
-    """US dollars an hour of the machine by the price sheet, None where unknown, and the source."""
-    offer = (target.row.cheapest_of("spot") if spot else None) or target.row.cheapest
-    if offer is None:
-        return None, f"config/prices.csv has none for {target.device}"
-    return target.chips * offer.usd_per_hour, f"{offer.offer.replace('_', ' ')}, config/prices.csv: {offer.words}"
 
 
 def rent(sky: str, name: str, root: str, folder: Path) -> None:
@@ -222,10 +211,10 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _say(line: str) -> None:
-    """Print a line; a terminal that is gone must not keep a machine from being taken down."""
+def _say(text: str) -> None:
+    """Print; a terminal that is gone must not keep a machine from being taken down."""
     with suppress(OSError, ValueError, RuntimeError):  # the last: within another print, as a signal came
-        print(line, file=sys.stderr, flush=True)
+        print(text, file=sys.stderr, flush=True)
 
 
 def _launch(sky: str, name: str, folder: Path, copy: list[str]) -> None:

@@ -36,6 +36,7 @@ from whichdevice.study.config.load import load_study, resolved, write_study
 from whichdevice.study.config.model import LONGEST_NAME, Study
 from whichdevice.study.programs import compile_study, compiled_path, program_requests
 
+EFFICIENCY = 0.5  # of a training step against a plain product, on a CPU
 THIS_MACHINE = "this_machine"  # the study's name for it
 PROCESSES = 3  # that measure the step here
 PROCESS_SECONDS, PROGRAM_SECONDS = 15.0, 6.0  # guesses until the first one is finished
@@ -117,8 +118,8 @@ class OneModel:
     def _study(self) -> Study:
         """One workload at one batch size; of mode generate for one sequence, too."""
         from whichdevice.models.consistency import check_declared
+        from whichdevice.study.cells import study_runs, with_model_settings
         from whichdevice.study.planning.checks import check_cells, check_study
-        from whichdevice.study.study_cells import study_runs, with_model_settings
 
         question, model = self.question, self.model
         if model.declared is not None:
@@ -210,9 +211,9 @@ class OneModel:
         Raises StudyError where the model fails here, and no forecast shows that it runs elsewhere; one that does not
         fit is a record that says so.
         """
+        from whichdevice.study.cells import study_runs
         from whichdevice.study.measure import measure
         from whichdevice.study.request import planned_record
-        from whichdevice.study.study_cells import study_runs
 
         here, eager = THIS_MACHINE.replace("_", " "), software_of(self.model.text) == "eager"
         reasons = {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
@@ -268,7 +269,7 @@ class OneModel:
     def _estimate(self, compiled: Sequence[Path]) -> Row | None:
         """This machine by the operations and bytes of a traced step, where it takes too long or too much memory."""
         from whichdevice.base.memory import total_memory
-        from whichdevice.study.planning.estimate import step_flops
+        from whichdevice.measure.machine.calibration import host_flops
 
         traced = [record for path in compiled if path.is_file() for record in [read_compiled(path)]]
         one = next(
@@ -278,7 +279,7 @@ class OneModel:
             return None
         wider = 2.0 if one.asked.precision != "float32" else 1.0  # a CPU takes the step in float32
         operations, nbytes = one.facts.operations or 0.0, (one.facts.nbytes or 0.0) * wider
-        step = operations / (step_flops(self.study, THIS_MACHINE, "float32") or 1.0) + nbytes / BYTES_PER_SECOND
+        step = operations / (EFFICIENCY * host_flops()) + nbytes / BYTES_PER_SECOND
         needed, available = sum(one.facts.memory_parts.get(name, 0.0) for name in PARTS), float(total_memory() or 0)
         if needed <= available and step <= LONGEST_STEP:
             return None

@@ -22,20 +22,7 @@ SHIPPED_DEFAULT = CONFIG / OWN_DEFAULT.name
 MAX_NODES = 100_000  # values with every alias written out; a study of thousands of cells needs a hundredth
 LONGEST_NUMBER = 1000  # characters of anything but text; YAML's sexagesimal numbers take forever when they are long
 NAME_RULE = "a name has letters, digits, _ and . only, starts with a letter or digit and ends within 64 characters"
-NEEDS = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "list_type": "a value or a list of values",
-    "dict_type": "keys with values",
-    "model_type": "keys with values",
-    "model_attributes_type": "keys with values",
-}
 MAX_FAULTS = 12  # in one line
-LIMIT_WORDS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 
 
 class _ExcessError(yaml.MarkedYAMLError):
@@ -213,30 +200,29 @@ def config_error(error: ValidationError, model: type[BaseModel], where: str) -> 
     """Every fault of a rejected config in one line."""
     faults: dict[str, str] = {}
     for detail in error.errors(include_url=False):
-        place = _place(detail["loc"], model)
+        place, keys = _place(detail["loc"], model)
         if place not in faults or isinstance(detail["input"], list):  # a list is no `auto`: what is wrong inside it?
-            faults[place] = _message(detail, place, model)
+            faults[place] = _message(detail, place, keys)
     shown = [" ".join(fault.split()) for fault in faults.values()]
     rest = f"; and {len(shown) - MAX_FAULTS} more" if len(shown) > MAX_FAULTS else ""
     return StudyError(f"{where}: {'; '.join(shown[:MAX_FAULTS])}{rest}")
 
 
-def _place(loc: Sequence[int | str], model: type[BaseModel]) -> str:
-    """`workloads.mnist_cnn.batch_size`: the keys that were written, without pydantic's own tags and list positions."""
-    parts: list[str] = []
+def _place(loc: Sequence[int | str], model: type[BaseModel]) -> tuple[str, list[str]]:
+    """`workloads.mnist_cnn.batch_size`, without pydantic's tags and list positions, and the keys of that section."""
+    parts, keys = list[str](), list[str]()
     inner: Any = model
     for part in loc:
         if isinstance(part, int) and hasattr(inner, "model_fields"):  # an entry of a list of sections, from 1
             parts[-1] += f"[{part + 1}]"
             continue
-        if isinstance(part, int) or part == "[key]":
-            break
         fields = _fields(inner)
-        if not fields and get_origin(inner) is not dict:
+        if isinstance(part, int) or part == "[key]" or not (fields or get_origin(inner) is dict):
             break
         parts.append(part)
+        keys = list(fields)
         inner = _plain(fields[part].annotation if part in fields else None) if fields else _plain(get_args(inner)[1])
-    return ".".join(parts)
+    return ".".join(parts), keys
 
 
 def _fields(section: Any) -> dict[str, Any]:
@@ -255,35 +241,21 @@ def _plain(annotation: Any) -> Any:
     return None
 
 
-def _message(detail: ErrorDetails, place: str, model: type[BaseModel]) -> str:
-    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
-    subject = place or "the file"
+def _message(detail: ErrorDetails, place: str, keys: list[str]) -> str:
+    """Pydantic's message after the place and the value, but where it would not say what to write."""
+    kind, value, subject = detail["type"], detail["input"], place or "the file"
     if kind == "extra_forbidden":
-        return _unknown_key(detail["loc"], place, model)
+        section, dot, wrong = place.rpartition(".")
+        return f"{place} is not a key" + did_you_mean(wrong, keys, section + dot, "keys here are")
     if kind == "missing":
         return f"{subject} is missing"
     if kind in ("string_pattern_mismatch", "string_too_long"):
         return f"{subject}: {brief(value)} is no name here; {NAME_RULE}"
     if kind == "too_short":
         return f"{subject} is empty; give at least one value, or leave the key out"
-    if kind == "literal_error":
-        allowed = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
-        return f"{subject}: {brief(value)} is not known" + did_you_mean(value, allowed)
     if kind == "value_error":
         return f"{subject} {detail['msg'].removeprefix('Value error, ')}"
-    for limit, words in LIMIT_WORDS.items():
-        if limit in context:
-            return f"{subject} is {brief(value)}; it must be {words} {context[limit]:g}"
-    return f"{subject} is {brief(value)}; it needs {NEEDS.get(kind, detail['msg'])}"
-
-
-def _unknown_key(loc: Sequence[int | str], place: str, model: type[BaseModel]) -> str:
-    parent, _, wrong = place.rpartition(".")
-    inner: Any = model
-    for part in loc[:-1]:
-        if isinstance(part, int):
-            continue
-        fields = _fields(inner)
-        inner = _plain(fields[str(part)].annotation) if fields else _plain(get_args(inner)[1])
-    prefix = f"{parent}." if parent else ""
-    return f"{place} is not a key" + did_you_mean(wrong, _fields(inner), prefix, "keys here are")
+    needed = detail["msg"].partition(", ")[0] if "_parsing" in kind else detail["msg"]
+    if kind in ("dict_type", "model_type", "model_attributes_type"):
+        needed = "it needs keys with values"
+    return f"{subject} is {brief(value)}; {needed.replace('Input should be', 'it must be')}"

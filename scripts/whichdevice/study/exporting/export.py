@@ -1,34 +1,49 @@
-"""Export one workload's trained model: everything between the records of its runs and export.json. No framework here.
+"""Export one workload's trained model: weights, .keras file and SavedModel, checked against what its run predicted.
 
 The folder is written aside and takes the old one's place whole. A failed export is an export.json that says why.
+Nothing is unpickled.
 """
 
+import errno
 import shutil
-from collections.abc import Iterable
+import traceback
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from whichdevice.base.code_hash import content_key
-from whichdevice.base.cpu import thread_environment, usable_cores
+from whichdevice.base.cpu import is_full
 from whichdevice.base.errors import StudyError
+from whichdevice.base.events import reason_line
 from whichdevice.base.files import checksum
 from whichdevice.base.identity import installed_versions
 from whichdevice.base.locks import beside_no_measurement
-from whichdevice.base.supervisor import Finish, end_from_inside, supervise_module
-from whichdevice.forecast.products import EXPORT_RECORD, ExportCheck, ExportedFile, ExportRecord
 from whichdevice.measure.machine.facts import OF_BACKEND
-from whichdevice.measure.record import Record
-from whichdevice.study.cells import Run
+from whichdevice.measure.record import Record, Request
+from whichdevice.models.datasets.store import load_dataset
+from whichdevice.models.loading import Model
+from whichdevice.models.shapes import leaves
+from whichdevice.models.workloads.base import TrainingWorkload
+from whichdevice.study.cells import Run, model_of, study_runs
 from whichdevice.study.config.model import Study
-from whichdevice.study.exporting.process import Job
+from whichdevice.study.exporting.record import (
+    EXPORT_RECORD,
+    KERAS,
+    SAVED_MODEL,
+    WEIGHTS,
+    ExportCheck,
+    ExportedFile,
+    ExportRecord,
+)
 from whichdevice.study.records.store import artefact_path, read_record
 from whichdevice.study.request import build_request, dataset_folder, run_key
-from whichdevice.study.study_cells import model_of, study_runs
 
-TIMEOUT = 1800.0  # seconds
-EXPORT_ENVIRONMENT = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
-PROCESS = "whichdevice.study.exporting.process"
+EXAMPLES_AT_ONCE = 500
+TOLERANCE = {"float32": 1e-4}  # of the largest prediction: backends sum in another order
+SHORT_TOLERANCE = 5e-2  # where products are shorter than float32
 
 
 class Learned(NamedTuple):
@@ -78,8 +93,7 @@ def _quality(record: Record) -> float:
 
 def learning_runs(study: Study, workload: str) -> list[Run]:
     """The workload's runs that train to the end, of every device."""
-    runs = [run for run in study_runs(study) if run.cell.workload == workload]
-    return [run for run in runs if build_request(study, run).learn]
+    return [run for run in study_runs(study) if run.cell.workload == workload and build_request(study, run).learn]
 
 
 def export_path(study: Study, workload: str) -> Path:
@@ -88,33 +102,34 @@ def export_path(study: Study, workload: str) -> Path:
     Its folder is named by a hash of the code and of the runs whose best model it holds.
     """
     runs = [(run.path, run_key(study, run)) for run in learning_runs(study, workload)]
-    key = content_key(model_of(study, workload).hash("whichdevice.study.exporting.export", PROCESS), sorted(runs))
+    key = content_key(model_of(study, workload).hash("whichdevice.study.exporting.export"), sorted(runs))
     return Path(study.root) / "models" / workload / key / EXPORT_RECORD
 
 
-def export_model(study: Study, workload: str, record_paths: Iterable[Path], log: Path) -> ExportRecord:
-    """Export the best of these runs, check it in a fresh process, and write its record; what fails is its status.
+def export_model(study: Study, workload: str, record_paths: Iterable[Path]) -> ExportRecord:
+    """Export the best of these runs, check it, and write its record; what fails is its status.
 
-    Waits while a measurement runs on this host, and lets none start meanwhile; not in a scheduler's job.
+    Waits while a measurement runs on this host, and lets none start meanwhile; not in a scheduler's job. Raises OSError
+    where the disk is full. Keras runs on TensorFlow, as the caller's environment says.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_bytes(b"")
     home = export_path(study, workload).parent
     folder = home.with_name(f".{home.name}.new")
     shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
     folder.mkdir(parents=True)
-    record = ExportRecord(
-        study=study.study,
-        workload=workload,
-        module=model_of(study, workload).text,
-        status="failed",
-        versions=installed_versions(("keras", *OF_BACKEND["tensorflow"])),
-    )
+    module, versions = model_of(study, workload).text, installed_versions(("keras", *OF_BACKEND["tensorflow"]))
+    facts: dict[str, Any] = {"status": "failed"}
     try:
         try:
-            record = _exported(record, study, best_learned(workload, record_paths), folder, log)
+            with beside_no_measurement(f"export of {workload}"):
+                facts |= _exported(study, module, best_learned(workload, record_paths), folder)
         except StudyError as error:
-            record = record.model_copy(update={"reason": str(error)})
+            facts["reason"] = str(error)
+        except Exception as error:
+            traceback.print_exc()
+            facts["reason"] = reason_line(error)
+            if is_full(str(error), folder):
+                raise OSError(errno.ENOSPC, f"no room left on the disk ({facts['reason']}): make some") from error
+        record = ExportRecord(study=study.study, workload=workload, module=module, versions=versions, **facts)
         (folder / EXPORT_RECORD).write_text(record.model_dump_json(indent=1), encoding="utf-8")
         shutil.rmtree(home, ignore_errors=True)
         folder.rename(home)
@@ -123,41 +138,57 @@ def export_model(study: Study, workload: str, record_paths: Iterable[Path], log:
     return record
 
 
-def _exported(draft: ExportRecord, study: Study, learned: Learned, folder: Path, log: Path) -> ExportRecord:
+def _exported(study: Study, module: str, learned: Learned, folder: Path) -> dict[str, Any]:
+    """Export into the folder; what the record says of it."""
     if find_spec("tensorflow") is None:
         raise StudyError("a SavedModel needs tensorflow, which this environment lacks: make study ENV=cpu")
-    asked, weights = learned.record.asked, learned.artefact("weights")
-    if asked.module != draft.module:  # the processes import what it names
-        raise StudyError(f"{learned.path} is of workload file {asked.module[:80]!r}, not {draft.module}; measure again")
-    job = Job(
-        request=asked,
-        weights=weights,
-        examples=learned.artefact("examples"),
-        dataset=dataset_folder(study, asked.dataset) if asked.dataset is not None else None,
-        folder=folder,
-    )
-    sent: dict[str, Any] = {}
-    with beside_no_measurement(f"export of {draft.workload}"):
-        finish = end_from_inside(lambda: _run(job, log, sent), log, folder)
+    asked, weights, examples = learned.record.asked, learned.artefact("weights"), learned.artefact("examples")
+    if asked.module != module or weights is None:  # only what this study names is imported
+        raise StudyError(f"{learned.path} is of workload file {asked.module[:80]!r}, not {module}; measure again")
+    arrays = load_dataset(dataset_folder(study, asked.dataset)).arrays if asked.dataset is not None else {}
+    check = write_forms(asked, arrays, weights, examples, folder)
     files = {
         path.relative_to(folder).as_posix(): ExportedFile(sha256=checksum(path), size=path.stat().st_size)
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
-    draft = draft.model_copy(update={"run": learned.record.run, "files": files, "reason": finish.reason})
-    if finish.status != "ok":
-        return draft
-    check = ExportCheck.model_validate(sent["check"])
-    status = "ok" if check.difference is None else "different"
-    return draft.model_copy(update={"status": status, "reason": check.difference, "check": check})
+    status, reason = "ok" if check.difference is None else "different", check.difference
+    return {"run": learned.record.run, "files": files, "status": status, "reason": reason, "check": check}
 
 
-def _run(job: Job, log: Path, sent: dict[str, Any]) -> Finish:
-    """The process's end; what it sends is added to `sent`."""
+def write_forms(
+    asked: Request, arrays: Mapping[str, np.ndarray], weights: Path, examples: Path | None, folder: Path
+) -> ExportCheck:
+    """Write weights, .keras file and SavedModel of a run into the folder, and compare the SavedModel with the run.
 
-    def on_message(message: dict[str, Any]) -> None:
-        if message["event"] == "part":
-            sent[message["place"]] = message["value"]
+    The weights may be of any backend, `examples` are what the run predicted.
+    """
+    import keras
+    import tensorflow as tf
 
-    variables = {**thread_environment(usable_cores()), **EXPORT_ENVIRONMENT}
-    return supervise_module(PROCESS, job.model_dump_json(), variables, log, TIMEOUT, on_message)
+    workload = Model.read(asked.module).asked(asked)
+    if not isinstance(workload, TrainingWorkload):
+        raise StudyError(f"{asked.workload}: a single operation has no model to export")
+    validation = workload.splits(arrays)[1]
+    keras.config.set_dtype_policy("float32" if asked.precision == "tf32" else asked.precision)
+    model = workload.model()
+    model.load_weights(weights)
+    shutil.copyfile(weights, folder / WEIGHTS)
+    model.save(folder / KERAS)
+    model.export(str(folder / SAVED_MODEL), verbose=False)
+    if examples is None:
+        return ExportCheck(examples=0, largest=0.0, tolerance=0.0)
+    with np.load(examples, allow_pickle=False) as kept:
+        index, recorded = kept["index"], kept["predictions"]
+    served = tf.saved_model.load(str(folder / SAVED_MODEL))
+    parts = [index[start : start + EXAMPLES_AT_ONCE] for start in range(0, len(index), EXAMPLES_AT_ONCE)]
+    predicted = np.concatenate([_one_array(served.serve(workload.batch(validation.arrays, part)[0])) for part in parts])
+    largest, difference = float(np.abs(recorded).max()), float(np.abs(predicted - recorded).max())
+    tolerance = TOLERANCE.get(asked.precision, SHORT_TOLERANCE) * max(largest, 1e-6)
+    return ExportCheck(examples=len(index), largest=largest, tolerance=tolerance, saved_model=difference)
+
+
+def _one_array(prediction: Any) -> np.ndarray:
+    """Predictions in float32; several outputs are flattened and joined, as a run records them."""
+    arrays = [np.asarray(leaf, np.float32) for leaf in leaves(prediction)]
+    return arrays[0] if len(arrays) == 1 else np.concatenate([leaf.reshape(len(leaf), -1) for leaf in arrays], axis=1)

@@ -1,7 +1,8 @@
 """The roofline: the bounds of a step."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from itertools import cycle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,6 @@ from whichdevice.study.results import StudyResults
 
 MAX_DEVICES = 4
 FORMAT_COLOURS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}
-
-
-class Look(NamedTuple):
-    """How one workload is drawn, and its number in the plot."""
-
-    marker: str
-    number: int
 
 
 @draws(
@@ -44,17 +38,17 @@ def draw_roofline(study: StudyResults) -> Figure | str:
     shown = devices[:MAX_DEVICES]
     best = _one_each(cells, study)
     names = best["workload"].unique()
-    looks = {name: Look(style.MARKERS[place % 9], place + 1) for place, name in enumerate(names)}
+    markers = dict(zip(names, cycle(style.MARKERS), strict=False))
     across = min(2, len(shown))
     figure = style.new_figure(3.7 * across + 1.8 if across > 1 else 7.6, 4.0 * -(-len(shown) // across) + 0.8)
     panels = grid_of(figure, len(shown), across)
     for panel, device in zip(panels, shown, strict=True):
-        _roofline_panel(panel, limits[limits["device"] == device], best[best["device"] == device], looks)
+        _roofline_panel(panel, limits[limits["device"] == device], best[best["device"] == device], markers)
         panel.set_title(device, parse_math=False)
         panel.set_xlabel("FLOP / byte, analytic (an estimate)", fontsize=8)
         panel.set_ylabel("TFLOP/s, measured" if panel in panels[::across] else "")
     formats = set(best["product"]) | set(limits["product"])
-    figure.legend(handles=[*_legend(looks, formats)], loc="outside right center", fontsize=7.5)
+    figure.legend(handles=[*_legend(markers, formats)], loc="outside right center", fontsize=7.5)
     rest = f"; {len(devices) - len(shown)} more devices in the tables" if len(devices) > len(shown) else ""
     figure.supxlabel(f"geometric means over processes; bars: 95 % t-intervals{rest}")
     return figure
@@ -70,7 +64,7 @@ def _one_each(cells: pd.DataFrame, study: StudyResults) -> pd.DataFrame:
     return cells.loc[cells.groupby(one_point, sort=False)["tflops"].idxmax()]
 
 
-def _roofline_panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks: dict[str, Look]) -> None:
+def _roofline_panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, markers: dict[str, str]) -> None:
     roofs = limits.drop_duplicates("product").sort_values("device_peak_tflops")
     ridges, intensities = roofs["ridge"].to_numpy(float), cells["intensity"].to_numpy(float)
     span = np.array([min([*ridges, *intensities]) / 4, max([*ridges, *intensities]) * 25])
@@ -79,28 +73,21 @@ def _roofline_panel(axes: Axes, limits: pd.DataFrame, cells: pd.DataFrame, looks
         _roof(axes, span, roof["device_peak_tflops"], roof["device_bandwidth_gbs"], colour, "-")
         if pd.notna(roof["sheet_tflops"]) and pd.notna(roof["sheet_gbs"]):
             _roof(axes, span, roof["sheet_tflops"], roof["sheet_gbs"], colour, "--")
-    _peaks(axes, roofs, span[1])
+        peak = roof["device_peak_tflops"]
+        label = f"{style.number(peak)} {roof['product']}"
+        axes.annotate(label, (span[1], peak), (-3, 2), textcoords="offset points", ha="right", fontsize=7.5)
     measured = [*cells["tflops_low"], *cells["tflops"], *roofs["device_peak_tflops"]]
     low, high = np.nanmin(measured), np.nanmax([*measured, *roofs["sheet_tflops"]])
     style.log_axis(axes, "x", span)
     style.log_axis(axes, "y", [low / 6, high])
     axes.set_xlim(*span)
     axes.set_ylim(low / 6, high * 2.2)
-    _roofline_points(axes, cells.sort_values("intensity"), looks)
+    for _, cell in cells.iterrows():
+        _point(axes, cell, markers[cell["workload"]])
     bandwidth = style.number(roofs["device_bandwidth_gbs"].iloc[0])
     cached = ", perhaps partly a cache's" if roofs["note"].notna().all() else ""
     words = f"slope: {bandwidth} GB/s, measured{cached}"
     axes.text(0.03, 0.965, words, transform=axes.transAxes, va="top", fontsize=7.5)
-
-
-def _peaks(axes: Axes, roofs: pd.DataFrame, right: float) -> None:
-    """The measured peaks in figures: above their roofs, the lower of two close ones below."""
-    peaks = roofs["device_peak_tflops"].to_numpy(float)
-    for place, (_, roof) in enumerate(roofs.iterrows()):
-        crowded = place + 1 < len(peaks) and peaks[place + 1] < 1.6 * peaks[place]
-        text = f"{style.number(peaks[place])} {roof['product']}"
-        look: dict[str, Any] = {"ha": "right", "va": "top" if crowded else "bottom", "fontsize": 7.5}
-        axes.annotate(text, (right, peaks[place]), (-3, -3 if crowded else 2), textcoords="offset points", **look)
 
 
 def _roof(axes: Axes, span: np.ndarray, tflops: float, gigabytes: float, colour: str, dashes: str) -> None:
@@ -108,34 +95,18 @@ def _roof(axes: Axes, span: np.ndarray, tflops: float, gigabytes: float, colour:
     axes.plot(x, np.minimum(x * gigabytes / 1e3, tflops), color=colour, ls=dashes, lw=1.6 if dashes == "-" else 1.1)
 
 
-def _roofline_points(axes: Axes, cells: pd.DataFrame, looks: dict[str, Look]) -> None:
-    """Each point with its interval, and in a row below all of them its number, led to it by a thin line."""
-    count = len(cells)
-    middle = 0.62 if count < 2 else float(np.clip(_across(axes, cells["intensity"].median()), 0.3, 0.7))
-    places = middle + (np.arange(count) - (count - 1) / 2) * min(0.06, 0.9 / max(count, 1))
-    for across, (_, cell) in zip(places, cells.iterrows(), strict=True):
-        look, value = looks[cell["workload"]], cell["tflops"]
-        colour = FORMAT_COLOURS.get(str(cell["product"]), style.BLACK)
-        ends = np.array([[value - cell["tflops_low"]], [cell["tflops_high"] - value]])
-        bars = np.clip(ends, 0, None) if np.isfinite(ends).all() else None
-        axes.errorbar(cell["intensity"], value, yerr=bars, fmt=look.marker, color=colour, capsize=2.5, elinewidth=1)
-        axes.annotate(
-            str(look.number), (cell["intensity"], value), (across, 0.05), textcoords="axes fraction", ha="center",
-            fontsize=8, arrowprops={"arrowstyle": "-", "color": style.GREY, "lw": 0.6, "shrinkB": 4},
-        )  # fmt: skip
+def _point(axes: Axes, cell: pd.Series, marker: str) -> None:
+    value, colour = cell["tflops"], FORMAT_COLOURS.get(str(cell["product"]), style.BLACK)
+    ends = np.array([[value - cell["tflops_low"]], [cell["tflops_high"] - value]])
+    bars = np.clip(ends, 0, None) if np.isfinite(ends).all() else None
+    axes.errorbar(cell["intensity"], value, yerr=bars, fmt=marker, color=colour, capsize=2.5, elinewidth=1)
 
 
-def _across(axes: Axes, x: float) -> float:
-    """Return the place of x between the left and the right of a logarithmic axis."""
-    low, high = axes.get_xlim()
-    return float(np.log(x / low) / np.log(high / low))
-
-
-def _legend(looks: dict[str, Look], formats: set[str]) -> Iterator[Any]:
+def _legend(markers: dict[str, str], formats: set[str]) -> Iterator[Any]:
     for name, colour in FORMAT_COLOURS.items():
         if name in formats:
             yield Line2D([], [], color=colour, lw=3, label=name)
     yield Line2D([], [], color=style.GREY, label="roof, measured")
     yield Line2D([], [], color=style.GREY, ls="--", lw=1.1, label="roof, sheet")
-    for name, look in looks.items():
-        yield Line2D([], [], ls="", marker=look.marker, color=style.GREY, label=f"{look.number}  {name}")
+    for name, marker in markers.items():
+        yield Line2D([], [], ls="", marker=marker, color=style.GREY, label=name)

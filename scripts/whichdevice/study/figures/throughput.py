@@ -35,7 +35,7 @@ class Curve(NamedTuple):
     category="Pictures",
     caption=(
         "Units per second at each batch size (both logarithmic), measured or forecast, with intervals as bands; "
-        "diamonds mark the batch from which another device is the fastest, and dotted lines a measured device's best."
+        "diamonds mark the batch from which another device is the fastest."
     ),
 )
 def draw_throughput(study: StudyResults) -> Figure | str:
@@ -104,24 +104,10 @@ def _crossing(size: int, larger: int, one: Curve, other: Curve) -> float:
 
 
 def words(curves: Sequence[Curve]) -> list[str]:
-    """Return which device is the fastest from which batch on, and from which one on a measured device is passed."""
+    """Return which device is the fastest from which batch on."""
     (_, first), *changes = leaders(curves)
     later = [f"{one.device} from {_about(size)}" for size, one in changes]
-    return [*textwrap.wrap(", ".join([f"fastest: {first.device}", *later]), WORDS_WIDTH), *_passed(curves)]
-
-
-def _passed(curves: Sequence[Curve]) -> Iterator[str]:
-    others = [one.values["throughput"] for one in curves if not one.measured]
-    for one in curves:
-        if one.measured and others:
-            best, fastest = one.values["throughput"].max(), pd.concat(others, axis=1).max(axis=1).sort_index()
-            if fastest.iloc[0] > best:
-                yield f"{one.device}'s best: passed at every size"
-            elif fastest.max() > best:
-                above = fastest[fastest > best].index[0]
-                near = fastest.loc[:above].iloc[-2:]
-                size = np.exp(np.interp(np.log(best), np.log(near), np.log(near.index.to_numpy(float))))
-                yield f"{one.device}'s best: passed from {_about(float(size))}"
+    return textwrap.wrap(", ".join([f"fastest: {first.device}", *later]), WORDS_WIDTH)
 
 
 def _about(size: float) -> str:
@@ -142,8 +128,6 @@ def _panel(axes: Axes, curves: Sequence[Curve]) -> None:
         if bold:
             low, high = one.values["throughput_low"], one.values["throughput_high"]
             axes.fill_between(sizes, low, high, color=look["color"], alpha=0.15, lw=0)
-        if one.measured:
-            axes.axhline(values.max(), color=look["color"], lw=0.8, ls=":")
     for size, one in changes[1:]:
         speed = np.exp(np.interp(np.log(size), np.log(one.values.index), np.log(one.values["throughput"])))
         axes.plot(size, speed, "D", color=style.RED, ms=6, zorder=4)

@@ -14,12 +14,11 @@ from whichdevice.models.address import ARGUMENTS, built_in_names, full_name, is_
 from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import leaves
-from whichdevice.study.cells import Cell, Run, selected
+from whichdevice.study.cells import Cell, Run, model_of, selected, uneven_cells
 from whichdevice.study.config.model import Call, Study, Workload
 from whichdevice.study.prepare import check_names
 from whichdevice.study.programs import study_targets, usual_precision
 from whichdevice.study.request import epochs_of
-from whichdevice.study.study_cells import model_of, uneven_cells
 
 
 def check_study(study: Study) -> None:

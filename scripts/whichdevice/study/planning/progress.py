@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from shutil import get_terminal_size
-from statistics import mean
 from textwrap import shorten
 from typing import IO, Any
 
@@ -21,11 +20,10 @@ from whichdevice.base.cpu import is_full
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import duration
 from whichdevice.base.terminal import LiveLine
-from whichdevice.study.cells import Run, parse_run
+from whichdevice.study.cells import parse_run, repeat_failed
 from whichdevice.study.planning.study_plan import StudyPlan, run_status
-from whichdevice.study.records.store import read_record
+from whichdevice.study.records.store import RECORD, read_record
 from whichdevice.study.run_progress import run_line
-from whichdevice.study.study_cells import repeat_failed
 
 MAX_CHARACTERS = 300  # characters of what a scheduler says
 # How Snakemake ends its message about any job of a scheduler; its message about a job of this host has no such end.
@@ -53,13 +51,11 @@ class OnlyProblems(logging.Filter):
 class StudyProgress(logging.Handler):
     """A handler of Snakemake's logger for one call of the workflow."""
 
-    def __init__(self, plan: StudyPlan, stream: IO[str] | None = None) -> None:
+    def __init__(self, stream: IO[str] | None = None) -> None:
         super().__init__()
-        self._plan = plan
         self._line = LiveLine(self.text, stream)
-        self._jobs: dict[int, dict[str, Any]] = {}  # that run now, by Snakemake's number
-        self._took: dict[tuple[str, str], list[float]] = {}  # seconds of finished runs by device and workload
-        self._runs: list[Run] = []  # that are still to be measured
+        self._jobs: dict[int, tuple[str, float]] = {}  # that run now, by Snakemake's number: name, and when it began
+        self._began: float | None = None  # the first run
         self._listens = False
         self.total, self.done = 0, 0
 
@@ -68,20 +64,18 @@ class StudyProgress(logging.Handler):
 
         A log that a full disk cuts short prints no traceback: the lines of the jobs count.
         """
-        if logger is None:
-            return self
-        logging.raiseExceptions = False
-        self._listens = True
-        logger.addHandler(self)
-        for handler in logger.handlers:
-            if handler.name == "DefaultStreamHandler":
-                handler.addFilter(OnlyProblems())
+        if logger is not None:
+            logging.raiseExceptions = False
+            self._listens = True
+            logger.addHandler(self)
+            for handler in logger.handlers:
+                if handler.name == "DefaultStreamHandler":
+                    handler.addFilter(OnlyProblems())
         return self
 
     def begin(self) -> None:
         """Show the live line."""
         if self._listens:
-            self._runs = self._plan.to_measure()
             self._line.start()
 
     def end(self) -> None:
@@ -98,57 +92,47 @@ class StudyProgress(logging.Handler):
         if event == "RUN_INFO":
             self.total = int(facts["stats"].get("measure", 0))
         elif event == "JOB_INFO":
-            now = time.monotonic()
-            self._jobs[facts["jobid"]] = {"rule": facts["rule_name"], "began": now, "output": list(facts["output"])}
+            name = _record_of(facts["output"]) if facts["rule_name"] == "measure" else facts["rule_name"]
+            self._jobs[facts["jobid"]] = name, time.monotonic()
+            if self._began is None and name.endswith(RECORD):
+                self._began = time.monotonic()
         elif event == "JOB_FINISHED":
-            job = self._jobs.pop(facts["job_id"], None)
-            if job is not None and job["rule"] == "measure":
-                self._finished(job)
+            name, _ = self._jobs.pop(facts["job_id"], ("", 0.0))
+            if name.endswith(RECORD):
+                self.done += 1
+                left = f" · {self.left_text()}" if not self._line.live else ""
+                self._line.line(run_line(f"[{self.done}/{self.total}] {_words(name)}", read_record(Path(name))) + left)
         elif event == "JOB_ERROR":
             self._jobs.pop(facts.get("jobid", facts.get("job_id", -1)), None)
         if line := job_error_line(event, facts):
             self._line.line(line)
 
-    def _finished(self, job: dict[str, Any]) -> None:
-        path = Path(str(job["output"][0]).removesuffix(" (update)"))
-        run = parse_run(path.as_posix())
-        self.done += 1
-        self._took.setdefault(_place(run), []).append(time.monotonic() - job["began"])
-        if run in self._runs:
-            self._runs.remove(run)
-        left = f" · {self.left_text()}" if not self._line.live else ""
-        title = f"[{self.done}/{self.total}] {run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}"
-        self._line.line(run_line(title, read_record(path)) + left)
-
     def left_text(self) -> str:
-        """How long the runs that are left take, by the finished ones of their device and workload, in words."""
+        """How long the runs that are left take, by the finished ones, in words."""
         if self.done >= self.total:
             return "programs, tables and report are left"
-        if not self._took:
+        if not self.done or self._began is None:
             return "time left: known after the first run"
-        every = [seconds for took in self._took.values() for seconds in took]
-        guesses = [mean(self._took.get(_place(run), every)) for run in self._runs]
-        measured_now = [job["began"] for job in list(self._jobs.values()) if job["rule"] == "measure"]
-        passed = sum(time.monotonic() - began for began in measured_now)
-        return f"about {duration(max(sum(guesses) - passed, mean(every) / 2))} of measuring left"
+        passed = time.monotonic() - self._began
+        return f"about {duration((self.total - self.done) * passed / self.done)} of measuring left"
 
     def text(self) -> str:
         """The live line."""
-        now = [_job_text(job) for job in list(self._jobs.values())]
-        running = "" if not now else f" · now {now[0]}" + (f" and {len(now) - 1} more" if len(now) > 1 else "")
+        jobs = [f"{_words(name)}, {duration(time.monotonic() - began)}" for name, began in list(self._jobs.values())]
+        running = f" · now {jobs[0]}" + (f" and {len(jobs) - 1} more" if len(jobs) > 1 else "") if jobs else ""
         return f"{self.done} of {self.total} runs · {self.left_text()}{running}"
 
 
-def _place(run: Run) -> tuple[str, str]:
-    return run.cell.device, run.cell.workload
+def _record_of(output: Sequence[object]) -> str:
+    return str(output[0]).removesuffix(" (update)")
 
 
-def _job_text(job: dict[str, Any]) -> str:
-    took = duration(time.monotonic() - job["began"])
-    if job["rule"] != "measure":
-        return f"{job['rule']}, {took}"
-    run = parse_run(str(job["output"][0]).removesuffix(" (update)"))
-    return f"{run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}, {took}"
+def _words(name: str) -> str:
+    """A job's name on the terminal: of a run, in words."""
+    if not name.endswith(RECORD):
+        return name
+    run = parse_run(name)
+    return f"{run.cell.device} {run.cell.workload} {run.cell.name} r{run.repeat}"
 
 
 def answer_lines(root: str, width: int | None = None) -> list[str]:
@@ -164,45 +148,36 @@ def answer_lines(root: str, width: int | None = None) -> list[str]:
 
 
 def closing_lines(plan: StudyPlan) -> list[str]:
-    """Return what a person reads at the end of a study."""
-    left_out = [
-        f"{count} runs left out: {reason}."
-        for platform, reason in plan.missing.items()
-        if (count := sum(plan.platform(run) == platform and run.cell.device not in plan.absent for run in plan.runs))
-    ]
-    lines = [line for line in [" ".join([*_how_they_ended(plan), *left_out])] if line]
+    """Return what a person reads at the end: how the runs ended, what was left out, and where the page is."""
+    states = (run_status(record) for record in plan.records(plan.in_reach()))
+    statuses = Counter(status for status in states if status is not None)
+    total, refused, ok = sum(statuses.values()), statuses.pop("refused", 0), statuses.pop("ok", 0)
+    failed, words = total - refused - ok, list[str]()
+    if total and ok == total:
+        words.append(f"All {total} runs are ok.")
+    elif total:
+        named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+        words.append(f"{failed} of {total} runs failed ({named})." if failed else "No run failed.")
+        words += [f"{refused} of {total} runs refused: they did not fit this host."] * bool(refused)
+        again = " and ".join(["failed runs"] * bool(failed) + ["refused runs that now fit"] * bool(refused))
+        words.append(f"The report says why. To repeat {again}: {repeat_failed(plan.study)}")
+    for platform, reason in plan.missing.items():
+        if count := sum(plan.platform(run) == platform and run.cell.device not in plan.absent for run in plan.runs):
+            words.append(f"{count} runs left out: {reason}.")
     page = f"{plan.study.root}/report.html"
-    return lines + [f"Report: {page}"] * Path(page).is_file()
+    return [" ".join(words)] * bool(words) + [f"Report: {page}"] * Path(page).is_file()
 
 
 def stopped_lines(plan: StudyPlan) -> list[str]:
     """Return the lines about jobs that ended without their output: cancelled, killed, or lost with their node."""
-    wanted = plan.wanted()
+    wanted, root, lines = plan.wanted(), plan.study.root, list[str]()
     lost = [run.path for run in wanted if not Path(plan.record(run)).is_file()]
-    lines = [
-        f"No record of {len(lost)} of {len(wanted)} runs (first: {lost[0]}): not started, cancelled, "
-        "or lost with their node. The same call again goes on with them."
-    ] if lost else []  # fmt: skip
-    root = plan.study.root
     if is_full(None, Path(root)):
         lines = [f"No room left on the disk of {root}: make some. The same call again goes on with what is missing."]
+    elif lost:
+        how = "not started, cancelled, or lost with their node. The same call again goes on with them."
+        lines = [f"No record of {len(lost)} of {len(wanted)} runs (first: {lost[0]}): {how}"]
     return [*lines, f"The study stopped; finished runs are kept. Logs: {root}/logs"]
-
-
-def _how_they_ended(plan: StudyPlan) -> list[str]:
-    states = (run_status(record) for record in plan.records(plan.in_reach()))
-    statuses = Counter(status for status in states if status is not None)
-    total, refused = sum(statuses.values()), statuses.pop("refused", 0)
-    failed = sum(statuses.values()) - statuses.pop("ok", 0)
-    if not total:
-        return []
-    if not failed and not refused:
-        return [f"All {total} runs are ok."]
-    named = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
-    lines = [f"{failed} of {total} runs failed ({named})." if failed else "No run failed."]
-    lines += [f"{refused} of {total} runs refused: they did not fit this host."] if refused else []
-    again = [*(["failed runs"] if failed else []), *(["refused runs that now fit"] if refused else [])]
-    return [*lines, f"The report says why. To repeat {' and '.join(again)}: {repeat_failed(plan.study)}"]
 
 
 def job_error_line(event: str, facts: dict[str, Any]) -> str:
@@ -216,4 +191,4 @@ def job_error_line(event: str, facts: dict[str, Any]) -> str:
         return ""
     text = shorten(text.partition("sbatch call:")[0] or "failed", MAX_CHARACTERS, placeholder=" ...")
     log = f" (log: {os.path.relpath(logs[-1])})" if logs and logs[-1] and Path(logs[-1]).is_file() else ""
-    return f"{what.removesuffix(' (update)')}: {text}{log}"
+    return f"{_record_of([what])}: {text}{log}"

@@ -14,7 +14,7 @@ from whichdevice.base.files import package_first
 from whichdevice.measure.backends import backend_class
 from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.datasets.download import first_missing
-from whichdevice.study.cells import Run
+from whichdevice.study.cells import Run, with_model_settings
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Call, Device, Source, Study
 from whichdevice.study.prepare import check_folder, decide_sources, has_archives
@@ -25,7 +25,6 @@ from whichdevice.study.records.store import (
     merged_sources,
     source_folder,
 )
-from whichdevice.study.study_cells import with_model_settings
 
 
 def environment_of(kind: str, backend: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.memory import available_memory
-from whichdevice.study.cells import Run, parse_run, selected
+from whichdevice.study.cells import Run, parse_run, selected, study_runs
 from whichdevice.study.config.load import load_study, resolved
 from whichdevice.study.config.model import Call, Study
 from whichdevice.study.planning import slurm
@@ -31,7 +31,6 @@ from whichdevice.study.planning.sources import (
 from whichdevice.study.prepare import standin_notes
 from whichdevice.study.records.store import read_record, write_keys
 from whichdevice.study.request import DATASETS, dataset_folder, dataset_of, measuring_order, planned_record
-from whichdevice.study.study_cells import study_runs
 
 Resource = Callable[..., int | str | None]
 

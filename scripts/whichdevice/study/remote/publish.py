@@ -28,7 +28,6 @@ from whichdevice.study.records.store import (
 from whichdevice.study.remote.transfer import Listing, Moved, Place, download, explained, is_same, upload
 
 DATASETS = "datasets"  # as below results/
-NEWER, DAMAGED = "newer there", "damaged here"
 
 
 def upload_dataset(folder: Path, bucket: Place, name: str, source: str) -> Moved:
@@ -86,48 +85,31 @@ def _dataset_files(info: DatasetInfo) -> list[str]:
     return [*(f"{array}.npy" for array in info.arrays), INFO]
 
 
-COMPILED_FILES = ("compiled/**/*.json",)
-RESULTS = ("tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html")
+RESULTS = ("compiled/**/*.json", "tables/*.csv", "figures/*.svg", "figures/*.png", "models/**/*", "report.html")
 
 
 def publish(root: Path, bucket: Place) -> str:
     """Send what differs of `results/<study>`, config.yaml last, and return the line to print.
 
-    Records that the bucket has from another machine under the same names are never replaced: StudyError. Where it has
-    later ones of this machine, they stay, and with them the tables, figures, report and config made from them.
+    Raises StudyError, before anything is sent, where the bucket has a record under the same name that is of another
+    machine, of a newer version or later than the one here.
     """
     place = bucket.below(root.name)
     listing = place.listing()
     records = _files(root, [f"{OWN}/**/{RECORD}", f"{MERGED}/*/{OWN}/**/{RECORD}"])
     sources = _files(root, [f"{MERGED}/*/{SOURCE}"])
-    reasons = {name: _why_kept(place, name, path, listing) for name, path in records.items()}
-    newer = sum(why == NEWER for why in reasons.values())
-    sent_records = {name: path for name, path in records.items() if reasons[name] is None}
-    artefacts = [path for record in sent_records.values() for path in _artefacts(record)]
-    compiled = _files(root, COMPILED_FILES)
-    if newer:
-        compiled = {name: path for name, path in compiled.items() if name not in listing}
+    sound = {name: path for name, path in records.items() if _may_replace(place, name, path, listing)}
+    artefacts = {path.relative_to(root).as_posix(): path for record in sound.values() for path in _artefacts(record)}
     sent = Moved()
-    for files in (
-        {path.relative_to(root).as_posix(): path for path in artefacts},
-        sent_records,
-        compiled,
-        *([] if newer else [_files(root, RESULTS), sources, _files(root, [KEYS, CONFIG])]),
-    ):
+    for files in (artefacts, sound, _files(root, RESULTS), sources, _files(root, [KEYS, CONFIG])):
         sent += upload(place, files, listing)
-    if not newer:
-        _drop(place, {name for name in listing if _source_of(name) not in {None, *sources}})
+    with explained(place.address):  # records there of sources that count here no more
+        for name in listing:
+            if _source_of(name) not in {None, *sources}:
+                place.fs.rm_file(place.path(name))
     unknown = sum(name.startswith(f"{OWN}/") and foreign_run(name) is not None for name in listing.keys() - records)
-    line = f"{place.address}: {sent}"
-    if unknown:
-        line += f"; {unknown} more records there are not here, so in no table or figure sent: bring them (--records)"
-    if newer:
-        line += (
-            f"; the bucket has {newer} newer record{'s' if newer > 1 else ''}. They were kept, so tables, "
-            "figures, report, models and config were not sent. Measure those runs here again, or publish under another "
-            "study name (study=<name>)"
-        )
-    return line
+    more = f"; {unknown} more records there are not here, so in no table or figure sent: bring them (--records)"
+    return f"{place.address}: {sent}" + more * bool(unknown)
 
 
 def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
@@ -140,13 +122,6 @@ def _source_of(name: str) -> str | None:
     return "/".join([*name.split("/")[:2], SOURCE]) if name.startswith(f"{MERGED}/") else None
 
 
-def _drop(place: Place, names: set[str]) -> None:
-    """Delete records there of sources that count here no more."""
-    with explained(place.address):
-        for name in names:
-            place.fs.rm_file(place.path(name))
-
-
 def _artefacts(record: Path) -> list[Path]:
     """The files that a record declares and that are there; none of one that cannot be read, which tables explain."""
     try:
@@ -156,29 +131,26 @@ def _artefacts(record: Path) -> list[Path]:
     return [path for artefact in declared if (path := artefact_path(record, artefact.file)) is not None]
 
 
-def _why_kept(place: Place, name: str, path: Path, listing: Listing) -> str | None:
-    """Why the record in the bucket is not to be replaced by ours; StudyError where it is another machine's."""
+def _may_replace(place: Place, name: str, path: Path, listing: Listing) -> bool:
+    """Whether our record is sound, or is there already; raises StudyError where the one in the bucket must stay."""
     facts = listing.get(name)
     with explained(place.address):
         if facts is None or is_same(path, place, name, facts):
-            return None
-    where = f"{place.address}/{name}"
+            return True
+    where, way_out = f"{place.address}/{name}", "publish under another study name (study=<name>)"
     ours, other = _readable(path.read_bytes(), name), _readable(place.read(name), name)
     if ours is None:
-        return DAMAGED
+        return False
     if other is None:
-        raise StudyError(
-            f"{where} cannot be read here; update this project, delete that record, or publish under another study "
-            "name (study=<name>)"
-        )
+        raise StudyError(f"{where} cannot be read here; update this project, delete that record, or {way_out}")
     if not same_machine(ours.machine, other.machine):
         device = ours.asked.device
         there, here = describe_machine(other.machine), describe_machine(ours.machine)
-        raise StudyError(
-            f"{where} was measured on another machine ({there}; here: {here}): publish under another study name "
-            f"(study=<name>), and bring those: --records {place.address} --rename {device}={device}_2"
-        )
-    return NEWER if other.ended > ours.ended else None
+        bring = f"and bring those: --records {place.address} --rename {device}={device}_2"
+        raise StudyError(f"{where} was measured on another machine ({there}; here: {here}): {way_out}, {bring}")
+    if other.ended > ours.ended:
+        raise StudyError(f"{where} is newer than the record here: measure that run here again, or {way_out}")
+    return True
 
 
 def _readable(content: bytes, name: str) -> Record | None:

@@ -16,13 +16,13 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import number, percent, price, quality, seconds, size, two
 from whichdevice.decide.rows import OPERATIONS, enough_repeats
 from whichdevice.forecast.joint import read_scorecard
+from whichdevice.study.cells import repeat_failed, workflow_command
 from whichdevice.study.figures import figure_facts, figure_names
 from whichdevice.study.report.cells import cell_table, machine_cards, reproductions
 from whichdevice.study.report.numbers import RULE, cell_number, interval, with_setting
 from whichdevice.study.report.page import render
 from whichdevice.study.report.verdict import BROKEN, first_screen
 from whichdevice.study.results import NOTHING, StudyResults
-from whichdevice.study.study_cells import repeat_failed, workflow_command
 from whichdevice.study.tables.base import device_name, length_words
 from whichdevice.study.tables.comparisons import REPLICAS
 from whichdevice.study.tables.measured import WORK, at_common_share, without_rehearsals
@@ -102,10 +102,10 @@ def _meters(study: StudyResults) -> Iterator[str]:
 def _pipelines(study: StudyResults) -> Iterator[str]:
     """How long the batch of a step takes to be made ready, of each cell whose pipeline was timed by itself."""
     for _, row in study.costs[study.costs["pipeline"].notna()].iterrows():
-        share, whose = row["pipeline_share"], "its own"
+        share = row["pipeline_share"]
         takes = f"{seconds(row['pipeline_time'])} for the batch of a step, {two(100 * share)} % of the step"
         waits = f": the device waits for it {two(100 - 100 / share)} % of the time" if share > 1 + WAITS else ""
-        yield f"{row['workload']}, {_cell_words(row)}, {whose}: {takes}{waits}"
+        yield f"{row['workload']}, {_cell_words(row)}: {takes}{waits}"
 
 
 def forecast_section(study: StudyResults) -> dict[str, Any]:

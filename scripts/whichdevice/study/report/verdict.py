@@ -12,11 +12,11 @@ import pandas as pd
 
 from whichdevice.base.numbers import number
 from whichdevice.decide import Answer, table, words
+from whichdevice.study.cells import repeat_failed, workflow_command
 from whichdevice.study.report.chart import chart
 from whichdevice.study.report.numbers import interval, undecided_words, verdict_words, with_setting
 from whichdevice.study.report.products import typed_parts
 from whichdevice.study.results import StudyResults
-from whichdevice.study.study_cells import repeat_failed, workflow_command
 from whichdevice.study.tables.base import CELL, length_words, share_words
 from whichdevice.study.tables.comparisons import BEST
 from whichdevice.study.tables.decision_rule import FASTER, SAME, SLOWER

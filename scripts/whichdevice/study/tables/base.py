@@ -13,8 +13,8 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.files import csv_rows, replacing
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.base.sheets.tpus import devices_of
+from whichdevice.study.cells import make_tables
 from whichdevice.study.config.model import Study
-from whichdevice.study.study_cells import make_tables
 from whichdevice.study.tables import get_table
 
 Made = TypeVar("Made")

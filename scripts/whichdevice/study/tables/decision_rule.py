@@ -6,7 +6,7 @@ Speeds are compared by logarithms, so a ratio of 2 and one of 1/2 are equally fa
 sample t on the log-ratios of each repeat). Over all comparisons of a family the p values are corrected by S. Holm, "A
 simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979, so that with nothing to find a
 family holds any false "faster" or "slower" at most once in 20. A family is everything that one table judges along one
-axis: all devices, or all loops.
+axis, such as all devices.
 
 - faster, slower: Holm's p below 0.05, and the ratio beyond 3 %. This goes first: a difference of 4 % that is sure is
   "faster", although it also lies within 5 %.
@@ -69,7 +69,7 @@ def arithmetic(values: pd.Series, groups: pd.Series) -> pd.DataFrame:
 
 
 def repeats_to_decide(
-    mean: np.ndarray, variance: np.ndarray, degrees_per_repeat: np.ndarray, level: np.ndarray, limits: np.ndarray
+    mean: np.ndarray, variance: np.ndarray, level: np.ndarray, limits: np.ndarray
 ) -> np.ndarray:
     """Smallest number of repeats (of each side, where they are not paired) with 80 % power; at most `MAX_REPEATS`.
 
@@ -79,17 +79,17 @@ def repeats_to_decide(
     low, high = np.full(len(mean), 1), np.full(len(mean), MAX_REPEATS)
     while (high - low > 1).any():
         middle = (low + high) // 2
-        enough = _power(middle, mean, variance, degrees_per_repeat, level, limits) >= POWER
+        enough = _power(middle, mean, variance, level, limits) >= POWER
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return high
 
 
 def _power(
-    n: np.ndarray, mean: np.ndarray, variance: np.ndarray, per_repeat: np.ndarray, level: np.ndarray, limits: np.ndarray
+    n: np.ndarray, mean: np.ndarray, variance: np.ndarray, level: np.ndarray, limits: np.ndarray
 ) -> np.ndarray:
     """The chance that n repeats decide, by the more likely of the two ways."""
     least, lower, upper = limits
-    error, degrees = np.sqrt(variance / n), np.maximum((n - 1) * per_repeat, 1e-9)
+    error, degrees = np.sqrt(variance / n), np.maximum(n - 1, 1e-9)
     reach = np.maximum(special.stdtrit(degrees, 1 - level / 2) * error, least)
     differs = special.stdtr(degrees, (np.abs(mean) - reach) / error)
     one_sided = special.stdtrit(degrees, 1 - EQUIVALENCE_LEVEL)
@@ -101,7 +101,7 @@ def _power(
 def paired(logs: pd.Series, groups: pd.Series) -> pd.DataFrame:
     """Return what is needed to judge each group of log-ratios, a value per pair; missing ones are left out.
 
-    Returns n, mean, variance, degrees (of freedom) and degrees_per_repeat, indexed by group.
+    Returns n, mean, error, degrees (of freedom) and variance, indexed by group.
     """
     means = logs.astype("float64").groupby(groups, sort=False).agg(["count", "mean", "var"])
     n = means["count"]
@@ -112,7 +112,6 @@ def paired(logs: pd.Series, groups: pd.Series) -> pd.DataFrame:
             "error": np.sqrt(means["var"] / n),
             "degrees": n - 1.0,
             "variance": means["var"],
-            "degrees_per_repeat": 1.0,
         }
     )
 
@@ -139,7 +138,6 @@ def decided(found: pd.DataFrame, family: pd.Series | None = None) -> pd.DataFram
     needed = repeats_to_decide(
         part["mean"].to_numpy(float),
         part["variance"].to_numpy(float),
-        part["degrees_per_repeat"].to_numpy(float),
         LEVEL / factor[open_].to_numpy(float),
         np.log([MIN_DIFFERENCE, EQUAL_LOW, EQUAL_HIGH]),
     )

@@ -123,7 +123,7 @@ def _number(best: pd.Series) -> dict[str, Any]:
     name, column = ("peak", "tflops") if best["unit"] == "product" else ("bandwidth", "gbs")
     scale = best[column] / best["throughput"]
     ends = {f"{name}_{column}{end}": best[f"throughput{end}"] * scale for end in ENDS}
-    return ends | {f"{name}_size": best["batch_size"], f"{name}_n": best["n_timed"]}
+    return ends | {f"{name}_size": best["batch_size"]}
 
 
 def _by_sheet(row: dict[str, Any], host: pd.DataFrame, study: Study, sheet: Sheet) -> dict[str, Any]:
@@ -177,7 +177,6 @@ def roofline_table(summary: pd.DataFrame, limits: pd.DataFrame) -> pd.DataFrame:
             mfu=cells["tflops"] / peak,
             **{f"mfu_{end}": ends[f"tflops_{end}"] / peak for end in ("low", "high")},
             mfu_sheet=cells["tflops"] / cells["sheet_tflops"],
-            of_roof=cells["tflops"] / roof,
             bound=pd.Series(np.where(peak <= by_memory, "compute", "memory"), cells.index).where(roof.notna()),
             note=cells["device"].map(notes).where(bandwidth.notna()),
             n=cells["n_timed"],

@@ -10,10 +10,9 @@ import pandas as pd
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.record import Energy, Record
 from whichdevice.models.pipeline import best_and_written
-from whichdevice.study.cells import Run
+from whichdevice.study.cells import Run, study_runs, workflow_command
 from whichdevice.study.config.model import Study
 from whichdevice.study.records.store import measured_elsewhere
-from whichdevice.study.study_cells import study_runs, workflow_command
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import CELL, Sources, columns_of, table
 from whichdevice.study.tables.decision_rule import within_process
@@ -137,8 +136,6 @@ def _quality(record: Record) -> dict[str, Any]:
     results = record.results
     metric = record.workload.metric if record.workload else None
     last = record.epochs[-1] if record.epochs else None
-    later = [epoch.seconds for epoch in record.epochs[1:] if epoch.steps is None]
-    validations = [epoch.validation_seconds for epoch in record.epochs[1:] if epoch.validation_seconds is not None]
     final = {
         "training_metric": _number(results, f"training_{metric}", last.metric if last else None),
         "validation_metric": _number(results, f"validation_{metric}", last.validation_metric if last else None),
@@ -148,8 +145,6 @@ def _quality(record: Record) -> dict[str, Any]:
     return {
         "learned_epochs": record.learned_epochs or None,
         "cut": record.learning.ended_by == "seconds" if record.epochs else None,
-        "learned_epoch_time": sum(later) / len(later) if later else None,
-        "validation_time": sum(validations) / len(validations) if validations else None,
         "learning_time": sum(epoch.seconds + (epoch.validation_seconds or 0) for epoch in record.epochs) or None,
         "metric": metric,
         **final,
