@@ -291,27 +291,18 @@ def generate(input_: Tree, target: Tree, examples: int, sequence_length: int | N
     So that a model can learn something from them: whole-number targets of the input's own shape are a fixed rule of
     each number, all others a fixed random projection of the inputs' first numbers.
     """
-    parts = [*named(input_, "").values(), *named(target, "").values()]
-    shapes = [(examples, *concrete(array, sequence_length)) for array in parts]
-    size = sum(
-        np.prod(shape, dtype=float) * np.dtype(array.dtype).itemsize for shape, array in zip(shapes, parts, strict=True)
-    )
+    parts = {**named(input_, "inputs"), **named(target, "targets")}
+    shapes = {key: (examples, *concrete(array, sequence_length)) for key, array in parts.items()}
+    size = sum(np.prod(shapes[key], dtype=float) * np.dtype(array.dtype).itemsize for key, array in parts.items())
     if size > MAX_BYTES:
         raise StudyError(
             f"{examples:,} examples of INPUT and TARGET take {size / 1e9:.3g} GB, more than {MAX_BYTES / 1e9:g} GB. "
             "Both are shapes of one example, without the batch; is it in them? Else lower EXAMPLES"
         )
     random = np.random.default_rng(seed)
-    inputs = {
-        key: _inputs(array, (examples, *concrete(array, sequence_length)), random)
-        for key, array in named(input_, "inputs").items()
-    }
+    inputs = {key: _inputs(parts[key], shapes[key], random) for key in named(input_, "inputs")}
     given = [*inputs.values()]
-    targets = {
-        key: _targets(given, array, (examples, *concrete(array, sequence_length)))
-        for key, array in named(target, "targets").items()
-    }
-    return inputs | targets
+    return inputs | {key: _targets(given, parts[key], shapes[key]) for key in named(target, "targets")}
 
 
 def _inputs(array: Array, shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:

@@ -125,11 +125,6 @@ class ServedModel:
         tables = self.embedding * (1 if self.tied else 2)
         return tables + self.layers * self.attention + self.always + self.experts * self.expert
 
-    @property
-    def active_parameters(self) -> float:
-        """Weights that one token is multiplied by: of the experts its own, of the tables the output."""
-        return self.embedding + self.layers * self.attention + self.always + self.experts_per_token * self.expert
-
     def experts_touched(self, tokens: float) -> float:
         """Return how many experts of a layer a step of so many tokens reads, at even routing."""
         if not self.experts:
