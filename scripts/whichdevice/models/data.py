@@ -5,7 +5,8 @@ DataLoader: all are read into arrays, up to EXAMPLES or MAX_BYTES, so that every
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +27,7 @@ WANTED = (
 )
 
 
-class Splits(NamedTuple):
-    """Training and validation arrays by path."""
-
-    train: Arrays
-    validation: Arrays
-
-
-def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None) -> Splits:
+def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None) -> tuple[Arrays, Arrays]:
     """Training and validation arrays of what a data function returned; raises StudyError that says what is wrong.
 
     `input_` is INPUT, where the file has it: it tells a batch from an example. An eighth, drawn at random but always
@@ -47,7 +41,7 @@ def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None)
         if {*train} != {*held_out}:
             odd = sorted({*train} ^ {*held_out})[0]
             raise StudyError(f"{where} gives {odd} for only one of training and validation")
-        return Splits(train, held_out)
+        return train, held_out
     arrays = arrays_of(given, examples, where, input_)
     count = size_of(arrays)
     validating = count // VALIDATION_SHARE
@@ -55,7 +49,8 @@ def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None)
         raise StudyError(f"{where} gives {count} examples; {VALIDATION_SHARE} are the least")
     validates = np.zeros(count, bool)
     validates[drawn(count, validating)] = True
-    return Splits(*({key: array[chosen] for key, array in arrays.items()} for chosen in (~validates, validates)))
+    train, held_out = ({key: array[chosen] for key, array in arrays.items()} for chosen in (~validates, validates))
+    return train, held_out
 
 
 def training_part(given: Any, input_: Tree = None) -> Any:
@@ -165,18 +160,12 @@ def arrays_of(given: Any, examples: int | None, where: str, input_: Tree = None)
 def as_tree(part: Any) -> Tree:
     """Lists of numbers are an array, lists of arrays several of them."""
     if isinstance(part, list) and not any(hasattr(item, "shape") or isinstance(item, Mapping) for item in part):
-        return np.asarray(part) if _is_regular(part) else part
+        with suppress(ValueError):  # of rows that differ in length
+            return np.asarray(part)
+        return part
     if isinstance(part, Mapping):
         return {key: as_tree(value) for key, value in part.items()}
     return tuple(map(as_tree, part)) if isinstance(part, tuple | list) else part
-
-
-def _is_regular(part: list[Any]) -> bool:
-    try:
-        np.asarray(part)
-    except ValueError:
-        return False
-    return True
 
 
 def _gathered(given: Any, examples: int | None, where: str, input_: Tree) -> tuple[Tree, ...]:

@@ -106,7 +106,7 @@ class Configuration:
     @property
     def longest(self) -> int:
         """The number of words that it takes."""
-        known = next((int(self.fields[name]) for name in LENGTHS if self.fields.get(name)), SHORT)
+        known = self.number(*LENGTHS) or SHORT
         return min(known, SHORT) if self.kind in CLASSIFIERS else known
 
     @property

@@ -303,8 +303,7 @@ class JaxFile(NativeFile):
         """Inputs and targets as they are; where everything is bfloat16, floats in that."""
         from jax import numpy as jnp
 
-        taken = {name: self.typed(jnp.take(array, index, axis=0)) for name, array in arrays.items()}
-        return examples_of(taken)
+        return examples_of({name: self.typed(jnp.take(array, index, axis=0)) for name, array in arrays.items()})
 
     def typed(self, array: Any) -> Any:
         """Floats in bfloat16 where everything is."""

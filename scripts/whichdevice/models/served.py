@@ -260,7 +260,7 @@ def served(config: Configuration) -> ServedModel:
     small = ServedModel(
         config.name, layers, hidden, heads, kv_heads, head_dim, ffn, config.vocabulary, config.kind not in PLAIN,
         0.0, bool(fields.get("tie_word_embeddings", config.kind in TIED)), attention,
-        next((int(fields[key]) for key in LENGTHS if fields.get(key)), 2048),
+        number(*LENGTHS) or 2048,
         experts, number("num_experts_per_tok"), expert_ffn, shared, dense,
         number("kv_lora_rank") and number("kv_lora_rank") + number("qk_rope_head_dim"), window, windowed,
         number("linear_num_value_heads") * number("linear_key_head_dim") * number("linear_value_head_dim"), states,
