@@ -1,4 +1,4 @@
-"""What tells this machine and its packages from others: no host name, user name or path."""
+"""Names that tell this machine and its packages from others: no host name, user name or path."""
 
 import hashlib
 from collections.abc import Iterable

@@ -51,7 +51,8 @@ def by_jax(model: Any, inputs: Tree) -> Costs:
         [jax.ShapeDtypeStruct(variable.shape, variable.dtype) for variable in variables]
         for variables in (model.trainable_variables, model.non_trainable_variables)
     )
-    examples = mapped(lambda own: jax.ShapeDtypeStruct((1, *(size or 1 for size in own.shape)), own.dtype), inputs)
+    shape = jax.ShapeDtypeStruct
+    examples = mapped(lambda array: shape((1, *(size or 1 for size in array.shape)), array.dtype), inputs)
     return jaxpr_costs(total, trainable, held, examples)
 
 
@@ -164,7 +165,7 @@ def by_torch(model: Any, inputs: Tree) -> Costs:
     """Run one example of zeros there and back, without dropout, and have PyTorch count."""
     from keras import ops, tree
 
-    zeros = mapped(lambda own: ops.zeros((1, *(size or 1 for size in own.shape)), dtype=own.dtype), inputs)
+    zeros = mapped(lambda array: ops.zeros((1, *(size or 1 for size in array.shape)), dtype=array.dtype), inputs)
 
     def total() -> Any:
         return sum(leaf.float().sum() for leaf in tree.flatten(model(zeros, **in_mode(model, False))))

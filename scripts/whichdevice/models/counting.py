@@ -123,7 +123,7 @@ def output_shape(model: Any, example: Tree, outputs: Tree = None) -> list[int]:
     shape = first.shape if isinstance(first, Array) else first.shape[1:]
     shape = [*shape]
     if None in shape:
-        given = mapped(lambda own: KerasTensor((1, *(size or 1 for size in own.shape)), own.dtype), example)
+        given = mapped(lambda array: KerasTensor((1, *(size or 1 for size in array.shape)), array.dtype), example)
         try:
             spec = leaves(model.compute_output_spec(given))[0]
         except Exception:  # training fails too, in its own words

@@ -46,7 +46,7 @@ _imported: dict[str, Path] = {}  # root folders of modules that workloads import
 
 
 class Asked(Protocol):
-    """What a run asks of its model, as the record's request has it."""
+    """The settings that a run asks of its model, as the record's request has it."""
 
     batch_size: int
     precision: str
@@ -244,8 +244,8 @@ def _again(text: str, options: Options) -> Workload:
 
 def _class_in(source: ModuleType, name: str) -> type[Workload]:
     """The one workload class that a file defines."""
-    own = [part for part in vars(source).values() if isinstance(part, type) and part.__module__ == source.__name__]
-    classes = [part for part in own if issubclass(part, Workload)]
+    defined = [part for part in vars(source).values() if isinstance(part, type) and part.__module__ == source.__name__]
+    classes = [part for part in defined if issubclass(part, Workload)]
     if len(classes) != 1:
         raise StudyError(f"workload {name}: holds {len(classes)} workload classes; it needs exactly one")
     return classes[0]

@@ -248,8 +248,9 @@ class ModelFile(TrainingWorkload):
         if not built.compiled and self.declared.loss is None:
             raise StudyError(f"{label}: it needs INPUT, TARGET, LOSS and OPTIMIZER, or a model that is compiled")
         below = _vocabulary(built)
-        inputs = mapped(lambda own: own if "float" in own.dtype else replace(own, below=below), signature.inputs)
-        inputs = mapped(lambda own: replace(own, dtype=_plain_type(own.dtype)), inputs)
+        taken = signature.inputs
+        inputs = mapped(lambda array: array if "float" in array.dtype else replace(array, below=below), taken)
+        inputs = mapped(lambda array: replace(array, dtype=_plain_type(array.dtype)), inputs)
         loss = self.declared.loss if self.declared.loss is not None else built.loss
         target = self.declared.target
         if target is None and loss is not None and signature.outputs is not None:
