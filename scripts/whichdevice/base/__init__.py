@@ -1,1 +1,1 @@
-"""What every layer uses: errors, files, locks, numbers, processes, the sheets."""
+"""Parts that every layer uses: errors, files, locks, numbers, processes, the sheets."""

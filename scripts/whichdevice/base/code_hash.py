@@ -149,20 +149,16 @@ def _digest_and_imports(content: bytes, is_python: bool, inside: str) -> tuple[s
         tree = None  # its importer reports it better
     if tree is None:
         return hashlib.sha256(content).hexdigest(), []
+    tables = set[str]()  # that the file reads by `rows_of_code`
     for node in ast.walk(tree):
         for name, value in ast.iter_fields(node):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 setattr(node, name, list(_counted(value)))
-    imports = {name for name in imported_names(tree, inside) if name.partition(".")[0] == PACKAGE.name}
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), sorted(imports.union(_tables(tree)))
-
-
-def _tables(tree: ast.Module) -> Iterator[str]:
-    """Return the names of the tables that a file reads by `rows_of_code`."""
-    for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id="rows_of_code"), args=[_, ast.Constant(value=str(table))]):
-                yield table
+                tables.add(table)
+    imports = {name for name in imported_names(tree, inside) if name.partition(".")[0] == PACKAGE.name}
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), sorted(imports | tables)
 
 
 @cache

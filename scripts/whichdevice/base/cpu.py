@@ -78,16 +78,9 @@ def thread_environment(threads: int) -> dict[str, str]:
     PJRT_NPROC alone. Snakemake exports some of these from a job's `threads`, so a run sets them anew.
     """
     names = (
-        "OMP_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "NUMEXPR_NUM_THREADS",
-        "NUMEXPR_MAX_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-        "TF_NUM_INTRAOP_THREADS",
-        "TF_NUM_INTEROP_THREADS",
-        "PJRT_NPROC",
-    )
+        "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS",
+        "VECLIB_MAXIMUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "PJRT_NPROC",
+    )  # fmt: skip
     return dict.fromkeys(names, str(threads))
 
 

@@ -35,6 +35,11 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, without the file that the system's errors name; else its type."""
+    return str(getattr(error, "strerror", None) or error or type(error).__name__).splitlines()[0]
+
+
 def did_you_mean(wrong: object, right: Iterable[object], prefix: str = "", kind: str = "there are") -> str:
     """`; did you mean x?` for a near miss, else the list of what there is."""
     known = [str(name) for name in right]

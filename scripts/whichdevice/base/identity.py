@@ -1,10 +1,12 @@
-"""What tells this machine and its packages from others: no host name, user name or path."""
+"""Names that tell this machine and its packages from others: no host name, user name or path."""
 
 import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from whichdevice.base.files import text_of
 
 FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 IDENTITY_DIGITS = 12
@@ -16,10 +18,7 @@ def machine_identity(files: tuple[Path, ...] = FILES) -> str | None:
     systemd asks that the id itself be kept secret and hashed by those who pass it on (machine-id(5)).
     """
     for path in files:
-        try:
-            identity = path.read_text(encoding="ascii", errors="replace").strip()
-        except OSError:
-            continue
+        identity = text_of(path)
         if identity and identity != "uninitialized":
             return hashlib.sha256(f"whichdevice {identity}".encode()).hexdigest()[:IDENTITY_DIGITS]
     return None

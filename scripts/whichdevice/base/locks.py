@@ -14,6 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from whichdevice.base.errors import StudyError
+from whichdevice.base.files import text_of
 
 STUDY_LOCK = ".lock"
 MEASUREMENT_LOCK = "whichdevice-measurement.lock"
@@ -103,10 +104,8 @@ def _acquire(lock: FileLock, limit: float) -> None:
     """Take a lock within `limit` seconds; where the file system has no locks, only warn. Raises Timeout and OSError."""
     try:
         lock.acquire(timeout=limit, poll_interval=LOOK_EVERY)
-    except Timeout:
-        raise
     except (NotImplementedError, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in NO_LOCKS:
+        if isinstance(error, Timeout) or (isinstance(error, OSError) and error.errno not in NO_LOCKS):
             raise
         name = lock.lock_file
         logging.getLogger(__name__).warning("%s: this file system has no locks; run one study at a time", name)
@@ -114,11 +113,8 @@ def _acquire(lock: FileLock, limit: float) -> None:
 
 def _owner(path: Path) -> str:
     """Return who measures, and since when."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")[:300]
-    except OSError:
-        text = ""
-    written = re.match(r"(\d+) (\S+ \d\d:\d\d) (.+)", "".join(letter for letter in text if letter.isprintable()))
+    text = "".join(letter for letter in text_of(path)[:300] if letter.isprintable())
+    written = re.match(r"(\d+) (\S+ \d\d:\d\d) (.+)", text)
     if written is None:
         return f"of an unknown process (fuser {path} names it)"
     pid, since, what = written.groups()

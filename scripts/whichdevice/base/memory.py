@@ -45,12 +45,8 @@ def available_memory(root: Path = ROOT) -> int:
 
     File cache that a group could give back counts as free, as it does for the host.
     """
-    return min(
-        [
-            psutil.virtual_memory().available,
-            *(max(0, limit - _used_memory(path)) for path, limit in _memory_limits(root)),
-        ]
-    )
+    left = (max(0, limit - _used_memory(path)) for path, limit in _memory_limits(root))
+    return min([psutil.virtual_memory().available, *left])
 
 
 def peak_memory() -> int:
@@ -68,11 +64,8 @@ def memory_kills(root: Path = ROOT) -> int:
 
     0 where the system does not count (macOS).
     """
-    files = [
-        root / "proc/vmstat",
-        *(path for path, _ in group_limits("memory", "memory.events", "memory.oom_control", root)),
-    ]
-    return sum(_read_count("oom_kill", path) for path in files)
+    groups = (path for path, _ in group_limits("memory", "memory.events", "memory.oom_control", root))
+    return sum(_read_count("oom_kill", path) for path in (root / "proc/vmstat", *groups))
 
 
 @contextmanager
@@ -86,7 +79,7 @@ def memory_within(limit: float | None) -> Iterator[None]:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = _data_in_use() + int(limit)
+    wanted = 1024 * _read_count("VmData:", Path("/proc/self/status")) + int(limit)  # private memory that is mapped now
     if soft != resource.RLIM_INFINITY:
         wanted = min(wanted, soft)
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
@@ -94,11 +87,6 @@ def memory_within(limit: float | None) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _data_in_use() -> int:
-    """Bytes of private memory that the process has mapped, as the kernel counts them for RLIMIT_DATA."""
-    return 1024 * _read_count("VmData:", Path("/proc/self/status"))
 
 
 def _read_count(name: str, path: Path) -> int:
@@ -117,11 +105,7 @@ def _used_memory(limit: Path) -> int:
     version_2 = limit.name == "memory.max"
     usage = read_number(limit.with_name("memory.current" if version_2 else "memory.usage_in_bytes")) or 0
     key = "inactive_file" if version_2 else "total_inactive_file"
-    try:
-        statistics = dict(line.split() for line in limit.with_name("memory.stat").read_text("utf-8").splitlines())
-    except (OSError, ValueError):
-        return usage
-    return max(0, usage - int(statistics.get(key, 0)))
+    return max(0, usage - _read_count(key, limit.with_name("memory.stat")))
 
 
 def _groups(controller: str, root: Path) -> Iterator[tuple[Path, int]]:

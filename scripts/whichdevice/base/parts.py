@@ -1,4 +1,4 @@
-"""What records consist of: parts whose unknown fields are errors, checked types, and reading a file as one of them."""
+"""Parts of records, whose unknown fields are errors, types that are checked, and reading a file as a record."""
 
 import re
 from pathlib import Path
@@ -54,7 +54,7 @@ def read_as(model: type[AnyRecord], path: Path, schema: str) -> AnyRecord:
 
 
 def first_fault(error: ValidationError) -> tuple[str, str]:
-    """Where in a record the first fault is, and what it is."""
+    """Return the place of the first fault in a record, and what it is."""
     first = error.errors(include_url=False)[0]
     place = " ".join(".".join(str(part) for part in first["loc"]).split())[:100]
     return place or "the file", first["msg"].removeprefix("Value error, ")

@@ -5,8 +5,8 @@ or workload is a file that defines certain names. A file that declares nothing i
 """
 
 import ast
-from collections.abc import Iterator
-from functools import cache
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,63 +23,35 @@ class Plugin(NamedTuple):
 
 def decorated(folder: Path, decorator: str) -> list[Plugin]:
     """Return what is under `@decorator(...)` at the top level of a folder's files."""
+    form = re.compile(rf"^@{decorator}(\(.*?\))\n(?:@[^\n]*\n)*(?:def|class) (\w+)", re.MULTILINE | re.DOTALL)
     return [
-        Plugin(node.name, path.stem, _literals(call))
+        Plugin(name, path.stem, _literals(arguments))
         for path in _files(folder)
-        for node in _decorated(path.read_text(encoding="utf-8"), f"@{decorator}(")
-        for call in node.decorator_list
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == decorator
+        for arguments, name in form.findall(path.read_text(encoding="utf-8"))
     ]
 
 
-def _decorated(source: str, start: str) -> Iterator[ast.FunctionDef | ast.ClassDef]:
-    """Functions and classes without their bodies: parsing whole files would take a fifth of a second for all tables."""
-    lines = source.splitlines()
-    for first, line in enumerate(lines):
-        if line.startswith(start):
-            last = next(at for at in range(first, len(lines)) if lines[at].startswith(("def ", "class ")))
-            kind, name = lines[last].replace("(", " ").replace(":", " ").split()[:2]
-            head = "\n".join(lines[first:last])
-            (node,) = parsed(f"{head}\n{kind} {name}{'()' * (kind == 'def')}: ...").body
-            assert isinstance(node, ast.FunctionDef | ast.ClassDef)
-            yield node
-
-
 def defining(folder: Path, *names: str) -> list[str]:
-    """Return the names of a folder's files that define all of these functions, classes or values, sorted."""
-    return [path.stem for path in _files(folder) if {*names} <= {*map(defined_name, top_level(path))}]
+    """Return the names of a folder's files that define all of these functions and values, sorted."""
+    return matching(folder, *(rf"^(def )?{name}(\(|:[^=\n]*=| =)" for name in names))
 
 
-def defined_name(node: ast.stmt) -> str | None:
-    """Return the name that a statement defines: of a function or class, or of a value."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return node.name
-    target: ast.expr | None = None
-    if isinstance(node, ast.Assign):
-        target = node.targets[0]
-    elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        target = node.target
-    return target.id if isinstance(target, ast.Name) else None
-
-
-@cache
-def top_level(path: Path) -> list[ast.stmt]:
-    """Return a file's statements."""
-    return parsed(path.read_text(encoding="utf-8")).body
+def matching(folder: Path, *patterns: str) -> list[str]:
+    """Return the names of a folder's files that have lines of all of these patterns, sorted."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in _files(folder)}
+    return [name for name, text in texts.items() if all(re.search(form, text, re.MULTILINE) for form in patterns)]
 
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
 
 
-def _literals(call: ast.Call) -> dict[int | str, Any]:
+def _literals(arguments: str) -> dict[int | str, Any]:
     """The arguments that are literals: others, such as a table's columns, show when its file is imported."""
-    given: dict[int | str, ast.expr] = dict(enumerate(call.args))
-    given.update({keyword.arg: keyword.value for keyword in call.keywords if keyword.arg})
+    call = next(node for node in ast.walk(parsed(f"_{arguments}")) if isinstance(node, ast.Call))
+    given: dict[int | str, ast.expr] = {part.arg: part.value for part in call.keywords if part.arg}
     literals: dict[int | str, Any] = {}
-    for name, value in given.items():
-        try:
+    for name, value in [*enumerate(call.args), *given.items()]:
+        with suppress(ValueError):
             literals[name] = ast.literal_eval(value)
-        except ValueError:
-            continue
     return literals

@@ -151,13 +151,9 @@ def job(log_path: str | Path) -> Iterator[logging.Logger]:
         logger.handlers = []
 
 
-def _without_home(text: str) -> str:
-    """Paths of a traceback without this machine's folders, which name users."""
+def _end(to_file: logging.Handler, text: str, line: str) -> None:
+    """End with one line; the text goes to the log, without this machine's folders, which name users."""
     for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):
         text = text.replace(f"{folder}{os.sep}", f"{short}{os.sep}")
-    return text
-
-
-def _end(to_file: logging.Handler, text: str, line: str) -> None:
-    to_file.emit(logging.makeLogRecord({"msg": _without_home(text)}))
+    to_file.emit(logging.makeLogRecord({"msg": text}))
     raise SystemExit(line) from None

@@ -44,19 +44,14 @@ class LiveLine:
 
     def __init__(self, text: Callable[[], str], stream: IO[str] | None = None) -> None:
         self._text, self._stream = text, stream or sys.stderr
-        self._live = self._stream.isatty()
+        self.live = self._stream.isatty()
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
         self.rows = 0  # of the terminal, that lines which stay take
 
-    @property
-    def live(self) -> bool:
-        """Whether the stream is a terminal."""
-        return self._live
-
     def start(self) -> "LiveLine":
         """Show the line, and again as time goes on."""
-        if self._live and self._thread is None:
+        if self.live and self._thread is None:
             self._thread = threading.Thread(target=self._repeat, daemon=True)
             self._thread.start()
         return self
@@ -64,20 +59,20 @@ class LiveLine:
     def line(self, text: str) -> None:
         """Print a line that stays."""
         text = one_line(text)
-        self.rows += self._live * -(-len(text) // max(shutil.get_terminal_size().columns, 1))
+        self.rows += self.live * -(-len(text) // max(shutil.get_terminal_size().columns, 1))
         with self._lock:
-            self._write((ERASE if self._live else "") + text + "\n")
+            self._write((ERASE if self.live else "") + text + "\n")
 
     def above(self, write: Callable[[], object]) -> None:
         """Let somebody write where the line is, which moves below it."""
         with self._lock:
-            self._write(ERASE * self._live)
+            self._write(ERASE * self.live)
             write()
 
     def stop(self) -> None:
         """Remove the line."""
         self._stopped.set()
-        if self._live:
+        if self.live:
             with self._lock:
                 self._write(ERASE)
 

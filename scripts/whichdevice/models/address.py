@@ -11,7 +11,6 @@
 A new kind is a branch of `read_address` and one of `whichdevice.models.loading`.
 """
 
-import ast
 import re
 import shlex
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from typing import Literal
 from whichdevice.base.code_hash import imported_names, parsed
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import csv_rows
-from whichdevice.base.plugins import defined_name, top_level
+from whichdevice.base.plugins import matching
 from whichdevice.models.diffusion import SIZES, diffusion_name
 from whichdevice.models.names import by_plain_name, hint, nearest
 
@@ -164,13 +163,7 @@ def built_in_names() -> list[str]:
 
 @cache
 def _built_in(folder: Path) -> list[str]:
-    return sorted(path.stem for path in folder.glob("*.py") if any(map(_is_workload, top_level(path))))
-
-
-def _is_workload(node: ast.stmt) -> bool:
-    if isinstance(node, ast.ClassDef):
-        return "recipe" in map(defined_name, node.body)
-    return isinstance(node, ast.FunctionDef) and node.name == "model"
+    return matching(folder, r"^def model\(|^    recipe =")
 
 
 def file_address(text: str) -> Address:

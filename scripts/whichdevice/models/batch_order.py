@@ -27,16 +27,14 @@ class Permutations(BatchOrder):
 
     def take(self, steps: int) -> np.ndarray:
         """The next batches, int32 [steps, batch_size], running on into the next epoch."""
+        whole = self.examples // self.batch_size * self.batch_size
         parts = [self._left]
         while sum(len(part) for part in parts) < steps:
-            parts.append(self._epoch())
+            epoch = self.random.permutation(self.examples)[:whole]
+            parts.append(epoch.astype(np.int32).reshape(-1, self.batch_size))
         rows = np.concatenate(parts)
         self._left = rows[steps:]
         return rows[:steps]
-
-    def _epoch(self) -> np.ndarray:
-        whole = self.examples // self.batch_size * self.batch_size
-        return self.random.permutation(self.examples)[:whole].astype(np.int32).reshape(-1, self.batch_size)
 
 
 class RandomDraws(BatchOrder):

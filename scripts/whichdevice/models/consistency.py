@@ -38,12 +38,9 @@ def by_output(loss: Tree, *trees: Tree) -> list[tuple[Any, ...]]:
     """(loss, leaf of each tree, place in words) for every output: one loss for all, or one for each of them."""
     first = named(trees[0], "")
     losses = named(loss, "")
-    outputs = []
-    for key in first:
-        part = losses.get(key) if isinstance(loss, dict | tuple | list) else loss
-        place = f" of output {key.strip('/').replace('#', '')}" if key else ""
-        outputs.append((part, *(named(tree, "").get(key) for tree in trees), place))
-    return outputs
+    whole = None if isinstance(loss, dict | tuple | list) else loss
+    places = {key: f" of output {key.strip('/').replace('#', '')}" if key else "" for key in first}
+    return [(whole or losses.get(key), *(named(tree, "").get(key) for tree in trees), places[key]) for key in first]
 
 
 def check_inputs(given: Tree, signature: Signature, length: int | None, file: str) -> None:
@@ -53,17 +50,13 @@ def check_inputs(given: Tree, signature: Signature, length: int | None, file: st
         raise StudyError(
             f"{file}: one example has {_count(given)}, the model takes {_count(asked)}: {_names(asked, signature)}"
         )
-    if isinstance(given, Mapping) and not isinstance(asked, Mapping) and len(signature.names) == len(leaves(asked)):
-        if unknown := [name for name in given if name not in signature.names]:
+    order, takes = leaves(given), leaves(asked)
+    names = [*asked] if isinstance(asked, Mapping) else signature.names
+    if isinstance(given, Mapping) and (isinstance(asked, Mapping) or len(names) == len(takes)):
+        if unknown := [name for name in given if name not in names]:
             raise StudyError(f"{file}: no input of the model is named {unknown[0]!r}: {_names(asked, signature)}")
-        order = [given[name] for name in signature.names]
-    elif isinstance(given, Mapping) and isinstance(asked, Mapping):
-        if unknown := [name for name in given if name not in asked]:
-            raise StudyError(f"{file}: no input of the model is named {unknown[0]!r}: {_names(asked, signature)}")
-        order, asked = [given[name] for name in asked], list(asked.values())
-    else:
-        order = leaves(given)
-    for array, taken in zip(order, leaves(asked), strict=True):
+        order = [given[name] for name in names]
+    for array, taken in zip(order, takes, strict=True):
         shape = concrete(array, length)
         if not _fits(shape, taken.shape):
             hint = ""
@@ -201,6 +194,5 @@ def _fits(given: Shape, asked: Shape) -> bool:
 
 def shown(shape: Shape) -> str:
     """A shape for a person."""
-    return (
-        "(" + ", ".join("any" if size is None else str(size) for size in shape) + ("," if len(shape) == 1 else "") + ")"
-    )
+    sizes = ", ".join("any" if size is None else str(size) for size in shape)
+    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"

@@ -51,7 +51,8 @@ def by_jax(model: Any, inputs: Tree) -> Costs:
         [jax.ShapeDtypeStruct(variable.shape, variable.dtype) for variable in variables]
         for variables in (model.trainable_variables, model.non_trainable_variables)
     )
-    examples = mapped(lambda own: jax.ShapeDtypeStruct((1, *(size or 1 for size in own.shape)), own.dtype), inputs)
+    shape = jax.ShapeDtypeStruct
+    examples = mapped(lambda array: shape((1, *(size or 1 for size in array.shape)), array.dtype), inputs)
     return jaxpr_costs(total, trainable, held, examples)
 
 
@@ -67,10 +68,7 @@ def jaxpr_costs(total: Callable[..., Any], trainable: Any, *others: Any) -> Cost
     forward, whole = (jax.make_jaxpr(function)(*arguments).jaxpr for function in (forward_half, jax.grad(total)))
     kept = {out for out in forward.outvars if not hasattr(out, "val")} - set(forward.invars)  # no constants, no weights
     activations = sum(out.aval.size for out in kept if jnp.issubdtype(out.aval.dtype, jnp.floating))
-    hidden = ", ".join(sorted(_opaque(whole)))
-    counted = f"a lower bound: without {hidden}" if hidden else WHOLE_COUNT
-    flops = _flops(forward), _flops(whole)
-    return Costs(*flops, float(activations), 0, 0, counted, _started(whole))
+    return Costs(_flops(forward), _flops(whole), float(activations), 0, 0, _counted(whole), _started(whole))
 
 
 def step_costs(step: Any, *arguments: Any) -> Costs:
@@ -78,9 +76,7 @@ def step_costs(step: Any, *arguments: Any) -> Costs:
     import jax
 
     whole = jax.make_jaxpr(step)(*arguments).jaxpr
-    hidden = ", ".join(sorted(_opaque(whole)))
-    counted = f"a lower bound: without {hidden}" if hidden else WHOLE_COUNT
-    return Costs(None, _flops(whole), 0.0, 0, 0, counted, _started(whole))
+    return Costs(None, _flops(whole), 0.0, 0, 0, _counted(whole), _started(whole))
 
 
 def is_mixed(step: Any, *arguments: Any) -> bool:
@@ -141,13 +137,14 @@ def _convolution(equation: Any) -> float:
 
 def _inner(equation: Any) -> list[Any]:
     """The jaxprs that an equation holds."""
-    inner = []
-    for value in equation.params.values():
-        for part in value if isinstance(value, list | tuple) else [value]:
-            part = getattr(part, "jaxpr", part)
-            if hasattr(part, "eqns"):
-                inner.append(part)
-    return inner
+    values = equation.params.values()
+    parts = (part for value in values for part in (value if isinstance(value, list | tuple) else [value]))
+    return [inner for part in parts if hasattr(inner := getattr(part, "jaxpr", part), "eqns")]
+
+
+def _counted(jaxpr: Any) -> str:
+    hidden = ", ".join(sorted(_opaque(jaxpr)))
+    return f"a lower bound: without {hidden}" if hidden else WHOLE_COUNT
 
 
 def _opaque(jaxpr: Any) -> set[str]:
@@ -168,7 +165,7 @@ def by_torch(model: Any, inputs: Tree) -> Costs:
     """Run one example of zeros there and back, without dropout, and have PyTorch count."""
     from keras import ops, tree
 
-    zeros = mapped(lambda own: ops.zeros((1, *(size or 1 for size in own.shape)), dtype=own.dtype), inputs)
+    zeros = mapped(lambda array: ops.zeros((1, *(size or 1 for size in array.shape)), dtype=array.dtype), inputs)
 
     def total() -> Any:
         return sum(leaf.float().sum() for leaf in tree.flatten(model(zeros, **in_mode(model, False))))

@@ -29,7 +29,7 @@ from whichdevice.base.processes import quick_imports
 from whichdevice.models.address import built_in_names
 from whichdevice.models.costs import Costs, by_jax, by_torch
 from whichdevice.models.loading import Model
-from whichdevice.models.model_file import ModelFile
+from whichdevice.models.model_file import ModelFile, all_layers
 from whichdevice.models.shapes import Array, Tree, from_json, leaves, mapped, to_json
 from whichdevice.models.without_keras import NativeModel
 from whichdevice.models.workloads.base import Options, TrainingWorkload
@@ -64,17 +64,13 @@ def without_values(make: Callable[[], Any]) -> Any:
 
 
 def model_costs(
-    model: Any,
-    sequence_length: int | None = None,
-    example: Tree = None,
-    workload: TrainingWorkload | None = None,
-    kept: Path | None = None,
+    model: Any, example: Tree = None, workload: TrainingWorkload | None = None, kept: Path | None = None
 ) -> Costs:
-    """Count a built Keras model for inputs like `example`: shape and type of one, without the batch.
+    """Count a built Keras model for inputs like `example`: shape and type of one, without the batch; or its own.
 
-    Without it they are the model's own, with `sequence_length` along axes that it leaves open. `workload` is whose
-    model it is, so that a child process can build it on JAX where Keras runs on another backend here. With a folder
-    `kept` the count is read from there, or made by a child process on every backend and written there.
+    `workload` is whose model it is, so that a child process can build it on JAX where Keras runs on another backend
+    here. With a folder `kept` the count is read from there, or made by a child process on every backend and written
+    there.
     """
     if isinstance(model, NativeModel):
         return model.costs
@@ -82,7 +78,7 @@ def model_costs(
 
     trainable = sum(prod(weight.shape) for weight in model.trainable_weights)
     known = Costs(None, None, 0.0, model.count_params(), trainable)
-    inputs = _inputs(model, sequence_length, example)
+    inputs = example if example is not None else _inputs(model)
     backend = keras.backend.backend()
     try:
         if workload is not None and find_spec("jax") is not None and (kept is not None or backend != "jax"):
@@ -105,7 +101,7 @@ def model_costs(
 
 def _honest(costs: Costs, model: Any) -> Costs:
     """The count, unknown where it has no product of a model with weights, a lower bound where layers hide theirs."""
-    hidden = sorted({type(layer).__name__ for layer in _all_layers(model) if type(layer).__name__ in HIDING})
+    hidden = sorted({type(layer).__name__ for layer in all_layers(model)} & {*HIDING})
     if costs.forward_flops == 0:
         reason = f"unknown: {', '.join(hidden)} hides its products" if hidden else "unknown: no product was found"
         return replace(costs, forward_flops=None, training_flops=None, counted=reason)
@@ -113,16 +109,6 @@ def _honest(costs: Costs, model: Any) -> Costs:
     if hidden and costs.forward_flops is not None and not traced:
         return replace(costs, counted=f"a lower bound: without {', '.join(hidden)}")
     return costs
-
-
-def _all_layers(model: Any) -> list[Any]:
-    """A model's layers, and the layers of the models in it."""
-    layers, waiting = [], [model]
-    while waiting:
-        layer = waiting.pop()
-        layers.append(layer)
-        waiting += getattr(layer, "layers", [])
-    return layers
 
 
 def output_shape(model: Any, example: Tree, outputs: Tree = None) -> list[int]:
@@ -135,31 +121,20 @@ def output_shape(model: Any, example: Tree, outputs: Tree = None) -> list[int]:
     if first is None:  # a model without a call
         return []
     shape = first.shape if isinstance(first, Array) else first.shape[1:]
+    shape = [*shape]
     if None in shape:
-        inputs = _inputs(model, None, example)
-        given = mapped(lambda own: KerasTensor((1, *(size or 1 for size in own.shape)), own.dtype), inputs)
+        given = mapped(lambda array: KerasTensor((1, *(size or 1 for size in array.shape)), array.dtype), example)
         try:
             spec = leaves(model.compute_output_spec(given))[0]
         except Exception:  # training fails too, in its own words
             return [size or 1 for size in shape]
         return [size or 1 for size in spec.shape[1:]]
-    return list(shape)
+    return shape
 
 
-def _is_shape(example: Tree) -> bool:
-    return all(size is None or isinstance(size, int) for size in example)
-
-
-def _inputs(model: Any, sequence_length: int | None, example: Tree) -> Tree:
-    """Shapes and types of one input: as given, else the model's own with the sequence along open axes."""
-    if example is not None and not (isinstance(example, tuple | list) and _is_shape(example)):
-        return example
-    inputs = tuple(
-        Array(tuple(sequence_length if size is None else size for size in tensor.shape[1:]), str(tensor.dtype))
-        for tensor in model.inputs
-    )
-    if example is not None:  # the shape of the first
-        inputs = (replace(inputs[0], shape=tuple(example)), *inputs[1:])
+def _inputs(model: Any) -> Tree:
+    """Shapes and types of one input of a model, None along axes that it leaves open."""
+    inputs = tuple(Array(tuple(tensor.shape[1:]), str(tensor.dtype)) for tensor in model.inputs)
     return inputs[0] if len(inputs) == 1 else inputs
 
 

@@ -5,7 +5,8 @@ DataLoader: all are read into arrays, up to EXAMPLES or MAX_BYTES, so that every
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +27,7 @@ WANTED = (
 )
 
 
-class Splits(NamedTuple):
-    """Training and validation arrays by path."""
-
-    train: Arrays
-    validation: Arrays
-
-
-def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None) -> Splits:
+def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None) -> tuple[Arrays, Arrays]:
     """Training and validation arrays of what a data function returned; raises StudyError that says what is wrong.
 
     `input_` is INPUT, where the file has it: it tells a batch from an example. An eighth, drawn at random but always
@@ -47,7 +41,7 @@ def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None)
         if {*train} != {*held_out}:
             odd = sorted({*train} ^ {*held_out})[0]
             raise StudyError(f"{where} gives {odd} for only one of training and validation")
-        return Splits(train, held_out)
+        return train, held_out
     arrays = arrays_of(given, examples, where, input_)
     count = size_of(arrays)
     validating = count // VALIDATION_SHARE
@@ -55,7 +49,8 @@ def splits_of(given: Any, examples: int | None, where: str, input_: Tree = None)
         raise StudyError(f"{where} gives {count} examples; {VALIDATION_SHARE} are the least")
     validates = np.zeros(count, bool)
     validates[drawn(count, validating)] = True
-    return Splits(*({key: array[chosen] for key, array in arrays.items()} for chosen in (~validates, validates)))
+    train, held_out = ({key: array[chosen] for key, array in arrays.items()} for chosen in (~validates, validates))
+    return train, held_out
 
 
 def training_part(given: Any, input_: Tree = None) -> Any:
@@ -165,18 +160,12 @@ def arrays_of(given: Any, examples: int | None, where: str, input_: Tree = None)
 def as_tree(part: Any) -> Tree:
     """Lists of numbers are an array, lists of arrays several of them."""
     if isinstance(part, list) and not any(hasattr(item, "shape") or isinstance(item, Mapping) for item in part):
-        return np.asarray(part) if _is_regular(part) else part
+        with suppress(ValueError):  # of rows that differ in length
+            return np.asarray(part)
+        return part
     if isinstance(part, Mapping):
         return {key: as_tree(value) for key, value in part.items()}
     return tuple(map(as_tree, part)) if isinstance(part, tuple | list) else part
-
-
-def _is_regular(part: list[Any]) -> bool:
-    try:
-        np.asarray(part)
-    except ValueError:
-        return False
-    return True
 
 
 def _gathered(given: Any, examples: int | None, where: str, input_: Tree) -> tuple[Tree, ...]:
@@ -291,27 +280,18 @@ def generate(input_: Tree, target: Tree, examples: int, sequence_length: int | N
     So that a model can learn something from them: whole-number targets of the input's own shape are a fixed rule of
     each number, all others a fixed random projection of the inputs' first numbers.
     """
-    parts = [*named(input_, "").values(), *named(target, "").values()]
-    shapes = [(examples, *concrete(array, sequence_length)) for array in parts]
-    size = sum(
-        np.prod(shape, dtype=float) * np.dtype(array.dtype).itemsize for shape, array in zip(shapes, parts, strict=True)
-    )
+    parts = {**named(input_, "inputs"), **named(target, "targets")}
+    shapes = {key: (examples, *concrete(array, sequence_length)) for key, array in parts.items()}
+    size = sum(np.prod(shapes[key], dtype=float) * np.dtype(array.dtype).itemsize for key, array in parts.items())
     if size > MAX_BYTES:
         raise StudyError(
             f"{examples:,} examples of INPUT and TARGET take {size / 1e9:.3g} GB, more than {MAX_BYTES / 1e9:g} GB. "
             "Both are shapes of one example, without the batch; is it in them? Else lower EXAMPLES"
         )
     random = np.random.default_rng(seed)
-    inputs = {
-        key: _inputs(array, (examples, *concrete(array, sequence_length)), random)
-        for key, array in named(input_, "inputs").items()
-    }
+    inputs = {key: _inputs(parts[key], shapes[key], random) for key in named(input_, "inputs")}
     given = [*inputs.values()]
-    targets = {
-        key: _targets(given, array, (examples, *concrete(array, sequence_length)))
-        for key, array in named(target, "targets").items()
-    }
-    return inputs | targets
+    return inputs | {key: _targets(given, parts[key], shapes[key]) for key in named(target, "targets")}
 
 
 def _inputs(array: Array, shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:

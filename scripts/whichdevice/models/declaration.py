@@ -5,25 +5,22 @@ A mistake in the file is no error here: the study goes on, and the runs of this 
 
 import ast
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from whichdevice.base.code_hash import imported_packages, parsed
+from whichdevice.base.code_hash import parsed
 from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, framework_of
 from whichdevice.models.names import hint, nearest
 from whichdevice.models.shapes import Array, Tree
 
 GENERATING = ("empty_cache", "call_with_cache")  # of a Keras file whose model generates tokens
 FUNCTIONS = ("model", "data", "loss", "optimizer", "metric", *GENERATING)
-ARITHMETIC = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-}
+ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.USub: operator.neg,
+}  # fmt: skip
 LARGEST = 64  # bits of a whole number
 
 
@@ -48,7 +45,6 @@ class Declaration:
     source: str | None = None
     functions: frozenset[str] = field(default_factory=frozenset)
     by_compile: bool = False  # whether the model may come compiled instead
-    frameworks: tuple[str, ...] = ()  # that the file imports: tensorflow, jax, torch
     fault: str | None = None
     framework: str = KERAS
     tuning: Mapping[str, Any] = field(default_factory=dict)  # constants of TUNING, by names in small letters
@@ -113,9 +109,7 @@ def read_declaration(path: Path, function: str = "model") -> Declaration:
         faults.insert(0, f"it defines no function {function}(options) that returns {FRAMEWORKS[framework]}{near}")
     return Declaration(
         functions=functions,
-        by_compile=any(_called_name(node) in ("compile", "load_model") for node in ast.walk(tree))
-        or function != "model",
-        frameworks=tuple(name for name in ("tensorflow", "jax", "torch") if name in imported_packages(ast.walk(tree))),
+        by_compile=function != "model" or any(_compiles_or_loads(node) for node in ast.walk(tree)),
         fault="; ".join(faults) or None,
         framework=framework,
         tuning=tuning,
@@ -133,9 +127,8 @@ def _framework(tree: ast.Module, faults: list[str]) -> str:
     return framework_of(tree)
 
 
-def _called_name(node: ast.AST) -> str | None:
-    called = node.func if isinstance(node, ast.Call) else None
-    return called.attr if isinstance(called, ast.Attribute) else None
+def _compiles_or_loads(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("compile", "load_model")
 
 
 def _parsed(path: Path) -> ast.Module | str:
@@ -181,12 +174,8 @@ def _arrays(value: Any) -> Tree:
     """One array's description, or a tuple or dict of such."""
     if isinstance(value, tuple) and value and all(isinstance(part, dict | tuple) for part in value):
         return tuple(map(_arrays, value))
-    if (
-        isinstance(value, dict)
-        and value
-        and "shape" not in value
-        and all(isinstance(part, dict | tuple) for part in value.values())
-    ):
+    by_name = isinstance(value, dict) and value and "shape" not in value
+    if by_name and all(isinstance(part, dict | tuple) for part in value.values()):
         return {key: _arrays(part) for key, part in value.items()}
     return _array(value)
 
@@ -256,24 +245,18 @@ def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
             raise FaultError("must have names in quotes as its keys")
         return {key: _value(value, known) for key, value in zip(keys, node.values, strict=True)}
     if isinstance(node, ast.Name) and node.id in known:
-        if isinstance(known[node.id], FaultError):
-            raise known[node.id]
-        return known[node.id]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_number(_value(node.operand, known))
-    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-        left, right = (_number(_value(side, known)) for side in (node.left, node.right))
-        try:
-            result = ARITHMETIC[type(node.op)](left, right)
-        except ArithmeticError as error:
-            raise FaultError(f"cannot be worked out: {error}") from error
-        if isinstance(result, int) and result.bit_length() > LARGEST:
-            raise FaultError("is far too large")
-        return result
+        if isinstance(value := known[node.id], FaultError):
+            raise value
+        return value
+    if isinstance(node, ast.UnaryOp | ast.BinOp) and type(node.op) in ARITHMETIC:
+        sides = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
+        numbers = [_value(side, known) for side in sides]
+        if all(type(number) in (int, float) for number in numbers):
+            try:
+                result = ARITHMETIC[type(node.op)](*numbers)
+            except ArithmeticError as error:
+                raise FaultError(f"cannot be worked out: {error}") from error
+            if isinstance(result, int) and result.bit_length() > LARGEST:
+                raise FaultError("is far too large")
+            return result
     raise FaultError("must be a plain value: it is read without running the file")
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise FaultError("must be a plain value: it is read without running the file")
-    return value

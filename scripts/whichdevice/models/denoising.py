@@ -95,15 +95,9 @@ def _flux(denoiser: nn.Module, noisy: Tensor, time: Tensor, text: Tensor, pooled
     return back.reshape(noisy.shape)
 
 
-def _sd3(denoiser: nn.Module, noisy: Tensor, time: Tensor, text: Tensor, pooled: Tensor | None) -> Tensor:
-    return denoiser(noisy, text, pooled, time).sample
-
-
-def _sana(denoiser: nn.Module, noisy: Tensor, time: Tensor, text: Tensor, pooled: Tensor | None) -> Tensor:
-    return denoiser(noisy, text, time).sample
-
-
 CALLS: Mapping[str, Callable[..., Tensor]] = {
-    "UNet2DConditionModel": _unet, "FluxTransformer2DModel": _flux, "SD3Transformer2DModel": _sd3,
-    "SanaTransformer2DModel": _sana,
-}  # fmt: skip
+    "UNet2DConditionModel": _unet,
+    "FluxTransformer2DModel": _flux,
+    "SD3Transformer2DModel": lambda denoiser, noisy, time, text, pooled: denoiser(noisy, text, pooled, time).sample,
+    "SanaTransformer2DModel": lambda denoiser, noisy, time, text, _: denoiser(noisy, text, time).sample,
+}

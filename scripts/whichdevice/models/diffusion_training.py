@@ -67,12 +67,9 @@ class DiffusionModel(NamedModel):
         inputs = _cached_inputs(self.known, size, tokens)
         if not self.cached:
             if tokens != self.known.words:
-                raise StudyError(
-                    f"{self.address.text}: the option tokens is for texts that are made before: cached=true"
-                )
-            words = {
-                f"words_{place}": Array((part.tokens,), "int32", 1000) for place, part in enumerate(self.known.encoders)
-            }
+                raise StudyError(f"{self.address.text}: tokens is for texts that are made before: cached=true")
+            read = [Array((part.tokens,), "int32", 1000) for part in self.known.encoders]
+            words = {f"words_{place}": array for place, array in enumerate(read)}
             inputs = {"image": Array((3, size, size)), "time": Array(()), **words}
         targets = _noise(self.known, size)
         optimizer = self._stated().get("optimizer", self.declared.optimizer)

@@ -1,4 +1,4 @@
-"""Which framework a model file is written in, read from its syntax tree: nothing of the file runs for it.
+"""The framework that a model file is written in, read from its syntax tree: nothing of the file runs for it.
 
 The constant FRAMEWORK says so; without it the file's imports do. A file that imports Keras, or uses `tf.keras` for more
 than data, is a Keras model, whatever else it imports; otherwise one that imports PyTorch is a PyTorch model, and one

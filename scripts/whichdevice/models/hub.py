@@ -25,13 +25,8 @@ CONFIG, FILES = "config.json", ("model.safetensors", "model.safetensors.index.js
 # What is in a file of weights in few bits besides them: scales, zeros and the order of groups.
 NO_WEIGHTS = re.compile(r"scale|zero|g_idx|absmax|quant_|weight_shape")
 OUTPUT = re.compile(r"(^|\.)(lm_head|embed_out|output_layer|output)\.(q?weight|weight_packed)$")
-HEADER_FORMATS = {
-    "F8_E4M3": "fp8",
-    "F8_E5M2": "fp8",
-    "I8": "int8",
-    "I32": "gptq",
-    "U8": "nvfp4",
-}  # others are held in 16 bits
+# By the type of most weights; others are held in 16 bits.
+HEADER_FORMATS = {"F8_E4M3": "fp8", "F8_E5M2": "fp8", "I8": "int8", "I32": "gptq", "U8": "nvfp4"}
 
 
 @dataclass(frozen=True)

@@ -100,16 +100,13 @@ class Configuration:
         """Return what is made in place of a type that transformers lacks; empty where it has it."""
         from transformers import CONFIG_MAPPING
 
-        return (
-            ""
-            if self.kind in CONFIG_MAPPING
-            else f"its step is a Llama's of its sizes; transformers has no {self.kind}"
-        )
+        known = self.kind in CONFIG_MAPPING
+        return "" if known else f"its step is a Llama's of its sizes; transformers has no {self.kind}"
 
     @property
     def longest(self) -> int:
         """The number of words that it takes."""
-        known = next((int(self.fields[name]) for name in LENGTHS if self.fields.get(name)), SHORT)
+        known = self.number(*LENGTHS) or SHORT
         return min(known, SHORT) if self.kind in CLASSIFIERS else known
 
     @property
@@ -297,9 +294,8 @@ class HubModel(NamedModel):
         if (kind := find_objective(name)) is None:
             return None
         if self.configuration.task not in kind.tasks:
-            needed = " or ".join(
-                {"CausalLM": "a decoder", "SequenceClassification": "an encoder"}[task] for task in kind.tasks
-            )
+            known = {"CausalLM": "a decoder", "SequenceClassification": "an encoder"}
+            needed = " or ".join(known[task] for task in kind.tasks)
             raise StudyError(f"{self.address.text}: objective {name} needs {needed}")
         return kind({option: self.options.get(option, None) for option in kind.options}, self.address.text)
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whichdevice.models.losses import sparse_cross_entropy
+from whichdevice.models.losses import accuracy, sparse_cross_entropy
 from whichdevice.models.workloads.base import Arrays, Split, TrainingWorkload
 
 IMAGE_CLASSES = 10
@@ -40,7 +40,7 @@ class ImageClassifier(TrainingWorkload):
         """Share of images whose most probable class is the right one."""
         from keras import ops
 
-        return ops.mean(ops.cast(ops.equal(ops.cast(ops.argmax(prediction, axis=-1), "int32"), target), "float32"))
+        return ops.mean(accuracy(target, prediction))
 
 
 def softmax_classes() -> Any:

@@ -7,7 +7,9 @@ transformation of optax.
 """
 
 import inspect
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -82,11 +84,8 @@ class JaxModel(NativeModel):
         arrays = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in workload.first.items()}
         inputs, target = examples_of(arrays)
         if self.step is not None:
-            counted = step_costs(self.step, self.trained, self.held, inputs)
-            training = (counted.training_flops or 0.0) / workload.tried
-            return replace(
-                counted, training_flops=training, parameters=self.sizes()[0], trainable_parameters=self.sizes()[1]
-            ), []
+            counted = self._of_one(step_costs(self.step, self.trained, self.held, inputs))
+            return replace(counted, forward_flops=None), []
 
         def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
             output, held = self.apply(trained, held, inputs, True)
@@ -96,12 +95,19 @@ class JaxModel(NativeModel):
         if total.shape:
             raise StudyError(f"{workload.address.label}: the loss has shape {total.shape}; a scalar is needed")
         counted = jaxpr_costs(lambda *given: judged(*given)[0], self.trained, self.held, inputs, target)
-        flops = counted.forward_flops, counted.training_flops
-        forward, training = ((number or 0.0) / workload.tried for number in flops)
-        parameters, trained = self.sizes()
-        numbers = counted.activations / workload.tried
-        costs = Costs(forward, training, numbers, parameters, trained, counted.counted, counted.operations)
-        return costs, list(jax.tree.leaves(output)[0].shape[1:])
+        return self._of_one(counted), list(jax.tree.leaves(output)[0].shape[1:])
+
+    def _of_one(self, counted: Costs) -> Costs:
+        """The costs of one example, of those of as many as were tried."""
+        examples, (parameters, trained) = self.workload.tried, self.sizes()
+        return replace(
+            counted,
+            forward_flops=(counted.forward_flops or 0.0) / examples,
+            training_flops=(counted.training_flops or 0.0) / examples,
+            activations=counted.activations / examples,
+            parameters=parameters,
+            trainable_parameters=trained,
+        )
 
 
 class JaxFile(NativeFile):
@@ -247,22 +253,13 @@ class JaxFile(NativeFile):
         """A module of Flax NNX as a function of its state. Keys of random numbers are kept as plain numbers."""
         import jax
 
-        try:
-            from flax import nnx
-
-            is_module = isinstance(built, nnx.Module)
-        except ImportError:
-            is_module = False
-        if not is_module:
+        nnx = sys.modules.get("flax.nnx")
+        if nnx is None or not isinstance(built, nnx.Module):
             raise self._wrong_model(built, EXPECTED)
-        graph, trained, *rest = nnx.split(built, nnx.Param, ...)
-        others = rest[0]
+        graph, trained, others = nnx.split(built, nnx.Param, ...)
 
-        def is_key(leaf: Any) -> bool:
-            return bool(jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key))
-
-        keys = [is_key(leaf) for leaf in jax.tree.leaves(others)]
-        structure = jax.tree.structure(others)
+        leaves, structure = jax.tree.flatten(others)
+        keys = [bool(jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)) for leaf in leaves]
 
         def plain(others: Any) -> list[Any]:
             leaves = jax.tree.leaves(others)
@@ -306,8 +303,7 @@ class JaxFile(NativeFile):
         """Inputs and targets as they are; where everything is bfloat16, floats in that."""
         from jax import numpy as jnp
 
-        taken = {name: self.typed(jnp.take(array, index, axis=0)) for name, array in arrays.items()}
-        return examples_of(taken)
+        return examples_of({name: self.typed(jnp.take(array, index, axis=0)) for name, array in arrays.items()})
 
     def typed(self, array: Any) -> Any:
         """Floats in bfloat16 where everything is."""
@@ -326,18 +322,14 @@ class JaxFile(NativeFile):
             return _cross_entropy
         if name == "mean_squared_error":
             return lambda output, target: (output - target) ** 2
-        try:
+        with suppress(ImportError, AttributeError):
             import optax
 
-            function = getattr(optax.losses, name, None)
-        except ImportError:
-            function = None
-        if function is None:
-            raise StudyError(
-                f"{self.address.label}: {constant} {name!r} is not cross_entropy, mean_squared_error or in "
-                f"optax.losses; write a function {constant.lower()}(output, target)"
-            )
-        return function  # type: ignore[no-any-return]
+            return getattr(optax.losses, name)  # type: ignore[no-any-return]
+        raise StudyError(
+            f"{self.address.label}: {constant} {name!r} is not cross_entropy, mean_squared_error or in optax.losses; "
+            f"write a function {constant.lower()}(output, target)"
+        )
 
     def _accuracy(self, output: Any, target: Any) -> Any:
         return (output.argmax(-1) == target).astype("float32")

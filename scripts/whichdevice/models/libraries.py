@@ -61,8 +61,7 @@ class LibraryModel(ModelFile):
         return splits
 
     def _shapes_of_model(self) -> tuple[Tree, Tree]:
-        inputs, target = self._called("shapes")
-        return inputs, target
+        return self._called("shapes")  # type: ignore[no-any-return]
 
     def check_options(self) -> None:
         """Raise StudyError on one that the model does not read."""
@@ -85,21 +84,17 @@ def _application(address: Address) -> Adapter:
     if known and address.function not in known:
         raise StudyError(f"workload {address.text}: no such model{did_you_mean(address.function, known)}")
 
-    usual = IMAGE_SIZES.get(address.function, IMAGE_SIZE)
+    def shapes(options: Options) -> tuple[Array, Array]:
+        size = options.get("image_size", IMAGE_SIZES.get(address.function, IMAGE_SIZE))
+        return Array((size, size, 3)), Array((), "int32", options.get("classes", CLASSES_OF_IMAGENET))
 
     def model(options: Options) -> Any:
         import keras
 
-        size = options.get("image_size", usual)
-        classes = options.get("classes", CLASSES_OF_IMAGENET)
+        image, target = shapes(options)
         return getattr(keras.applications, address.function)(
-            weights=None, input_shape=(size, size, 3), classes=classes, classifier_activation="softmax"
+            weights=None, input_shape=image.shape, classes=target.below, classifier_activation="softmax"
         )
-
-    def shapes(options: Options) -> tuple[Tree, Tree]:
-        size = options.get("image_size", usual)
-        classes = options.get("classes", CLASSES_OF_IMAGENET)
-        return Array((size, size, 3)), Array((), "int32", classes)
 
     source = f"keras.applications, {address.function}"
     return _ready(address, model, shapes, loss=CLASSES, unit="image", source=source)
@@ -121,11 +116,11 @@ def _hub(address: Address) -> Adapter:
         import keras_hub
 
         backbone = getattr(keras_hub.models, f"{kind}Backbone")(**sizes)
-        metadata = getattr(keras_hub.models, f"{kind}Backbone").presets[preset]["metadata"]
-        if backbone.count_params() != metadata["params"]:
+        made, stated = backbone.count_params(), type(backbone).presets[preset]["metadata"]["params"]
+        if made != stated:
             raise StudyError(
-                f"{address.text}: made with {backbone.count_params():,} weights, KerasHub states "
-                f"{metadata['params']:,}: this version builds another model"
+                f"{address.text}: made with {made:,} weights, KerasHub states {stated:,}: this version builds another "
+                "model"
             )
         if causal:
             return getattr(keras_hub.models, f"{kind}CausalLM")(backbone=backbone, preprocessor=None)

@@ -46,7 +46,7 @@ _imported: dict[str, Path] = {}  # root folders of modules that workloads import
 
 
 class Asked(Protocol):
-    """What a run asks of its model, as the record's request has it."""
+    """The settings that a run asks of its model, as the record's request has it."""
 
     batch_size: int
     precision: str
@@ -244,11 +244,8 @@ def _again(text: str, options: Options) -> Workload:
 
 def _class_in(source: ModuleType, name: str) -> type[Workload]:
     """The one workload class that a file defines."""
-    classes = [
-        value
-        for value in vars(source).values()
-        if isinstance(value, type) and issubclass(value, Workload) and value.__module__ == source.__name__
-    ]
+    defined = [part for part in vars(source).values() if isinstance(part, type) and part.__module__ == source.__name__]
+    classes = [part for part in defined if issubclass(part, Workload)]
     if len(classes) != 1:
         raise StudyError(f"workload {name}: holds {len(classes)} workload classes; it needs exactly one")
     return classes[0]
@@ -260,7 +257,8 @@ def _import(address: Address) -> ModuleType:
         return importlib.import_module(f"whichdevice.models.workloads.{address.text}")
     assert address.path is not None and address.root is not None
     _look_first_in(address.root)
-    name = address.module or f"workload_{address.path.stem}_{_digest(address.path)}"
+    digest = hashlib.sha256(str(address.path.resolve()).encode()).hexdigest()[:8]
+    name = address.module or f"workload_{address.path.stem}_{digest}"
     known = set(sys.modules)
     try:
         return importlib.import_module(name) if address.module else _import_file(name, address.path)
@@ -302,7 +300,3 @@ def _import_file(name: str, path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]

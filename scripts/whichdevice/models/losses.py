@@ -5,18 +5,14 @@ so that examples which a model gets very wrong count, and teach, differently.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from whichdevice.base.errors import StudyError
 
 CLASSES = "sparse_categorical_crossentropy"
 CLASSES_FROM_LOGITS = "sparse_categorical_crossentropy_from_logits"
-OF_YES_OR_NO = (
-    "binary_crossentropy",
-    "binary_focal_crossentropy",
-    "BinaryCrossentropy",
-    "BinaryFocalCrossentropy",
-)
+OF_YES_OR_NO = ("binary_crossentropy", "binary_focal_crossentropy", "BinaryCrossentropy", "BinaryFocalCrossentropy")
 OF_CLASS_NUMBERS = (CLASSES, CLASSES_FROM_LOGITS)
 OF_DISTRIBUTIONS = ("categorical_crossentropy", "categorical_focal_crossentropy", "kl_divergence")
 LEAST = 1e-37  # the smallest power of ten whose inverse, the gradient of the logarithm, is still a float32
@@ -48,7 +44,7 @@ def named_loss(name: str | None, file: str) -> Measure:
         raise StudyError(f"{file}: it needs LOSS (a Keras name) or a function loss(target, prediction)")
     if name == CLASSES_FROM_LOGITS:
         return sparse_cross_entropy_from_logits
-    return OWN_LOSSES.get(name) or _keras_function("losses", name, "LOSS", file)
+    return OWN_LOSSES.get(name) or _keras_loss(name, "LOSS", file)
 
 
 def sparse_cross_entropy_from_logits(target: Any, logits: Any) -> Any:
@@ -63,7 +59,7 @@ def named_metric(name: str | None, loss: str | None, file: str) -> Measure:
     """A metric (target, prediction) → scalar or one number an example; raises StudyError where Keras knows none."""
     if name == "accuracy":
         return binary_accuracy if loss in OF_YES_OR_NO else accuracy
-    return _keras_function("losses", name or "", "METRIC", file)
+    return _keras_loss(name or "", "METRIC", file)
 
 
 def accuracy(target: Any, prediction: Any) -> Any:
@@ -85,13 +81,10 @@ def binary_accuracy(target: Any, prediction: Any) -> Any:
     return ops.cast(ops.equal(ops.cast(prediction > 0.5, "float32"), asked), "float32")
 
 
-def _keras_function(kind: str, name: str, constant: str, file: str) -> Measure:
+def _keras_loss(name: str, constant: str, file: str) -> Measure:
     import keras
 
-    try:
-        function = getattr(keras, kind).get(name)
-    except ValueError:
-        function = None
-    if function is None:
-        raise StudyError(f"{file}: {constant} {name!r} is none that Keras knows; write a function {constant.lower()}")
-    return function
+    with suppress(ValueError):
+        if (function := keras.losses.get(name)) is not None:
+            return function  # type: ignore[no-any-return]
+    raise StudyError(f"{file}: {constant} {name!r} is none that Keras knows; write a function {constant.lower()}")

@@ -7,6 +7,7 @@ wrong in it then is a StudyError in one line.
 import inspect
 import linecache
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -52,6 +53,7 @@ SEED = 1
 FRAMEWORKS = ("keras", "keras_hub", "torch", "tensorflow", "jax", "builtins")  # whose classes are nobody's own
 LOOK_UPS = ("TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing")  # of TensorFlow
 OWN_STEP = ("train_step", "compute_loss", "compute_metrics", "compile")  # methods of training
+ERRORS = ("loss", "error", "mse", "mae", "entropy", "divergence")  # in names of metrics that are better when lower
 COLOURS = re.compile(r"\x1b\[\d+m")
 HINTS = csv_rows(Path(__file__).with_name("hints.csv"))  # words of an error's text, and what to do
 
@@ -178,7 +180,7 @@ class ModelFile(TrainingWorkload):
                     f"{label}: model() returns a compiled model, and the file has {said[0].upper()}, too: leave one out"
                 )
             if self.metric is None and (name := _compiled_metric(model)) is not None:
-                self.metric, self.higher_is_better = name, not _is_error(name)
+                self.metric, self.higher_is_better = name, not any(word in name.lower() for word in ERRORS)
             return
         outputs = len(leaves(signature.outputs)) if signature.outputs is not None else 1
         for name in ("loss", "metric"):
@@ -199,9 +201,8 @@ class ModelFile(TrainingWorkload):
 
         label = self.address.label
         with self._explaining("optimizer()" if self._has("optimizer") else "OPTIMIZER"):
-            made = (
-                self._called("optimizer") if self._has("optimizer") else keras.optimizers.get(self.declared.optimizer)
-            )
+            has = self._has("optimizer")
+            made = self._called("optimizer") if has else keras.optimizers.get(self.declared.optimizer)
         if not isinstance(made, keras.optimizers.Optimizer):
             raise StudyError(f"{label}: optimizer() returns a {type(made).__name__}; a Keras optimiser is needed")
         return made
@@ -247,8 +248,9 @@ class ModelFile(TrainingWorkload):
         if not built.compiled and self.declared.loss is None:
             raise StudyError(f"{label}: it needs INPUT, TARGET, LOSS and OPTIMIZER, or a model that is compiled")
         below = _vocabulary(built)
-        inputs = mapped(lambda own: own if "float" in own.dtype else replace(own, below=below), signature.inputs)
-        inputs = mapped(lambda own: replace(own, dtype=_plain_type(own.dtype)), inputs)
+        taken = signature.inputs
+        inputs = mapped(lambda array: array if "float" in array.dtype else replace(array, below=below), taken)
+        inputs = mapped(lambda array: replace(array, dtype=_plain_type(array.dtype)), inputs)
         loss = self.declared.loss if self.declared.loss is not None else built.loss
         target = self.declared.target
         if target is None and loss is not None and signature.outputs is not None:
@@ -342,13 +344,10 @@ class ModelFile(TrainingWorkload):
 
     def _function(self, name: str) -> Callable[..., Any]:
         wanted = self.address.function if name == "model" and self.address.kind == "function" else name
-        function = getattr(self._source(), wanted, None)
+        function = getattr(self.adapter.load(), wanted, None)
         if not callable(function):
             raise StudyError(f"{self.address.label}: {wanted} is no function")
         return function
-
-    def _source(self) -> Any:
-        return self.adapter.load()
 
     def _called(self, name: str) -> Any:
         return called_with(self._function(name), self.options)
@@ -365,15 +364,8 @@ class ModelFile(TrainingWorkload):
                 raise
             traceback.print_exc()  # for the run's log
             line = error_line(error, self.address)
-            raise StudyError(f"{self.address.label}: {part} fails{self._where()}: {line}") from error
-
-    def _where(self) -> str:
-        """Name the backend of Keras."""
-        if self.framework != KERAS:
-            return ""
-        import keras
-
-        return f" on {keras.backend.backend()}"
+            on = f" on {sys.modules[KERAS].backend.backend()}" if self.framework == KERAS else ""
+            raise StudyError(f"{self.address.label}: {part} fails{on}: {line}") from error
 
 
 def _of_hub(model: Any) -> Generation:
@@ -397,18 +389,22 @@ def _of_hub(model: Any) -> Generation:
 
 def called_with(function: Callable[..., Any], options: Options) -> Any:
     """Return what a function of a file returns, given the options where it takes them."""
-    needed = [
-        parameter
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    takes = bool(needed) and (needed[0].name == "options" or needed[0].default is inspect.Parameter.empty)
-    return function(options) if takes else function()
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is None or first.kind not in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD):
+        return function()
+    return function(options) if first.name == "options" or first.default is first.empty else function()
+
+
+def all_layers(model: Any) -> Iterator[Any]:
+    """Yield a model or layer, its layers, and the layers in these."""
+    yield model
+    for layer in getattr(model, "layers", ()):
+        yield from all_layers(layer)
 
 
 def looks_up(layer: Any) -> bool:
     """Return whether a layer or one inside of it looks words or numbers up, which runs on the host."""
-    return type(layer).__name__ in LOOK_UPS or any(map(looks_up, getattr(layer, "layers", ())))
+    return any(type(part).__name__ in LOOK_UPS for part in all_layers(layer))
 
 
 def overridden(model: Any) -> list[str]:
@@ -465,9 +461,8 @@ def own_place(error: BaseException, address: Address) -> tuple[Path, int] | None
     frames: list[tuple[Path, int]] = []
     inner: BaseException | None = error
     while inner is not None and not frames:
-        called = [
-            (Path(frame.filename).resolve(), frame.lineno or 0) for frame in traceback.extract_tb(inner.__traceback__)
-        ]
+        passed = traceback.extract_tb(inner.__traceback__)
+        called = [(Path(frame.filename).resolve(), frame.lineno or 0) for frame in passed]
         frames = [frame for frame in called if frame[0] in files]
         inner = inner.__cause__ or inner.__context__
     return frames[-1] if frames else None
@@ -493,25 +488,16 @@ def _compiled_metric(model: Any) -> str | None:
         config = model.get_compile_config() or {}
     except Exception:  # a function that Keras cannot write down: the logs name it
         return None
-    for given in (config.get("metrics"), config.get("weighted_metrics")):
-        for leaf in _metric_leaves(given):
-            return leaf
-    return None
+    return _first_name([config.get("metrics"), config.get("weighted_metrics")])
 
 
-def _metric_leaves(given: Any) -> Iterator[str]:
-    if isinstance(given, str):
-        yield given
-    elif isinstance(given, Mapping) and "class_name" in given:
+def _first_name(given: Any) -> str | None:
+    """The first metric among those that Keras wrote down, by output or all together."""
+    if isinstance(given, Mapping) and "class_name" in given:
         config = given.get("config")
-        yield str(config.get("name", given["class_name"]) if isinstance(config, Mapping) else config)
-    elif isinstance(given, Mapping | list | tuple):
-        for part in given.values() if isinstance(given, Mapping) else given:
-            yield from _metric_leaves(part)
-
-
-def _is_error(name: str) -> bool:
-    return any(word in name.lower() for word in ("loss", "error", "mse", "mae", "entropy", "divergence"))
+        return str(config.get("name", given["class_name"]) if isinstance(config, Mapping) else config)
+    parts = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else ()
+    return given if isinstance(given, str) else next(filter(None, map(_first_name, parts)), None)
 
 
 def _keras_loss(name: Any) -> Any:
@@ -533,16 +519,7 @@ def _losses_like(loss: Any, tree: Tree) -> Tree:
     losses = named(loss, "") if isinstance(loss, dict | tuple | list) else {}
     if len(losses) == len(flat) and not {*losses} >= {*flat}:
         losses = dict(zip(flat, losses.values(), strict=True))
-    return packed({key: losses.get(key, _NONE) if losses else loss for key in flat}, "") if flat else None
-
-
-class _NoLoss:
-    """The loss of an output that no loss is named for."""
-
-    __name__ = "none"
-
-
-_NONE = _NoLoss()
+    return packed({key: losses.get(key) if losses else loss for key in flat}, "") if flat else None
 
 
 def _loss_words(loss: Any) -> str:
@@ -569,14 +546,8 @@ def _vocabulary(model: Any) -> int:
     """The least number of rows of the model's embeddings: whole-number inputs stay below it."""
     import keras
 
-    sizes = []
-    waiting = [model]
-    while waiting:
-        layer = waiting.pop()
-        if isinstance(layer, keras.layers.Embedding):
-            sizes.append(layer.input_dim)
-        waiting += getattr(layer, "layers", [])
-    return min(sizes, default=2)
+    layers = all_layers(model)
+    return min((layer.input_dim for layer in layers if isinstance(layer, keras.layers.Embedding)), default=2)
 
 
 def _plain_type(dtype: str) -> str:

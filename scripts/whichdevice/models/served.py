@@ -125,11 +125,6 @@ class ServedModel:
         tables = self.embedding * (1 if self.tied else 2)
         return tables + self.layers * self.attention + self.always + self.experts * self.expert
 
-    @property
-    def active_parameters(self) -> float:
-        """Weights that one token is multiplied by: of the experts its own, of the tables the output."""
-        return self.embedding + self.layers * self.attention + self.always + self.experts_per_token * self.expert
-
     def experts_touched(self, tokens: float) -> float:
         """Return how many experts of a layer a step of so many tokens reads, at even routing."""
         if not self.experts:
@@ -265,7 +260,7 @@ def served(config: Configuration) -> ServedModel:
     small = ServedModel(
         config.name, layers, hidden, heads, kv_heads, head_dim, ffn, config.vocabulary, config.kind not in PLAIN,
         0.0, bool(fields.get("tie_word_embeddings", config.kind in TIED)), attention,
-        next((int(fields[key]) for key in LENGTHS if fields.get(key)), 2048),
+        number(*LENGTHS) or 2048,
         experts, number("num_experts_per_tok"), expert_ffn, shared, dense,
         number("kv_lora_rank") and number("kv_lora_rank") + number("qk_rope_head_dim"), window, windowed,
         number("linear_num_value_heads") * number("linear_key_head_dim") * number("linear_value_head_dim"), states,

@@ -272,16 +272,14 @@ class TorchFile(NativeFile):
 
     def batch(self, arrays: Arrays, index: Any) -> tuple[Any, Any]:
         """Inputs and targets as tensors, in the types that PyTorch's layers and losses take."""
-        taken = {name: self.typed(array[index]) for name, array in arrays.items()}
-        return examples_of(taken)
+        return examples_of({name: self.typed(array[index]) for name, array in arrays.items()})
 
     def tried_on(self, device: str) -> tuple[Any, Any]:
         """Inputs and targets of the first examples."""
         import torch
 
-        placed = {name: torch.from_numpy(array).to(device) for name, array in self.first.items()}
-        whole = {name: tensor.long() if tensor.dtype == torch.int32 else tensor for name, tensor in placed.items()}
-        return examples_of(whole)
+        given = {name: torch.from_numpy(array).to(device) for name, array in self.first.items()}
+        return examples_of({name: part.long() if part.dtype == torch.int32 else part for name, part in given.items()})
 
     def typed(self, tensor: Any) -> Any:
         """Whole numbers as int64; where everything is bfloat16, floats in that."""

@@ -57,20 +57,20 @@ class Tuning:
     @classmethod
     def of(cls, given: Mapping[str, Any], label: str) -> Self:
         """Return it as a model's options say; raises StudyError that names the option and what it may be."""
+        choices = {"precision": FORMATS, "method": METHODS, "lora_layers": LAYERS, "optimizer": OPTIMIZERS}
         for name, value in given.items():
             if isinstance(value, Exception):  # of a file's constant
                 raise StudyError(f"{label}: {name.upper()} {value}")
-        choices = {"precision": FORMATS, "method": METHODS, "lora_layers": LAYERS, "optimizer": OPTIMIZERS}
-        for name, value in given.items():
-            known = choices.get(name)
-            if known and value not in known:
-                raise StudyError(f"{label}: {name} is {value!r}; it must be one of {', '.join(known)}")
-            if name in ("lora_rank", "gradient_accumulation") and (type(value) is not int or value < 1):
-                raise StudyError(f"{label}: {name} is {value!r}; it must be a whole number above 0")
-            if name == "lora_dropout" and not (isinstance(value, int | float) and 0 <= value < 1):
-                raise StudyError(f"{label}: lora_dropout is {value!r}; it must be a number from 0 to 1")
-            if name in ("gradient_checkpointing", "float8") and not isinstance(value, bool):
-                raise StudyError(f"{label}: {name} is {value!r}; it must be true or false")
+            if name in choices:
+                right, needed = value in choices[name], f"one of {', '.join(choices[name])}"
+            elif name == "lora_dropout":
+                right, needed = isinstance(value, int | float) and 0 <= value < 1, "a number from 0 to 1"
+            elif name in ("gradient_checkpointing", "float8"):
+                right, needed = isinstance(value, bool), "true or false"
+            else:
+                right, needed = type(value) is int and value > 0, "a whole number above 0"
+            if not right:
+                raise StudyError(f"{label}: {name} is {value!r}; it must be {needed}")
         return cls(**given)
 
     def applied(self, module: nn.Module, label: str) -> nn.Module:

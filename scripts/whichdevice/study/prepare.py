@@ -20,7 +20,6 @@ from whichdevice.models.datasets.base import (
     get_dataset,
 )
 from whichdevice.models.datasets.download import (
-    all_present,
     examine,
     first_missing,
     require,
@@ -46,7 +45,7 @@ def decide_source(name: str, data: Data) -> Source:
 
 def has_archives(name: str, data: Data) -> bool:
     """Whether every archive of the dataset is below `data.dir`."""
-    return data.folder is not None and all_present(data.folder / name, get_dataset(name))
+    return data.folder is not None and first_missing(data.folder / name, get_dataset(name)) is None
 
 
 def standin_notes(data: Data, sources: Mapping[str, Source]) -> list[str]:

@@ -137,12 +137,10 @@ def hardware_rows(path: Path = HARDWARE, prices: Path | None = None) -> dict[str
     machines: dict[str, list[Machine]] = {name: [] for name in rows}
     for machine in _of_known_devices(MACHINES, Machine, rows, path):
         machines[machine.device].append(machine)
-    return {
-        name: row.model_copy(
-            update={"offers": tuple(offers[name]), "machines": tuple(machines[name]), "card": cards.get(name)}
-        )
-        for name, row in rows.items()
-    }
+    for name, row in rows.items():
+        update = {"offers": tuple(offers[name]), "machines": tuple(machines[name]), "card": cards.get(name)}
+        rows[name] = row.model_copy(update=update)
+    return rows
 
 
 class MeasuredRate(BaseModel):
@@ -197,8 +195,7 @@ def _checked(values: dict[str, str], kind: type[_Row], where: str) -> _Row:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        what = first["msg"].removeprefix("Value error, ")
-        column = ".".join(str(part) for part in first["loc"][:1])
+        what, column = first["msg"].removeprefix("Value error, "), "".join(map(str, first["loc"][:1]))
         if first["type"] == "missing":
             raise StudyError(f"{where}: {column} is empty") from error
         if first["type"] == "value_error":

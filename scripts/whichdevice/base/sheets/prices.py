@@ -82,8 +82,8 @@ class Offer(BaseModel):
     @property
     def words(self) -> str:
         """Who offers it where, when that was read, and where."""
-        place = f"{self.provider} {self.instance}, {self.region}" if self.region else f"{self.provider} {self.instance}"
-        return f"{place}, {self.date}; {self.source}"
+        region = f", {self.region}" if self.region else ""
+        return f"{self.provider} {self.instance}{region}, {self.date}; {self.source}"
 
 
 class Card(BaseModel):

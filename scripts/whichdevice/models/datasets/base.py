@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from whichdevice.base.errors import StudyError, did_you_mean
+from whichdevice.base.parts import Part
 from whichdevice.base.plugins import defining
 
 DATASETS_FOLDER = Path(__file__).parent
@@ -76,25 +77,11 @@ class Recipe:
         return sum(array.nbytes for array in self.arrays.values())
 
 
-class Part(BaseModel):
-    """A part of dataset.json; unknown fields are errors."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-def _known_type(name: str) -> str:
-    try:
-        np.dtype(name)
-    except Exception as error:  # NumPy parses the name and documents no list of errors
-        raise ValueError(f"{name[:20]!r} is no NumPy type") from error
-    return name
-
-
 class ArrayInfo(Part):
     """One array; `sha256` is of its bytes in C order, without the .npy header."""
 
     shape: list[int]
-    dtype: Annotated[str, AfterValidator(_known_type)]
+    dtype: str  # as NumPy writes it, with the order of bytes
     sha256: str
 
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from whichdevice.base.errors import StudyError
+from whichdevice.base.errors import StudyError, first_line
 from whichdevice.base.files import checksum
 from whichdevice.models.datasets.base import Archive, ArchiveInfo, Arrays, Recipe
 
@@ -44,11 +44,6 @@ def require(folder: Path, archive: Archive) -> Path:
     return path
 
 
-def all_present(folder: Path, recipe: Recipe) -> bool:
-    """Whether every archive of the dataset lies in `folder`."""
-    return first_missing(folder, recipe) is None
-
-
 def first_missing(folder: Path, recipe: Recipe) -> Archive | None:
     """The first of the dataset's archives that does not lie in `folder`."""
     return next((archive for archive in recipe.archives if find(folder, archive) is None), None)
@@ -68,7 +63,7 @@ def unpacked(path: Path, limit: int = LIMIT) -> Iterator[bytes]:
                     raise StudyError(f"{path} holds more than the {limit} bytes expected: not the original archive")
                 yield chunk
     except DAMAGE as error:
-        raise StudyError(f"{path} is cut or corrupted ({_first_line(error)}): get it again") from error
+        raise StudyError(f"{path} is cut or corrupted ({first_line(error)}): get it again") from error
 
 
 def examine(path: Path, archive: Archive) -> ArchiveInfo:
@@ -86,10 +81,6 @@ def examine(path: Path, archive: Archive) -> ArchiveInfo:
     return ArchiveInfo(name=path.name, size=path.stat().st_size, sha256=sha256, original=original)
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
-
-
 def reachable(url: str, timeout: float = TIMEOUT) -> bool:
     """Whether the address answers a HEAD request in time, by the proxies that the environment names."""
     answers: list[bool] = []
@@ -100,20 +91,15 @@ def reachable(url: str, timeout: float = TIMEOUT) -> bool:
     return answers == [True]
 
 
-def unreachable_host(recipe: Recipe) -> str | None:
-    """The first host that the dataset's archives need and that does not answer; None when all do."""
-    first_of_host = {urlsplit(archive.url).netloc: archive.url for archive in reversed(recipe.archives)}
-    return next((host for host, url in first_of_host.items() if not reachable(url)), None)
-
-
 def require_network(recipe: Recipe, folder: str) -> None:
     """Raise StudyError at once when the dataset cannot be downloaded; `folder` is where archives could be put."""
-    host = unreachable_host(recipe)
-    if host is not None:
-        raise StudyError(
-            f"{recipe.name}: no network: cannot reach {host}; use 'data={{source: standin}}' or put the archives into "
-            f"{folder} and use 'data={{source: files}}'"
-        )
+    first_of_host = {urlsplit(archive.url).netloc: archive.url for archive in reversed(recipe.archives)}
+    for host, url in first_of_host.items():
+        if not reachable(url):
+            raise StudyError(
+                f"{recipe.name}: no network: cannot reach {host}; use 'data={{source: standin}}' or put the archives "
+                f"into {folder} and use 'data={{source: files}}'"
+            )
 
 
 def _head(url: str, timeout: float) -> bool:
@@ -146,8 +132,8 @@ def prepare_tfds(builder: Any) -> None:
             f"into a folder and use 'data={{source: files, dir: ...}}'"
         ) from error
     except (OSError, DownloadError) as error:  # requests' errors are OSErrors
-        line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise StudyError(f"{builder.name}: TensorFlow Datasets could not prepare it: {line}") from error
+        why = first_line(error)
+        raise StudyError(f"{builder.name}: TensorFlow Datasets could not prepare it: {why}") from error
 
 
 def open_builder(tfds_name: str, root: Path) -> Any:

@@ -17,17 +17,16 @@ from whichdevice.models.datasets.base import Archive, Array, Arrays, Recipe
 from whichdevice.models.datasets.download import read_images, require, unpacked
 
 UINT8 = b"\x00\x00\x08"
+SIDE, SQUARE = 28, 4  # pixels of an image, and of a square of its pattern
+IMAGE_COUNTS = {"train": 60000, "test": 10000}
 ARRAYS = {
-    "train_images": Array((60000, 28, 28), "uint8"),
-    "train_labels": Array((60000,), "uint8"),
-    "test_images": Array((10000, 28, 28), "uint8"),
-    "test_labels": Array((10000,), "uint8"),
+    f"{split}_{part}": Array((count, *shape), "uint8")
+    for split, count in IMAGE_COUNTS.items()
+    for part, shape in (("images", (SIDE, SIDE)), ("labels", ()))
 }
 LABEL_FILES = {"train": "train_labels", "test": "test_labels"}
 TFDS_NOTE = "examples are in TensorFlow Datasets' shuffled order, not in the order of the original files"
 FILES = [f"{split}-{part}-ubyte.gz" for split in ("train", "t10k") for part in ("images-idx3", "labels-idx1")]
-SIDE, SQUARE = 28, 4  # pixels of an image, and of a square of its pattern
-IMAGE_COUNTS = {"train": 60000, "test": 10000}
 STANDIN_NOTE = "patterns of squares with noise, generated from the seed; same shapes and sizes as the original"
 SHIFT = 2  # pixels, in any direction
 IMAGES_AT_ONCE = 2000  # images made at once
@@ -42,8 +41,7 @@ def image_recipe(
     **facts: Any,
 ) -> Recipe:
     """The recipe of a dataset in four IDX files below `url`, in the order of ARRAYS; `facts` are its other fields."""
-    published = zip(FILES, sizes, sha256, content_md5, strict=True)
-    archives = tuple(Archive(file, url + file, size, sha, md5) for file, size, sha, md5 in published)
+    archives = tuple(map(Archive, FILES, [url + file for file in FILES], sizes, sha256, content_md5))
     return Recipe(
         name=name,
         archives=archives,

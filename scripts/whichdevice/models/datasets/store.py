@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from whichdevice.base.errors import StudyError
+from whichdevice.base.errors import StudyError, first_line
 from whichdevice.models.datasets.base import ArrayInfo, Arrays, DatasetFacts, DatasetInfo
 
 INFO = "dataset.json"
@@ -87,8 +87,8 @@ def load_dataset(folder: Path, verify: bool = False) -> Dataset:
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except Exception as error:  # a header is Python text: a flipped bit in it may raise anything
-            raise StudyError(f"cannot read {path}: {_line(error)}; {_mend(folder)}") from error
-        if list(array.shape) != expected.shape or array.dtype != np.dtype(expected.dtype):
+            raise StudyError(f"cannot read {path}: {first_line(error)}; {_mend(folder)}") from error
+        if list(array.shape) != expected.shape or array.dtype.str != expected.dtype:
             raise StudyError(f"{path} holds {array.dtype}{list(array.shape)}, not what {INFO} says; {_mend(folder)}")
         if verify and _describe(array) != expected:
             raise StudyError(f"{path} differs from its checksum; {_mend(folder)}")
@@ -177,7 +177,3 @@ def _no_room(name: str, folder: Path, nbytes: int) -> str:
 
 def _mend(folder: Path) -> str:
     return f"delete {folder} and run again"
-
-
-def _line(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error or type(error).__name__).splitlines()[0]

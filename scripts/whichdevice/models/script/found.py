@@ -86,7 +86,6 @@ class Found:
             unit=self.unit,
             functions=frozenset({"model", "data", *(() if self.framework == KERAS else ("optimizer",))}),
             by_compile=True,
-            frameworks=(self.framework,),
             framework=self.framework,
         )
 

@@ -53,15 +53,7 @@ LESS = "let it do less before, by arguments after --"
 KILLED = "killed (signal 9) before its training started: where memory ran out, read less of its data first"
 LIBRARY = "{name} raised it: see whether that version fits the other packages here, and what the script gives it"
 PACKAGES = ("site-packages", "dist-packages")  # folders of libraries
-FRAMEWORKS = (
-    "torch",
-    "keras",
-    "tensorflow",
-    "jax",
-    "jaxlib",
-    "flax",
-    "numpy",
-)  # errors there are of what they are given
+FRAMEWORKS = ("torch", "keras", "tensorflow", "jax", "jaxlib", "flax", "numpy")  # errors there are of what they get
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # a search for TPUs takes a minute
     "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", **RETURNED,

@@ -249,16 +249,12 @@ def with_nvidia_smi() -> Iterator[None]:
     if shutil.which(NVIDIA_SMI):
         yield
         return
-    folders = os.environ.get("PATH", os.defpath)
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, NVIDIA_SMI)
         program.write_text("#!/bin/sh\n", encoding="utf-8")
         program.chmod(0o755)
-        os.environ["PATH"] = folder + os.pathsep + folders
-        try:
+        with with_environment({"PATH": folder + os.pathsep + os.environ.get("PATH", os.defpath)}):
             yield
-        finally:
-            os.environ["PATH"] = folders
 
 
 @contextmanager
@@ -269,11 +265,9 @@ def with_environment(values: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in values:
+            os.environ.pop(name, None)
+        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 @contextmanager

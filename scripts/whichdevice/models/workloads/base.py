@@ -224,7 +224,7 @@ class TrainingWorkload(Workload):
         raise NotImplementedError
 
     def order(self, examples: int, seed: int) -> BatchOrder:
-        """Which examples make each batch; by default every one once an epoch, shuffled."""
+        """Return the order of examples in batches: by default every one once an epoch, shuffled."""
         return Permutations(examples, self.options.batch_size, seed)
 
     def callbacks(self, folder: Path) -> list[Any]:

@@ -55,9 +55,3 @@ class MnistCnn(ImageClassifier):
     def loss(self, target: Any, prediction: Any) -> Any:
         """Categorical cross-entropy."""
         return cross_entropy(target, prediction)
-
-    def quality(self, target: Any, prediction: Any) -> Any:
-        """Share of images whose most probable class is the right one."""
-        from keras import ops
-
-        return super().quality(ops.cast(ops.argmax(target, axis=-1), "int32"), prediction)

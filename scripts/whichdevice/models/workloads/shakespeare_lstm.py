@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.models.batch_order import BatchOrder, RandomDraws
-from whichdevice.models.losses import sparse_cross_entropy
+from whichdevice.models.losses import accuracy, sparse_cross_entropy
 from whichdevice.models.workloads.base import Arrays, Recipe, Split, TrainingWorkload
 
 BYTE_VALUES = 256
@@ -81,4 +81,4 @@ class ShakespeareLstm(TrainingWorkload):
         """Share of characters foretold."""
         from keras import ops
 
-        return ops.mean(ops.cast(ops.equal(ops.cast(ops.argmax(prediction, axis=-1), "int32"), target), "float32"))
+        return ops.mean(accuracy(target, prediction))

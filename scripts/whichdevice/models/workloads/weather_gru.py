@@ -123,11 +123,6 @@ def _inputs(signals: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def _scaled(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    low, span = _range(reference)
-    return ((values - low) / span).astype(np.float32)
-
-
-def _range(reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest value and span of each signal; a constant one keeps its unit and becomes 0."""
+    """Each signal from 0 to 1 over the reference's range; a constant one keeps its unit and becomes 0."""
     low, high = reference.min(axis=0), reference.max(axis=0)
-    return low, np.where(high > low, high - low, 1).astype(low.dtype)
+    return ((values - low) / np.where(high > low, high - low, 1).astype(low.dtype)).astype(np.float32)
