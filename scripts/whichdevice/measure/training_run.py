@@ -4,7 +4,6 @@ Learning runs epochs from the initial weights, with validation and the recipe's 
 model are kept with its record, so that an export can be compared with it.
 """
 
-import io
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from whichdevice.measure.record import Epoch, Learning, Request, WorkloadFacts
 from whichdevice.measure.timing import time_steps
 from whichdevice.models.batch_order import BatchOrder
 from whichdevice.models.costs import Costs
-from whichdevice.models.counting import model_costs, output_shape
+from whichdevice.models.counting import model_costs
 from whichdevice.models.shapes import leaves
 from whichdevice.models.without_keras import NativeModel
 from whichdevice.models.workloads.base import Split, TrainingWorkload
@@ -115,11 +114,9 @@ def workload_facts(
     train: Split,
     validation: Split,
     counts: Path | None = None,
-) -> tuple[WorkloadFacts, Costs]:
-    """Return the facts at the request's batch size, and what one example costs, kept in the folder `counts`."""
+) -> WorkloadFacts:
+    """Return the facts at the request's batch size; what one example costs is kept in the folder `counts`."""
     facts, costs = model_facts(workload, request, model, counts)
-    summary = io.StringIO()
-    model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
     width, weight = activation_bytes(request.precision), weight_bytes(request.precision)
     facts.training_examples, facts.validation_examples = train.examples, validation.examples
     facts.steps_per_epoch = workload.steps_per_epoch(train.examples, request.steps_per_epoch)
@@ -129,8 +126,7 @@ def workload_facts(
     data_bytes = train.nbytes + validation.nbytes
     facts.estimated_memory = estimated_memory(costs, request, data_bytes, backend.activation_copies)
     facts.metric, facts.higher_is_better = workload.metric, workload.higher_is_better
-    facts.model_summary = summary.getvalue()
-    return facts, costs
+    return facts
 
 
 def model_facts(
@@ -143,7 +139,6 @@ def model_facts(
     facts = WorkloadFacts(
         unit=workload.unit,
         input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
-        target_shape=[request.batch_size, *output_shape(model, example, workload.outputs(model))],
         parameters=costs.parameters,
         trainable_parameters=costs.trainable_parameters,
         flops_counted=costs.counted,
@@ -288,7 +283,7 @@ def run_training(job: Job) -> Callable[[], None]:
     """
     backend, workload, request, emit, folder = job.backend, job.workload, job.request, job.emit, job.folder
     train, validation, model, load, build = job.load_and_build()
-    facts, costs = workload_facts(backend, workload, request, model, train, validation, job.counts)
+    facts = workload_facts(backend, workload, request, model, train, validation, job.counts)
     job.announce(facts)
     loop, place = timed_call(lambda: backend.training_loop(workload, model, train, validation))
     workload.check_options()
@@ -296,14 +291,7 @@ def run_training(job: Job) -> Callable[[], None]:
 
     order = workload.order(train.examples, request.seed)
     watched = FirstStepWatched(loop, order)
-    steady = time_steps(
-        watched,
-        request,
-        request.batch_size,
-        costs.step_flops(request.batch_size),
-        facts.steps_per_epoch,
-        emit,
-    )
+    steady = time_steps(watched, request, request.batch_size, emit, facts.steps_per_epoch)
     if watched.lost is not None:
         lost = f"the loss is no number after {watched.lost} steps: these are times of a model that learns nothing"
         emit.part("workload", {"remarks": [*facts.remarks, lost]})

@@ -30,7 +30,7 @@ from whichdevice.models.address import built_in_names
 from whichdevice.models.costs import Costs, by_jax, by_torch
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import ModelFile
-from whichdevice.models.shapes import Array, Tree, from_json, leaves, mapped, to_json
+from whichdevice.models.shapes import Array, Tree, from_json, leaves, to_json
 from whichdevice.models.without_keras import NativeModel
 from whichdevice.models.workloads.base import Options, TrainingWorkload
 
@@ -123,27 +123,6 @@ def _all_layers(model: Any) -> list[Any]:
         layers.append(layer)
         waiting += getattr(layer, "layers", [])
     return layers
-
-
-def output_shape(model: Any, example: Tree, outputs: Tree = None) -> list[int]:
-    """Shape of the first of what the model gives for one input like `example`; an axis that nobody knows counts 1."""
-    if isinstance(model, NativeModel):
-        return model.output_shape
-    from keras import KerasTensor
-
-    first = next(iter(leaves(outputs)), None) or next(iter(getattr(model, "outputs", None) or ()), None)
-    if first is None:  # a model without a call
-        return []
-    shape = first.shape if isinstance(first, Array) else first.shape[1:]
-    if None in shape:
-        inputs = _inputs(model, None, example)
-        given = mapped(lambda own: KerasTensor((1, *(size or 1 for size in own.shape)), own.dtype), inputs)
-        try:
-            spec = leaves(model.compute_output_spec(given))[0]
-        except Exception:  # training fails too, in its own words
-            return [size or 1 for size in shape]
-        return [size or 1 for size in spec.shape[1:]]
-    return list(shape)
 
 
 def _is_shape(example: Tree) -> bool:
