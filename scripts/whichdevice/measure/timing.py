@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -238,11 +238,7 @@ def _trend_words(trend: Trend, where: str) -> str:
 
 
 def time_steps(
-    prepare: PrepareSteps,
-    request: Request,
-    units_per_step: float,
-    emit: Emitter,
-    steps_per_epoch: int = 0,
+    prepare: PrepareSteps, request: Request, units_per_step: float, emit: Emitter, steps_per_epoch: int = 0
 ) -> Steady:
     """Cold and steady times of any repeated step; sends both and returns the steady state."""
     emit.progress("compiling")
@@ -263,7 +259,8 @@ def time_steps(
     state = find_steady_state(prepare, budget, warmed, report)
     emit.timed_windows()
     _emit_energy(len(state.warm_up), len(state.windows), emit)
-    emit.part("cold", _warm_up(state, steps_per_epoch))
+    epochs = (1 + _totals(state.warm_up)[0]) / steps_per_epoch if steps_per_epoch else None
+    emit.part("cold", {"warm_up": state.warm_up, "warm_up_epochs": epochs, "warm_up_end": state.end})
     steady = steady_of(state, units_per_step)
     emit.part("steady", steady)
     return steady
@@ -275,15 +272,6 @@ def _emit_energy(warm_up: int, steady: int, emit: Emitter) -> None:
     names = [f"window {number}" for number in range(1, warm_up + steady + 2)]
     emit.energy_sum("steady", names[warm_up:-1])
     emit.energy_sum(None, [*names[:warm_up], names[-1]])
-
-
-def _warm_up(state: SteadyState, steps_per_epoch: int) -> dict[str, Any]:
-    steps = 1 + sum(steps for steps, _ in state.warm_up)
-    return {
-        "warm_up": state.warm_up,
-        "warm_up_epochs": steps / steps_per_epoch if steps_per_epoch else None,
-        "warm_up_end": state.end,
-    }
 
 
 def steady_of(state: SteadyState, units_per_step: float) -> Steady:

@@ -265,15 +265,15 @@ class NoiseWatch:
         again = self._calibrate(lambda calibrated: calibrated.change(calibration) <= 1 + SLOWDOWN_BOUND)
         timed = (self._timed[0], self._timed[1]) if len(self._timed) == 2 else None
         findings = [
-            *_speed_findings(again.change(calibration), again.change_on_one_core(calibration)),
+            *_speed_findings(again.change(calibration)),
             *self._findings(before, after, STEAL_BOUND, "of the run"),
             *(self._findings(*timed, STEAL_BOUND_TIMED, "of the timed windows") if timed else []),
             *_device_findings(signs),
         ]
         reasons = [reason for reason in (finding.reason for finding in findings) if reason]
         return Noise(
-            calibration_before=min(calibration.all_cores),
-            calibration_after=min(again.all_cores),
+            calibration_before=calibration.fastest,
+            calibration_after=again.fastest,
             calibration_kernel=KERNEL,
             calibration_change=again.change(calibration),
             load_before=self._load,
@@ -302,11 +302,11 @@ class NoiseWatch:
         ]
 
 
-def _speed_findings(change: float, on_one_core: float) -> list[Finding]:
-    text = "calibration ran {{value:.0%}} slower {} the run (bound {{bound:.0%}}; on one core {:+.0%})"
+def _speed_findings(change: float) -> list[Finding]:
+    text = "calibration ran {{value:.0%}} slower {} the run (bound {{bound:.0%}})"
     return [
-        Finding(change - 1, SLOWDOWN_BOUND, text.format("after", on_one_core - 1)),
-        Finding(1 / change - 1, SLOWDOWN_BOUND, text.format("before", 1 / on_one_core - 1)),
+        Finding(change - 1, SLOWDOWN_BOUND, text.format("after")),
+        Finding(1 / change - 1, SLOWDOWN_BOUND, text.format("before")),
     ]
 
 
