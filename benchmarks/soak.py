@@ -115,7 +115,7 @@ def left_in(results: Path) -> list[str]:
 
 
 def soak(number: int, folder: Path) -> list[str]:
-    """So many runs in a copy of the project below `folder`; what is wrong afterwards."""
+    """Return what is wrong after `number` runs in a copy of the project below `folder`."""
     project, temporary, shared = copy_project(folder / "project").folder, folder / "tmp", segments()
     temporary.mkdir()
     study = {**STUDY, "study": "soak", "measure": {**STUDY["measure"], "seconds": 0.05, "repeats": number}}

@@ -222,7 +222,7 @@ class Learner:
         return epoch
 
     def _fitting(self, steps: int) -> int:
-        """So many steps, or as many as the time left has room for; at least one."""
+        """Return `steps`, or as many as the time left has room for; at least one."""
         return max(1, int(min(steps, self._seconds_left / max(self.step_time, 1e-9))))
 
     def _report(self, number: int, **values: float | None) -> None:
