@@ -2,7 +2,7 @@
 
 About three hours on two cores (an estimate: 2 h 17 min on an AMD EPYC before several parts took longer), with nothing
 else running; each part prints its ratios and can be run by itself: peak, overhead, learning, intervals, tables,
-many_tables, honesty.
+honesty.
 """
 
 import subprocess
@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CLAIMS = {
     "peak": (
-        "matmul of the instruction set's own loop: float32 at least .95, bfloat16 at least .85; reported / timed by "
+        "matmul of the instruction set's own loop: float32 at least 0.95, bfloat16 at least 0.85; reported / timed by "
         "hand within 2 %",
         ["benchmarks/peak.py", "--rounds", "12", "--sizes", "1024,2048,4096,6144"],
     ),
@@ -21,7 +21,7 @@ CLAIMS = {
         ["benchmarks/harness_overhead.py", "--processes", "6", "--pairs", "60", "--seconds", "0.5", "--batch", "64"],
     ),
     "learning": (
-        "final accuracy of every backend - that of its reference: within .3 points",
+        "final accuracy of every backend - that of its reference: within 0.3 points",
         ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-m", "long", "tests/backends/test_same_accuracy.py"],
     ),
     "intervals": (

@@ -1,13 +1,16 @@
 """Step time as this project reports it against a bare loop that is written here, in alternating blocks.
 
 python benchmarks/harness_overhead.py [--workload mnist_cnn] [--batch 64] [--processes 2] [--pairs 20]
-    [--seconds 0.5] [--backends tensorflow jax torch]
+    [--seconds 0.5] [--backends tensorflow jax torch] [--fit]
 
 Both train the same model on the same generated data that lie on the device. A pair is a block timed by the project's
 own search for a steady state (all its windows), then as many steps of the bare loop with one reading of the clock at
 each end; every other pair begins with the bare one. Printed: the geometric mean of the ratios over all pairs with its
 95 % t-interval, and the same of processor time. What sets two compiled programs of one process apart (where each lies
 in memory, say) stays for all its pairs: take several processes.
+
+With `--fit` Keras' own `fit` takes the bare loop's place, 32 steps an execution: each block is one call of an epoch.
+TensorFlow draws the batches by `tf.data`; JAX gets them as arrays, drawn before the clock.
 """
 
 import argparse
@@ -26,6 +29,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 Train = Callable[[np.ndarray], None]  # batches of example numbers, int32 [steps, batch]; waits for the last step
+EXECUTION = 32  # steps of `fit` in one call of its program
 
 
 def bare_tensorflow(workload: Any, model: Any, arrays: dict[str, np.ndarray]) -> Train:
@@ -113,11 +117,37 @@ def bare_torch(workload: Any, model: Any, arrays: dict[str, np.ndarray]) -> Trai
     return train
 
 
+def keras_fit(name: str, workload: Any, model: Any, arrays: dict[str, np.ndarray]) -> Callable[[np.ndarray], Any]:
+    """Return what prepares a call of `fit` on batches; as in the project's loop, XLA compiles JAX's step alone."""
+    import keras
+
+    held = {name: keras.ops.convert_to_tensor(np.asarray(array)) for name, array in arrays.items()}
+    model.compile(
+        workload.optimizer(), workload.loss, metrics=[workload.quality], steps_per_execution=EXECUTION,
+        jit_compile=name == "jax",
+    )  # fmt: skip
+
+    def prepare(batches: np.ndarray) -> Callable[[], Any]:
+        if name == "tensorflow":
+            import tensorflow as tf
+
+            drawn = tf.data.Dataset.from_tensor_slices(batches)
+            drawn = drawn.map(lambda index: workload.batch(held, index), num_parallel_calls=tf.data.AUTOTUNE)
+            return partial(model.fit, drawn.prefetch(tf.data.AUTOTUNE), verbose=0)
+        pairs = [workload.batch(held, index) for index in batches]
+        inputs, targets = (np.concatenate([np.asarray(part) for part in parts]) for parts in zip(*pairs, strict=True))
+        return partial(model.fit, inputs, targets, batch_size=batches.shape[1], shuffle=False, verbose=0)
+
+    return prepare
+
+
 BARE_LOOPS = {"tensorflow": bare_tensorflow, "jax": bare_jax, "torch": bare_torch}
 
 
-def ratios(name: str, workload_name: str, batch: int, pairs: int, seconds: float) -> list[tuple[float, float]]:
-    """Ratios of the project's step time to the bare loop's, one a pair; and of their processor time."""
+def ratios(
+    name: str, workload_name: str, batch: int, pairs: int, seconds: float, fit: bool
+) -> list[tuple[float, float]]:
+    """Ratios of the project's step time to the other loop's, one a pair; and of their processor time."""
     from backends.scenario import arrays_for, request_for
 
     from whichdevice.measure.backends import backend_class
@@ -132,32 +162,49 @@ def ratios(name: str, workload_name: str, batch: int, pairs: int, seconds: float
     workload: Any = Model.read(workload_name).workload(Options(batch, "float32", 1.0, None))
     train, validation = workload.splits(arrays_for(workload_name))
     loop = backend.training_loop(workload, workload.model(), train, validation)
-    bare = BARE_LOOPS[name](workload, workload.model(), train.arrays)
+    other_model = workload.model()
+    if fit:
+        prepare = keras_fit(name, workload, other_model, train.arrays)
+    else:
+        bare = BARE_LOOPS[name](workload, other_model, train.arrays)
+        prepare = partial(partial, bare)
     order = workload.order(train.examples, 1)
 
     def harness() -> tuple[float, float, int]:
-        began = time.process_time()
-        found = find_steady_state(lambda steps: partial(loop.run, order.take(steps)), Budget(seconds, 4))
-        windows = [*found.warm_up, *found.windows]
+        processor = []
+
+        def prepared(steps: int) -> Callable[[], None]:
+            batches = order.take(steps)
+
+            def run() -> None:
+                began = time.process_time()
+                loop.run(batches)
+                processor.append(time.process_time() - began)
+
+            return run
+
+        state = find_steady_state(prepared, Budget(seconds, 4))
+        windows = [*state.warm_up, *state.windows]
         steps = sum(count for count, _ in windows)
-        return sum(took for _, took in windows) / steps, (time.process_time() - began) / steps, steps
+        return sum(took for _, took in windows) / steps, sum(processor) / steps, steps
 
     def plain(steps: int) -> tuple[float, float]:
-        batches = order.take(steps)
+        steps = -(-steps // EXECUTION) * EXECUTION if fit else steps
+        run = prepare(order.take(steps))
         began, used = time.perf_counter(), time.process_time()
-        bare(batches)
+        run()
         return (time.perf_counter() - began) / steps, (time.process_time() - used) / steps
 
     for _ in range(2):  # the first long calls of a process also pay for growing memory
         steps = harness()[2]
         plain(steps)
-    found = []
+    of_pairs = []
     for pair in range(pairs):
         second = plain(steps) if pair % 2 else None
         reported, used, steps = harness()
         wall, processor = second or plain(steps)
-        found.append((reported / wall, used / processor))
-    return found
+        of_pairs.append((reported / wall, used / processor))
+    return of_pairs
 
 
 def in_process(name: str) -> list[tuple[float, float]]:
@@ -194,15 +241,18 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=20, help="of each process")
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax", "torch"])
+    parser.add_argument("--fit", action="store_true", help="against Keras' own `fit`")
     parser.add_argument("--process", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.process:
-        print("\n" + json.dumps(ratios(asked.process, asked.workload, asked.batch, asked.pairs, asked.seconds)))
+        settings = asked.workload, asked.batch, asked.pairs, asked.seconds, asked.fit
+        print("\n" + json.dumps(ratios(asked.process, *settings)))
         return
     for name in asked.backends:
         of_all = [pair for _ in range(asked.processes) for pair in in_process(name)]
         wall, processor = (interval(list(values)) for values in zip(*of_all, strict=True))
-        print(f"{name}: reported / bare loop {wall}; processor time {processor}; {len(of_all)} pairs", flush=True)
+        other = "fit" if asked.fit else "bare loop"
+        print(f"{name}: reported / {other} {wall}; processor time {processor}; {len(of_all)} pairs", flush=True)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,6 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from benchmarks.quiet_host import QuietHost, load_on  # noqa: E402
 from benchmarks.resampled_families import alarm_rate, half_width, planted_verdicts, processes_for  # noqa: E402
 
-from whichdevice.measure.machine.noise import SLOWDOWN_BOUND  # noqa: E402
 from whichdevice.measure.record import Record  # noqa: E402
 from whichdevice.study.cells import study_runs  # noqa: E402
 from whichdevice.study.config.load import load_study, resolved, write_study  # noqa: E402
@@ -146,8 +145,8 @@ def report(records: Sequence[Record], options: argparse.Namespace, between: Cont
     print(f"{len(records)} processes, {len(speeds)} whole blocks of {options.workload}, batch {options.batch_size}")
     print(f"The same cell twice: {alarms:.1%} of {FAMILIES} families of {family}, n = {n}, have a false alarm (≤ 5 %)")
     if len(halves) == 2:
-        each = ", ".join(f"{alarm_rate(half, n, family, FAMILIES, random):.1%}" for half in halves)
-        print(f"    from the first and the second half of the blocks alone: {each}")
+        rates = ", ".join(f"{alarm_rate(half, n, family, FAMILIES, random):.1%}" for half in halves)
+        print(f"    from the first and the second half of the blocks alone: {rates}")
     print(f"Half-width of intervals, n = {n}: median {np.median(widths):.1%} (≤ 5 %)")
     print(f"Standard deviation between processes {spread:.1%}: ±5 % takes n = {processes_for(0.05, spread)}")
     print(f"Planted {options.slowdown:.0%}: found in {found[:PLANTINGS].sum()} of {PLANTINGS} (≥ 80 %), "
@@ -160,20 +159,12 @@ def _report_flags(records: Sequence[Record], between: Container[str]) -> None:
     quiet = [record for record in records if record.asked.workload != LOADED]
     loaded = [record for record in records if record.asked.workload == LOADED]
     flagged = [record for record in quiet if record.noise.disturbed]
-    first = [record for record in quiet if _first_look(record) > SLOWDOWN_BOUND]
     calm = [record.noise.disturbed for record in quiet if record.run in between]
     print(f"Of runs without a load between two quiet probes flagged: {rate(sum(calm), len(calm))} (below 5 %)")
-    print(f"Of all runs without a load flagged: {rate(len(flagged), len(quiet))}; "
-          f"by first bursts alone it would be {len(first) / max(1, len(quiet)):.1%}")  # fmt: skip
+    print(f"Of all runs without a load flagged: {rate(len(flagged), len(quiet))}")
     for record in flagged:
         print(f"    {record.run}: {'; '.join(record.noise.reasons)}")
     print(f"Runs beside a load on one core flagged: {rate(sum(r.noise.disturbed for r in loaded), len(loaded))} (all)")
-
-
-def _first_look(record: Record) -> float:
-    """What one burst before and one after the run would have shown."""
-    before, after = record.noise.bursts_before[0][0], record.noise.bursts_after[0][0]
-    return max(before / after, after / before) - 1
 
 
 def speeds_of(records: Sequence[Record]) -> pd.DataFrame:

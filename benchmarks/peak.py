@@ -99,13 +99,13 @@ def ratio(rows: list[dict]) -> str:
     frame = pd.DataFrame(rows)
     frame["ratio"] = frame["measured"] / frame["limit"]
     one = pd.Series(0, frame.index)
-    found = {name: geometric(frame[name], one).iloc[0] for name in ("ratio", "measured", "limit")}
+    means = {name: geometric(frame[name], one).iloc[0] for name in ("ratio", "measured", "limit")}
     unit = "GB/s" if rows[0]["what"] == "stream" else "GFLOP/s"
     size = f"{'MiB' if unit == 'GB/s' else 'N'} {rows[0]['size']}"
-    middle = found["ratio"]
+    middle = means["ratio"]
     return (
         f"{middle['mean']:.3f} [{middle['low']:.3f}, {middle['high']:.3f}]  "
-        f"({found['measured']['mean'] / 1e9:.4g} / {found['limit']['mean'] / 1e9:.4g} {unit}, {size}, n = {len(rows)})"
+        f"({means['measured']['mean'] / 1e9:.4g} / {means['limit']['mean'] / 1e9:.4g} {unit}, {size}, n = {len(rows)})"
     )
 
 

@@ -66,7 +66,7 @@ class QuietHost:
 def probed(seconds: float = PROBE) -> Probe:
     """Work on all of our cores for so long."""
     cores = sorted(os.sched_getaffinity(0))
-    start, found = threading.Barrier(len(cores)), dict.fromkeys(cores, 0.0)
+    start, medians = threading.Barrier(len(cores)), dict.fromkeys(cores, 0.0)
 
     def work(core: int) -> None:
         os.sched_setaffinity(0, {core})  # of this thread
@@ -79,7 +79,7 @@ def probed(seconds: float = PROBE) -> Probe:
             np.matmul(left, small, out=product)
             now = time.perf_counter()
             took.append(now - began)
-        found[core] = float(np.median(took[1:-1] or took))
+        medians[core] = float(np.median(took[1:-1] or took))
 
     threads = [threading.Thread(target=work, args=(core,)) for core in cores]
     before = processor_time()
@@ -87,7 +87,7 @@ def probed(seconds: float = PROBE) -> Probe:
         thread.start()
     for thread in threads:
         thread.join()
-    return Probe(steal_share(before, processor_time()) or 0.0, max(found.values()))
+    return Probe(steal_share(before, processor_time()) or 0.0, max(medians.values()))
 
 
 @contextmanager

@@ -22,8 +22,8 @@ def pairs_of(speeds: np.ndarray, n: int, random: np.random.Generator, shuffled: 
 def judged(comparisons: Sequence[np.ndarray], family: int) -> np.ndarray:
     """What the project's own rule says, [families, comparisons]: faster, slower, or nothing."""
     groups = np.repeat(np.arange(len(comparisons)), len(comparisons[0]))
-    found = paired(pd.Series(np.concatenate(comparisons)), pd.Series(groups))
-    verdicts = decided(found, pd.Series(found.index // family, found.index))["verdict"].to_numpy(str)
+    pairs = paired(pd.Series(np.concatenate(comparisons)), pd.Series(groups))
+    verdicts = decided(pairs, pd.Series(pairs.index // family, pairs.index))["verdict"].to_numpy(str)
     return np.where(np.isin(verdicts, [FASTER, SLOWER]), verdicts, "").reshape(-1, family)
 
 

@@ -56,23 +56,23 @@ def step_times(random: np.random.Generator, noise: Noise, shape: tuple[int, ...]
 @cache
 def truth(noise: Noise) -> float:
     """What the geometric mean over ever more processes without outliers tends to, from 50,000 of them."""
-    found = step_times(np.random.default_rng(SEED + 1), noise._replace(outliers=0.0), (50_000,))
-    return float(np.exp(np.log(found).mean()))
+    times = step_times(np.random.default_rng(SEED + 1), noise._replace(outliers=0.0), (50_000,))
+    return float(np.exp(np.log(times).mean()))
 
 
 def coverage(noise: Noise, n: int, trials: int, seed: int = SEED) -> float:
     """Share of 95 % intervals of a cell's step time, from n processes each, that hold the truth."""
     times = step_times(np.random.default_rng(seed), noise, (trials, n))
-    found = geometric(pd.Series(times.ravel()), pd.Series(np.repeat(np.arange(trials), n)))
+    intervals = geometric(pd.Series(times.ravel()), pd.Series(np.repeat(np.arange(trials), n)))
     true = truth(noise)
-    return float(((found["low"] <= true) & (true <= found["high"])).mean())
+    return float(((intervals["low"] <= true) & (true <= intervals["high"])).mean())
 
 
 def half_width(noise: Noise, n: int, trials: int, seed: int = SEED) -> float:
     """Median half width of these intervals, as a share."""
     times = step_times(np.random.default_rng(seed), noise, (trials, n))
-    found = geometric(pd.Series(times.ravel()), pd.Series(np.repeat(np.arange(trials), n)))
-    return float((np.sqrt(found["high"] / found["low"]) - 1).median())
+    intervals = geometric(pd.Series(times.ravel()), pd.Series(np.repeat(np.arange(trials), n)))
+    return float((np.sqrt(intervals["high"] / intervals["low"]) - 1).median())
 
 
 def ratio_coverage(noise: Noise, n: int, trials: int, seed: int = SEED) -> float:
@@ -92,8 +92,8 @@ def verdicts(noise: Noise, n: int, trials: int, slowed: bool, seed: int = SEED) 
     speed = -np.log(step_times(random, noise, (trials, CELLS, n)) * factor * drift)
     family = pd.Series(np.repeat(np.arange(trials), CELLS))
     base = -np.log(step_times(random, noise, (trials, 1, n)) * drift)
-    found = paired(*_grouped(speed - base))
-    return decided(found, family)["verdict"].to_numpy().reshape(trials, CELLS)
+    pairs = paired(*_grouped(speed - base))
+    return decided(pairs, family)["verdict"].to_numpy().reshape(trials, CELLS)
 
 
 def _grouped(values: np.ndarray) -> tuple[pd.Series, pd.Series]:
@@ -109,9 +109,9 @@ def false_alarms(noise: Noise, n: int, trials: int) -> float:
 
 def power(noise: Noise, n: int, trials: int) -> tuple[float, float]:
     """Share of studies that call the slowed cell slower, and of those that call just this one so."""
-    found = verdicts(noise, n, trials, True)
-    hit = found[:, 0] == SLOWER
-    alone = hit & ~np.isin(found[:, 1:], [FASTER, SLOWER]).any(axis=1)
+    judged = verdicts(noise, n, trials, True)
+    hit = judged[:, 0] == SLOWER
+    alone = hit & ~np.isin(judged[:, 1:], [FASTER, SLOWER]).any(axis=1)
     return float(hit.mean()), float(alone.mean())
 
 

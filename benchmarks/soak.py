@@ -45,23 +45,23 @@ class Sample:
 
 def segments() -> set[str]:
     """Shared memory and semaphores of this host, none where it shows none."""
-    found = {path.name for path in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.is_dir() else set()
+    names = {path.name for path in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.is_dir() else set()
     for path in sorted(SYSTEM_V.glob("*")):
-        found |= {f"{path.name} {line.split()[1]}" for line in path.read_text().splitlines()[1:]}
-    return found
+        names |= {f"{path.name} {line.split()[1]}" for line in path.read_text().splitlines()[1:]}
+    return names
 
 
 def inside(folder: Path) -> list[str]:
     """Processes that work in this folder, or name it; dead ones that nobody waited for as well."""
-    found = []
+    lines = []
     for process in psutil.process_iter():
         try:
             line = " ".join(process.cmdline())
             if str(folder) in line or Path(process.cwd()).is_relative_to(folder):
-                found.append(line)
+                lines.append(line)
         except (psutil.Error, OSError):
             continue
-    return found
+    return lines
 
 
 def watched(process: subprocess.Popen[bytes], runs: Path, number: int) -> list[Sample]:
@@ -108,14 +108,14 @@ def growth(samples: list[Sample]) -> list[str]:
 
 def left_in(results: Path) -> list[str]:
     """What lies in the runs' folders and is no record, log or artefact of one."""
-    found = [path for path in results.glob("runs/**/*") if path.name.startswith(".") or path.name.endswith(".tmp")]
+    left = [path for path in results.glob("runs/**/*") if path.name.startswith(".") or path.name.endswith(".tmp")]
     for folder in results.glob("runs/*/*/*/r*"):
-        found += [path for path in folder.iterdir() if path.is_dir()]  # these runs have no artefacts
-    return [f"left in the results: {path.relative_to(results)}" for path in found]
+        left += [path for path in folder.iterdir() if path.is_dir()]  # these runs have no artefacts
+    return [f"left in the results: {path.relative_to(results)}" for path in left]
 
 
 def soak(number: int, folder: Path) -> list[str]:
-    """So many runs in a copy of the project below `folder`; what is wrong afterwards."""
+    """Return what is wrong after `number` runs in a copy of the project below `folder`."""
     project, temporary, shared = copy_project(folder / "project").folder, folder / "tmp", segments()
     temporary.mkdir()
     study = {**STUDY, "study": "soak", "measure": {**STUDY["measure"], "seconds": 0.05, "repeats": number}}

@@ -30,7 +30,7 @@ REPEATS, WINDOWS, STEPS = 10, 100, 5
 
 
 def study_of(records: int) -> Study:
-    """About so many runs: 80 combinations of device, workload, backend, precision and loop, in many sizes."""
+    """About so many runs: 80 combinations of device, workload, backend and precision, in many sizes."""
     sizes = [16 * factor for factor in range(1, 1 + max(1, records // (80 * REPEATS)))]
     settings = {"precision": ["float32", "mixed_bfloat16"], "backend": ["tensorflow", "jax"]}
     return Study(
@@ -60,7 +60,7 @@ def write_records(study: Study, folder: Path) -> tuple[Path, list[Path]]:
 def _repeated(made: dict[str, Any], run: str, repeat: int, random: np.random.Generator) -> dict[str, Any]:
     factors = np.exp(random.normal(0, 0.03) + random.normal(0, 0.05, WINDOWS))
     seconds = (made["steady"]["step_time"] * STEPS * factors).tolist()
-    steady = {"windows": [[STEPS, each] for each in seconds], "steps": STEPS * WINDOWS, "seconds": sum(seconds)}
+    steady = {"windows": [[STEPS, window] for window in seconds], "steps": STEPS * WINDOWS, "seconds": sum(seconds)}
     speed = made["steady"]["step_time"] * STEPS * WINDOWS / sum(seconds)
     return {
         **made,

@@ -74,12 +74,13 @@ def full_study(devices: tuple[str, ...] = ("cpu",), epochs: int = 5, repeats: in
 def slowed(record: Record, factor: float) -> Record:
     """The record with every time of its steady state so many times as long, windows and derived numbers together."""
     steady = record.steady
-    times = {"seconds": steady.seconds, "step_time": steady.step_time, "epoch_time": steady.epoch_time}
-    rates = {"throughput": steady.throughput, "flops_per_second": steady.flops_per_second}
-    changed = {name: value and value * factor for name, value in times.items()}
-    changed |= {name: value and value / factor for name, value in rates.items()}
-    windows = [(steps, seconds * factor) for steps, seconds in steady.windows]
-    return record.model_copy(update={"steady": steady.model_copy(update={**changed, "windows": windows})})
+    changed = {
+        "windows": [(steps, seconds * factor) for steps, seconds in steady.windows],
+        "seconds": steady.seconds * factor,
+        "step_time": steady.step_time and steady.step_time * factor,
+        "throughput": steady.throughput and steady.throughput / factor,
+    }
+    return record.model_copy(update={"steady": steady.model_copy(update=changed)})
 
 
 def record_of(study: Study, run: Run, *, source: str = "standin", noise: float = 0.03) -> Record:
@@ -112,7 +113,6 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
         steady=Steady(
             windows=windows, steps=20, seconds=20 * step_time, step_time=step_time,
             throughput=units_of(cell, facts, device.replicas) / step_time,
-            flops_per_second=facts.flops_per_step / step_time, epoch_time=facts.steps_per_epoch * step_time or None,
         ),
         latency=latency_of(step_time) if workload.mode == "predict" else None,
         generated=generated_of(cell, step_time) if workload.mode == "generate" else None,

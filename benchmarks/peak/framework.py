@@ -162,8 +162,8 @@ def main() -> None:
     backend.start()
     backend.initialise()
     workloads = {size: Model.read("matmul").workload(Options(size, precision)) for size in settings["sizes"]}
-    loops = {size: backend.operation_loop(each, np.random.default_rng(1)) for size, each in workloads.items()}
-    rates = {size: timed_rate(loops[size].run, each.flops_per_step, seconds) for size, each in workloads.items()}
+    loops = {size: backend.operation_loop(workload, np.random.default_rng(1)) for size, workload in workloads.items()}
+    rates = {size: timed_rate(loop.run, workloads[size].flops_per_step, seconds) for size, loop in loops.items()}
     best = max(rates, key=lambda size: rates[size])
     flops = workloads[best].flops_per_step
     tell("best", size=best, rates=rates)

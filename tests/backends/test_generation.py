@@ -104,12 +104,11 @@ def test_scores_with_a_cache_are_those_of_the_whole_sequence(found, name):
 @pytest.mark.parametrize("name", ["decoder", "hub"])
 def test_prompt_and_tokens_are_timed_apart(found, name):
     prompt, steady, facts = found[name]["generated"], found[name]["steady"], found[name]["workload"]
-    assert (prompt["prompt"], prompt["length"], facts["unit"]) == (LENGTH // 2, LENGTH, "token")
+    assert (prompt["prompt"], facts["unit"]) == (LENGTH // 2, "token")
     assert prompt["cache_bytes"] == 2 * 2 * BATCH * LENGTH * 16 * 4  # keys and values, layers, float32
     assert steady["throughput"] == pytest.approx(BATCH * steady["steps"] / steady["seconds"])
     first = prompt["prefill"]
     assert first["throughput"] == pytest.approx(BATCH * LENGTH // 2 * first["steps"] / first["seconds"])
-    assert prompt["first_prefill"] > first["step_time"] > 0
 
 
 def test_a_token_costs_what_it_needs(found):

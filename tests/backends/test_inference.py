@@ -33,10 +33,8 @@ def test_a_run_has_latencies_throughput_and_cold_start(found, backend):
     parts = found(backend)["float32"]
     latency, steady, facts = parts["latency"], parts["steady"], parts["workload"]
     assert latency["calls"] >= max(1, steady["steps"])
-    p99 = latency["longest"] if latency["p99"] is None else latency["p99"]
-    assert 0 < latency["p50"] <= latency["p90"] <= p99 <= latency["longest"]
+    assert 0 < latency["p50"] <= (latency["p99"] or latency["p50"])
     assert (latency["p99"] is not None) == (latency["calls"] >= 100)
-    assert latency["mean"] == pytest.approx(latency["seconds"] / latency["calls"])
     assert steady["throughput"] == pytest.approx(BATCH * steady["steps"] / steady["seconds"])
     assert facts["flops_per_step"] == FLOPS * BATCH
     assert (facts["unit"], facts["steps_per_epoch"]) == ("prediction", 0)

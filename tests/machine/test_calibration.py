@@ -13,7 +13,7 @@ def test_a_core_that_cannot_be_taken_is_worked_on_unpinned(monkeypatch) -> None:
         raise OSError("a sandbox")
 
     monkeypatch.setattr(os, "sched_setaffinity", refused)
-    assert 0 < _Products()._on_each_core() < 1
+    assert 0 < _Products().burst() < 1
 
 
 def test_no_two_threads_of_a_core_work_while_another_core_rests() -> None:
@@ -43,9 +43,9 @@ def test_the_host_is_as_fast_as_its_cores_by_the_work_of_some(monkeypatch, physi
 def test_bursts_go_on_only_while_the_question_is_open(monkeypatch) -> None:
     monkeypatch.setattr(calibration, "MORE_GAP_SECONDS", 0.0)
     monkeypatch.setattr(calibration, "BURST_SECONDS", 0.0)
-    assert len(calibrate(lambda found: True).all_cores) == BURSTS
-    assert len(calibrate(lambda found: len(found.one_core) >= BURSTS + 2).one_core) == BURSTS + 2
-    assert len(calibrate(lambda found: False).all_cores) == BURSTS + MORE_BURSTS
+    assert len(calibrate(lambda calibration: True).bursts) == BURSTS
+    assert len(calibrate(lambda calibration: len(calibration.bursts) >= BURSTS + 2).bursts) == BURSTS + 2
+    assert len(calibrate(lambda calibration: False).bursts) == BURSTS + MORE_BURSTS
 
 
 def test_two_bursts_must_agree_before_a_speed_is_believed() -> None:

@@ -89,10 +89,6 @@ class FakeNvml(SimpleNamespace):
             nvmlDeviceGetUUID=lambda handle: handle if isinstance(handle, str) else f"GPU-{handle}aaa",
             nvmlDeviceGetName=lambda handle: f"NVIDIA H{handle}00",
             nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=(handle + 1) * 2**30, free=2**29),
-            nvmlDeviceGetEnforcedPowerLimit=lambda handle: 700_000,  # mW
-            nvmlDeviceGetMaxClockInfo=lambda handle, which: {1: 1980}[which],  # MHz
-            nvmlDeviceGetClockInfo=lambda handle, which: {1: 1755 - handle}[which],
-            NVML_CLOCK_SM=1,
             nvmlSystemGetDriverVersion=lambda: "560.35",
             nvmlSystemGetCudaDriverVersion_v2=lambda: 12060,
         )
@@ -109,16 +105,6 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     fake = FakeNvml(2)
     monkeypatch.setattr(gpu, "open_nvml", lambda: fake)
     return fake
-
-
-def test_a_gpu_that_tells_no_power_and_clock_is_described_without_them(nvml: FakeNvml) -> None:
-    def unsupported(*_: object) -> int:
-        raise nvml.NVMLError("Not Supported")
-
-    nvml.nvmlDeviceGetEnforcedPowerLimit = nvml.nvmlDeviceGetMaxClockInfo = nvml.nvmlDeviceGetClockInfo = unsupported
-    facts = gpu.describe()
-    assert (facts.name, facts.power_limit, facts.clock_max) == ("NVIDIA H000", None, None)
-    assert gpu.clock_now() is None
 
 
 @pytest.mark.parametrize(
@@ -158,7 +144,6 @@ def test_without_nvml_there_is_no_gpu_and_the_reason(monkeypatch: pytest.MonkeyP
     assert gpu.present() == 0
     assert gpu.absent_reason() == "no GPU found on this host (NVML: not installed)"
     assert gpu.describe() == gpu.DeviceFacts()
-    assert gpu.clock_now() is None
 
 
 def test_a_gpu_under_mig_is_no_device_until_a_slice_is_named(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,14 +48,14 @@ def facts_for(path: Path, text: str, length: int | None = None) -> WorkloadFacts
     train, validation = workload.splits({})
     backend: Any = SimpleNamespace(activation_copies=1.0)
     request = request_for(batch_size=4, sequence_length=length)
-    return facts_of.workload_facts(backend, workload, request, workload.model(), train, validation)[0]
+    return facts_of.workload_facts(backend, workload, request, workload.model(), train, validation)
 
 
 def test_a_model_that_leaves_the_size_of_images_open_is_counted_at_that_of_the_data(tmp_path: Path) -> None:
     image = {"shape": (20, 20, 3), "layer": "Conv2D", "pooling": "GlobalAveragePooling2D"}
     found = facts_for(tmp_path / "open.py", OPEN_FILE.format(asked=(None, None, 3), **image))
     fixed = facts_for(tmp_path / "fixed.py", OPEN_FILE.format(asked=(20, 20, 3), **image))
-    assert found.input_shape == [4, 20, 20, 3] and found.target_shape == [4, 2]
+    assert found.input_shape == [4, 20, 20, 3]
     assert found.flops_per_step == fixed.flops_per_step > 4 * 2 * 18 * 18 * 27 * 5
     assert found.bytes_per_step == fixed.bytes_per_step
     assert found.estimated_memory == fixed.estimated_memory
@@ -76,16 +76,15 @@ def test_every_replica_moves_its_own_weights_in_the_format_that_holds_them(
 ) -> None:
     costs = Costs(forward_flops=1.0, training_flops=3.0, activations=0.0, parameters=1000, trainable_parameters=1000)
     monkeypatch.setattr(facts_of, "model_costs", lambda *_, **__: costs)
-    monkeypatch.setattr(facts_of, "output_shape", lambda *_: [10])
     monkeypatch.setattr(facts_of, "estimated_memory", lambda *_: 0.0)
     request = request_for(precision=precision, replicas=replicas)
     shapes = [SimpleNamespace(shape=(None, 28, 28, 1))]
-    model: Any = SimpleNamespace(inputs=shapes, outputs=shapes, summary=lambda print_fn: None, layers=[])
+    model: Any = SimpleNamespace(inputs=shapes, outputs=shapes, layers=[])
     workload: Any = SimpleNamespace(
         unit="image", metric=None, higher_is_better=True, steps_per_epoch=lambda examples, asked: 1,
         example=lambda model: Array((28, 28, 1)), outputs=lambda model: Array((10,)),
     )  # fmt: skip
     split = Split({}, examples=10)
     backend: Any = SimpleNamespace(activation_copies=1.0)
-    found, _ = facts_of.workload_facts(backend, workload, request, model, split, split)
+    found = facts_of.workload_facts(backend, workload, request, model, split, split)
     assert found.bytes_per_step == weights * 1000

@@ -13,7 +13,7 @@ import pytest
 
 from whichdevice.models import pipeline
 from whichdevice.models.data import pipeline_in
-from whichdevice.models.pipeline import PART_BYTES, Parts, Rate, best_and_written, part_of, rate_of, rates
+from whichdevice.models.pipeline import PART_BYTES, Parts, Rate, best_and_written, part_of, rates
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -57,9 +57,9 @@ class Batches:
 
 def test_the_first_batch_is_timed_apart_and_a_generator_may_end(clock: list[float]) -> None:
     found = Batches(clock)
-    assert rate_of((found[place] for place in range(8)), 4) == (0, 8.0, 5.0, True, None, 0.5)
+    assert rates((found[place] for place in range(8)), 4) == [(0, 8.0, 5.0, True, None, 0.5)]
     assert rates(found, 4) == [(0, 8.0, 5.0, True, None, 0.5)]
-    assert rate_of(iter([found[0]]), 4).first_seconds == 0.0 and rates(np.zeros((8, 2)), 4) == []
+    assert rates(np.zeros((8, 2)), 4) == []
 
 
 LOADER = """
@@ -108,7 +108,7 @@ def test_a_pipeline_that_ends_is_timed_by_its_whole_passes(clock: list[float], m
         clock[0] += 4.0
         yield from [np.zeros((4, 2))] * 8
 
-    assert rate_of(ready(), 4).examples_per_second == 8.0
+    assert rates(ready(), 4)[0].examples_per_second == 8.0
     monkeypatch.setattr(pipeline, "RATE_SECONDS", 100.0)
     assert rates(Batches(clock), 4)[0].examples_per_second == pytest.approx(32 / 8.5)
     assert rates(iter(()), 4) == []
@@ -157,7 +157,7 @@ def test_the_examples_of_a_batch_are_counted(kind: str, clock: list[float]) -> N
             clock[0] += 1.0
             yield SIZES[kind][0]
 
-    assert rate_of(batches(), 8).examples_per_second == SIZES[kind][1]
+    assert rates(batches(), 8)[0].examples_per_second == SIZES[kind][1]
 
 
 def test_a_loader_as_written_has_its_own_number_of_workers_even_where_cores_are_fewer() -> None:

@@ -2,9 +2,9 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from whichdevice.base.errors import StudyError
 
@@ -31,6 +31,12 @@ class Part(BaseModel):
     """A part of a record; unknown fields are errors, so that a newer record is never half understood."""
 
     model_config = ConfigDict(extra="forbid")
+    former: ClassVar[frozenset[str]] = frozenset()  # fields of earlier records, which are dropped
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_former_fields(cls, given: Any) -> Any:
+        return {name: given[name] for name in given if name not in cls.former} if isinstance(given, dict) else given
 
 
 def without_paths(text: str) -> str:

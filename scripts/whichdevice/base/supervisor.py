@@ -38,7 +38,7 @@ class Finish:
 
     status: str
     reason: str | None
-    peak_memory: int | None  # bytes; None of a process that was left behind
+    peak_memory: int | None  # bytes; None where the process was left behind
     killed: bool = False  # by somebody, and not for lack of memory
 
 
@@ -122,24 +122,24 @@ def _listen(read_end: int, on_message: OnMessage, last: list[dict[str, Any]]) ->
 
 
 class _Limit:
-    """Until when a process may run."""
+    """The time until which a process may run."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.begin()
 
     def begin(self) -> None:
-        """The time begins anew."""
+        """Start the time anew."""
         self.until = time.monotonic() + self._seconds
 
 
 def _wait(
     process: subprocess.Popen, limit: _Limit, on_minute: Callable[[], None], last: list[dict[str, Any]]
 ) -> tuple[bool, int | None, int | None]:
-    """Whether it hung, its exit code (negative: signal) and its peak resident memory in bytes.
+    """Return whether it hung, its exit code (negative: signal) and its peak resident memory in bytes.
 
     Once it has said its last word it has `LEAVING_SECONDS` to go: a framework may hang where it is torn down. Code and
-    memory are None of one that is still there `DYING_SECONDS` after it was killed.
+    memory are None where it is still there `DYING_SECONDS` after it was killed.
     """
     next_minute = time.monotonic() + 60
     hung = leaving = False
@@ -195,10 +195,10 @@ TAIL_BYTES = 2**14
 
 
 def end_from_inside(start: Callable[[], Finish], log: Path, *folders: Path) -> Finish:
-    """How a process ended that `start` starts: started again where somebody killed it; a second kill is a failure.
+    """Start a process and return how it ended; one that somebody killed is started once more, a second kill fails.
 
     Raises OSError where it failed because a disk, such as that of `folders`, is full: its reason says so, or its log
-    where a library crashes on it (HDF5 does), or nothing fits there any more.
+    where a library crashes on it (HDF5 does), or nothing more fits there.
     """
     finish = start()
     if finish.killed:

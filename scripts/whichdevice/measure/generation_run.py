@@ -18,7 +18,7 @@ from whichdevice.measure.estimated_memory import ALLOCATOR_SLACK, weight_bytes
 from whichdevice.measure.inference_run import inference_facts, input_batches
 from whichdevice.measure.job import Job, timed_call
 from whichdevice.measure.record import Generated, Request, WorkloadFacts
-from whichdevice.measure.timing import Budget, find_steady_state, steady_of, time_steps, timed
+from whichdevice.measure.timing import Budget, find_steady_state, steady_of, time_steps
 from whichdevice.models.workloads.base import prompt_length, tokens_of
 
 
@@ -38,9 +38,7 @@ def run_generation(job: Job) -> None:
     job.announce(facts)
     emit.part("cold", {"load": load + made, "build": build + place})
     emit.part("generated", timed_prefill(generator, request, tokens.shape, emit))
-    time_steps(
-        lambda steps: partial(generator.decode, steps), request, request.batch_size, facts.flops_per_step, 0, emit
-    )
+    time_steps(lambda steps: partial(generator.decode, steps), request, request.batch_size, emit)
 
 
 def generation_facts(forward: WorkloadFacts, generator: Generator, request: Request) -> WorkloadFacts:
@@ -72,14 +70,7 @@ def timed_prefill(generator: Generator, request: Request, shape: tuple[int, ...]
         return run
 
     emit.progress("compiling the prompt's program")
-    first = timed(prepare, 1)
+    prepare(1)()
     emit.progress("timing the prompt")
     state = find_steady_state(prepare, Budget(request.seconds, request.min_steps))
-    return Generated(
-        prompt=prompt,
-        length=length,
-        cache_bytes=generator.cache_bytes,
-        first_prefill=first,
-        warm_up=state.warm_up,
-        prefill=steady_of(state, batch * prompt, None, 0),
-    )
+    return Generated(prompt=prompt, cache_bytes=generator.cache_bytes, prefill=steady_of(state, batch * prompt))

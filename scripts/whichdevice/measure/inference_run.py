@@ -41,7 +41,7 @@ def run_inference(job: Job) -> None:
         forward, place = timed_call(lambda: backend.forward_pass(model))
     emit.part("cold", {"load": load + made, "build": build + place})
     calls = Calls(forward, batches)
-    steady = time_steps(calls.prepare, request, request.batch_size, facts.flops_per_step, 0, emit)
+    steady = time_steps(calls.prepare, request, request.batch_size, emit)
     emit.progress("latency")
     emit.part("latency", latency_of(calls.latencies(steady.steps, request.seconds)))
 
@@ -125,14 +125,6 @@ class Calls:
 
 
 def latency_of(seconds: np.ndarray) -> Latency:
-    """Mean and percentiles of single calls, float [calls]; there must be one at least."""
-    p50, p90, p99 = (float(value) for value in np.percentile(seconds, [50, 90, 99]))
-    return Latency(
-        calls=len(seconds),
-        seconds=float(seconds.sum()),
-        mean=float(seconds.mean()),
-        p50=p50,
-        p90=p90,
-        p99=p99 if len(seconds) >= MIN_FOR_P99 else None,
-        longest=float(seconds.max()),
-    )
+    """Percentiles of single calls, float [calls]; there must be one at least."""
+    p50, p99 = (float(value) for value in np.percentile(seconds, [50, 99]))
+    return Latency(calls=len(seconds), p50=p50, p99=p99 if len(seconds) >= MIN_FOR_P99 else None)

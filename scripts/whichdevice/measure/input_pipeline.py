@@ -1,8 +1,8 @@
-"""The rate of a model file's input pipeline by itself, in a process of its own.
+"""The rate of a model file's input pipeline alone, in a separate process.
 
     python -m whichdevice.measure.input_pipeline MODEL BATCH OPTIONS
 
-prints the rates of a model file. A process of its own: workers are forks, and this one holds a framework's threads.
+prints the rates of a model file. The process is separate as workers are forks: this one holds a framework's threads.
 """
 
 import json

@@ -49,7 +49,7 @@ def run_operation(
     refuse_what_cannot_fit(need, memory_limit)
     units = workload.units_per_step * request.replicas
     loop = backend.operation_loop(workload, np.random.default_rng(request.seed))
-    time_steps(lambda steps: partial(loop.run, steps), request, units, flops, 0, emit)
+    time_steps(lambda steps: partial(loop.run, steps), request, units, emit)
 
 
 def main() -> NoReturn:

@@ -18,6 +18,7 @@ SCHEMA_VERSION = 4  # 1 has `profile` in what was asked, before 4 there are `loo
 class Request(Part):
     """Everything that was asked of a run: the cell, the repeat and every setting that can change its numbers."""
 
+    former = frozenset({"profile", "slowdown", "loop", "breakdown"})
     device: str
     kind: str
     replicas: Integer
@@ -45,13 +46,10 @@ class Request(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_old_fields(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        if given.get("loop", "epoch") != "epoch":
+    def _of_the_only_loop(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("loop", "epoch") != "epoch":
             raise ValueError(f"is of loop {given['loop']}, which this version does not run")
-        old = ("profile", "slowdown", "loop", "breakdown")
-        return {name: given[name] for name in given if name not in old}
+        return given
 
 
 class Memory(Part):
@@ -79,37 +77,19 @@ class Energy(Part):
     beside: dict[str, "Energy"] = Field(default_factory=dict)  # `host`: its processors; `memory`: the host's
 
 
-class Clocks(Part):
-    """Clocks in Hz and throttling, sampled each second of a run; empty where the machine does not say."""
-
-    samples: Integer = 0
-    cpu_low: float | None = None
-    cpu_high: float | None = None
-    cpu_throttles: Integer = 0  # for heat, as the kernel counts them
-    gpu_low: float | None = None  # of the first GPU's multiprocessors, idle phases of the run included
-    gpu_high: float | None = None
-    gpu_busy_before: float | None = None  # share of time, on the busiest of the run's GPUs, before its process took it
-    gpu_throttling: list[str] | None = None  # of any of its GPUs beyond the ordinary power limit; None: not watched
-
-
 class Noise(Part):
     """A fixed kernel before and after the run, and what else the machine did meanwhile."""
 
+    former = frozenset({"bursts_before", "bursts_after", "load_after", "steal_timed", "throttled_timed", "clocks"})
     calibration_kernel: str = "a product shared by all cores"  # what was timed, in records that do not say it
     calibration_before: float | None = None  # seconds of fixed work on all cores, fastest
     calibration_after: float | None = None
     calibration_change: float | None = None  # after / before, on all cores
-    bursts_before: list[list[float]] = Field(default_factory=list)  # fastest of each burst: all cores, one core
-    bursts_after: list[list[float]] = Field(default_factory=list)
     load_before: float | None = None  # one-minute load average
     others: float | None = None  # share of the usable cores kept busy by other processes
     steal: float | None = None  # share of processor time stolen by the hypervisor during the run
-    load_after: float | None = None
     others_timed: float | None = None  # over the timed windows alone
-    steal_timed: float | None = None
     throttled: float | None = None  # share of our processors' time in which a container's limit held the run up
-    throttled_timed: float | None = None
-    clocks: Clocks | None = None
     severity: float | None = None  # the largest of what was watched, against its bound; above 1: disturbed
     not_repeated: str | None = None  # why a disturbed run was not repeated
     disturbed: bool = False
@@ -119,9 +99,9 @@ class Noise(Part):
 class WorkloadFacts(Part):
     """The facts of the workload on this data."""
 
+    former = frozenset({"target_shape", "model_summary"})
     unit: str = "example"  # what throughput counts: image, sequence, window, product
     input_shape: list[Integer] = Field(default_factory=list)
-    target_shape: list[Integer] = Field(default_factory=list)
     parameters: Integer = 0
     trainable_parameters: Integer = 0
     training_examples: Integer = 0
@@ -133,15 +113,13 @@ class WorkloadFacts(Part):
     estimated_memory: float = 0.0  # host bytes that the run was expected to need
     metric: str | None = None  # name of the quality metric, e.g. accuracy
     higher_is_better: bool = True
-    model_summary: str | None = None
-    remarks: list[Redacted] = Field(
-        default_factory=list
-    )  # what its label hides: other number formats, a loss that is nan
+    remarks: list[Redacted] = Field(default_factory=list)  # what its label hides: other formats, a loss that is nan
 
 
 class Machine(Part):
     """The machine that the run ran on."""
 
+    former = frozenset({"architecture", "instruction_sets", "power_limit", "clock_max", "clock"})
     device_name: str | None = None
     device_count: Integer = 1
     cpu: str | None = None
@@ -149,16 +127,11 @@ class Machine(Part):
     physical_cores: Integer | None = None  # cores behind those, as the system reports them
     threads: Integer | None = None  # threads given to the framework
     memory: Integer | None = None
-    architecture: str | None = None
     last_level_cache: Integer | None = None  # bytes of all that it may fill, as the system reports them
-    instruction_sets: list[str] = Field(default_factory=list)  # of the host, those that matter for speed
     operating_system: str | None = None
     driver: str | None = None
     device_memory: Integer | None = None  # bytes of one device
     device_memory_free: Integer | None = None  # bytes of the first device before the run; less: others hold it
-    power_limit: float | None = None  # watts that one GPU may draw
-    clock_max: float | None = None  # Hz, highest clock of a GPU's multiprocessors
-    clock: float | None = None  # Hz, of the first GPU's multiprocessors right after the timed windows
     identity: str | None = None  # hash that differs between machines of a kind; it names none
 
 
@@ -206,15 +179,13 @@ class Cold(Part):
 class Steady(Part):
     """Steady state: every window as (steps, seconds) and the totals a process counts with."""
 
+    former = frozenset({"flops_per_second", "epoch_time", "trend_p"})
     windows: list[tuple[Integer, float]] = Field(default_factory=list)
     steps: Integer = 0
     seconds: float = 0.0
     step_time: float | None = None  # seconds / steps
     throughput: float | None = None  # units per second
-    flops_per_second: float | None = None
-    epoch_time: float | None = None  # computed: steps_per_epoch * step_time
     trend: Literal["none", "rising", "falling"] | None = None  # of the step times; None: too few windows to test
-    trend_p: float | None = None  # of the Mann-Kendall test
     drift: float | None = None  # Theil-Sen change of the step time over the windows, as a share of their median
 
 
@@ -259,23 +230,18 @@ class Epoch(Part):
 class Latency(Part):
     """How long single calls took in steady state, from inputs in host memory to predictions in host memory."""
 
+    former = frozenset({"seconds", "mean", "p90", "longest"})
     calls: Integer
-    seconds: float  # of all of them
-    mean: float
     p50: float
-    p90: float
     p99: float | None = None  # None: fewer than 100 calls, of which none need be above it
-    longest: float
 
 
 class Generated(Part):
     """The prompt's part of mode generate; steady state is of single tokens."""
 
+    former = frozenset({"length", "first_prefill", "warm_up"})
     prompt: Integer  # tokens of each sequence that are given
-    length: Integer  # tokens of each sequence that the cache has room for
     cache_bytes: float  # of keys and values, of all sequences
-    first_prefill: float  # seconds of trace, compilation and one prefill
-    warm_up: list[tuple[Integer, float]] = Field(default_factory=list)  # (steps, seconds) discarded windows
     prefill: Steady = Field(default_factory=Steady)  # a step is the prompt of every sequence; throughput in its tokens
 
 
@@ -304,6 +270,7 @@ class Artefact(Part):
 class Record(Part):
     """One run."""
 
+    former = frozenset({"breakdown"})
     schema_version: Annotated[Integer, no_newer_than(SCHEMA_VERSION)] = SCHEMA_VERSION
     study: str
     run: str  # <device>/<workload>/<cell>/r<repeat>
@@ -330,11 +297,6 @@ class Record(Part):
     attempts: list[Attempt] = Field(default_factory=list)  # others than the one that counts
     started: AwareDatetime
     ended: AwareDatetime
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_breakdown(cls, given: Any) -> Any:
-        return {name: given[name] for name in given if name != "breakdown"} if isinstance(given, dict) else given
 
     @property
     def learned_epochs(self) -> float:

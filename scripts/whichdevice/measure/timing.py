@@ -18,7 +18,6 @@ from typing import Literal
 import numpy as np
 
 from whichdevice.base.events import Emitter
-from whichdevice.measure.machine import gpu
 from whichdevice.measure.record import Request, Steady
 
 Window = tuple[int, float]  # steps, seconds
@@ -239,12 +238,7 @@ def _trend_words(trend: Trend, where: str) -> str:
 
 
 def time_steps(
-    prepare: PrepareSteps,
-    request: Request,
-    units_per_step: float,
-    flops_per_step: float | None,
-    steps_per_epoch: int,
-    emit: Emitter,
+    prepare: PrepareSteps, request: Request, units_per_step: float, emit: Emitter, steps_per_epoch: int = 0
 ) -> Steady:
     """Cold and steady times of any repeated step; sends both and returns the steady state."""
     emit.progress("compiling")
@@ -265,44 +259,30 @@ def time_steps(
     state = find_steady_state(prepare, budget, warmed, report)
     emit.timed_windows()
     _emit_energy(len(state.warm_up), len(state.windows), emit)
-    if request.kind == "gpu":
-        emit.part("machine", {"clock": gpu.clock_now()})  # within milliseconds of the load
-    emit.part("cold", _warm_up(state, steps_per_epoch))
-    steady = steady_of(state, units_per_step, flops_per_step, steps_per_epoch)
+    epochs = (1 + _totals(state.warm_up)[0]) / steps_per_epoch if steps_per_epoch else None
+    emit.part("cold", {"warm_up": state.warm_up, "warm_up_epochs": epochs, "warm_up_end": state.end})
+    steady = steady_of(state, units_per_step)
     emit.part("steady", steady)
     return steady
 
 
 def _emit_energy(warm_up: int, steady: int, emit: Emitter) -> None:
-    """Which windows were warm-up and which steady state is known only after all of them; one more was begun."""
+    """Which windows were steady state is known only after all of them; one more was begun."""
     emit.energy_part(None)
     names = [f"window {number}" for number in range(1, warm_up + steady + 2)]
-    emit.energy_sum("warm_up", names[:warm_up])
     emit.energy_sum("steady", names[warm_up:-1])
-    emit.energy_sum(None, names[-1:])
+    emit.energy_sum(None, [*names[:warm_up], names[-1]])
 
 
-def _warm_up(steady: SteadyState, steps_per_epoch: int) -> dict:
-    steps = 1 + sum(steps for steps, _ in steady.warm_up)
-    return {
-        "warm_up": steady.warm_up,
-        "warm_up_epochs": steps / steps_per_epoch if steps_per_epoch else None,
-        "warm_up_end": steady.end,
-    }
-
-
-def steady_of(steady: SteadyState, units_per_step: float, flops_per_step: float | None, steps_per_epoch: int) -> Steady:
+def steady_of(state: SteadyState, units_per_step: float) -> Steady:
     """The record's part of a steady state."""
-    steps, seconds = sum(steps for steps, _ in steady.windows), sum(took for _, took in steady.windows)
+    steps, seconds = _totals(state.windows)
     return Steady(
-        windows=steady.windows,
+        windows=state.windows,
         steps=steps,
         seconds=seconds,
         step_time=seconds / steps,
         throughput=units_per_step * steps / seconds,
-        flops_per_second=None if flops_per_step is None else flops_per_step * steps / seconds,
-        epoch_time=steps_per_epoch * seconds / steps if steps_per_epoch else None,
-        trend=steady.trend.direction,
-        trend_p=steady.trend.p,
-        drift=steady.trend.drift,
+        trend=state.trend.direction,
+        drift=state.trend.drift,
     )

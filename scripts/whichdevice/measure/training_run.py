@@ -4,7 +4,6 @@ Learning runs epochs from the initial weights, with validation and the recipe's 
 model are kept with its record, so that an export can be compared with it.
 """
 
-import io
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.events import Emitter
-from whichdevice.measure.backends.base import Backend, Means, TrainingLoop
+from whichdevice.measure.backends.base import Backend, TrainingLoop
 from whichdevice.measure.backends.number_formats import product_format
 from whichdevice.measure.estimated_memory import activation_bytes, estimated_memory, weight_bytes
 from whichdevice.measure.input_pipeline import send_pipeline
@@ -26,46 +25,34 @@ from whichdevice.measure.record import Epoch, Learning, Request, WorkloadFacts
 from whichdevice.measure.timing import time_steps
 from whichdevice.models.batch_order import BatchOrder
 from whichdevice.models.costs import Costs
-from whichdevice.models.counting import model_costs, output_shape
+from whichdevice.models.counting import model_costs
 from whichdevice.models.shapes import leaves
 from whichdevice.models.without_keras import NativeModel
 from whichdevice.models.workloads.base import Split, TrainingWorkload
 
 
-class FirstStepWatched:
-    """Prepares so many steps; raises StudyError where the first one gives no finite loss: it would not learn."""
+class WatchedSteps:
+    """Steps whose losses are looked at; raises StudyError where the first one's is no number: it would not learn."""
 
     def __init__(self, loop: TrainingLoop, order: BatchOrder) -> None:
         self._loop, self._order = loop, order
-        self._seen = False
-        self._steps = 0
+        self._done = 0
         self.lost: int | None = None  # steps after which the loss was no number
 
-    def __call__(self, steps: int) -> Callable[[], object]:
+    def prepare(self, steps: int) -> Callable[[], None]:
         """Return what runs the next `steps` steps."""
-        run = partial(self._loop.run, self._order.take(steps))
-        return partial(self._watched, run, steps) if self._seen else partial(self._first, run)
+        return partial(self._run, self._order.take(steps))
 
-    def _watched(self, run: Callable[[], Means], steps: int) -> Means:
-        means = run()
-        self._steps += steps
-        if self.lost is None and not isfinite(means.loss):
-            self.lost = self._steps
-        return means
-
-    def _first(self, run: Callable[[], Means]) -> Means:
-        self._seen = True
-        self._steps = 1
-        return with_finite_loss(run())
-
-
-def with_finite_loss(means: Means) -> Means:
-    """The means of a first step; raises StudyError where its loss is no number."""
-    if not isfinite(means.loss):
-        raise StudyError(
-            f"the loss is {means.loss} at the first step: look at the loss, the data and the initial weights"
-        )
-    return means
+    def _run(self, batches: np.ndarray) -> None:
+        loss = self._loop.run(batches).loss
+        is_first, self._done = not self._done, self._done + len(batches)
+        if isfinite(loss) or self.lost is not None:
+            return
+        if is_first:
+            raise StudyError(
+                f"the loss is {loss} at the first step: look at the loss, the data and the initial weights"
+            )
+        self.lost = self._done
 
 
 FLOAT_FORMATS = ("float32", "bfloat16", "float16", "float64")
@@ -81,7 +68,7 @@ def own_formats(model: Any, precision: str) -> str | None:
         return None
     asked = product_format("float32" if precision == "tf32" else precision)
     layers: dict[str, list[str]] = {}
-    outputs = {name for name in getattr(model, "output_names", ())}
+    outputs = set(getattr(model, "output_names", ()))
     for layer in _leaf_layers(model):
         layer_format = str(layer.compute_dtype)
         usual = layer_format == "float32" and asked != "float32" and (not layer.weights or layer.name in outputs)
@@ -97,14 +84,14 @@ def own_formats(model: Any, precision: str) -> str | None:
 def _leaf_layers(model: Any) -> list[Any]:
     import keras
 
-    leaves_found, waiting = [], list(model.layers)
+    layers, waiting = [], list(model.layers)
     while waiting:
         layer = waiting.pop(0)
         if isinstance(layer, keras.Model):
             waiting += layer.layers
         elif not isinstance(layer, keras.layers.InputLayer):
-            leaves_found.append(layer)
-    return leaves_found
+            layers.append(layer)
+    return layers
 
 
 def workload_facts(
@@ -115,11 +102,9 @@ def workload_facts(
     train: Split,
     validation: Split,
     counts: Path | None = None,
-) -> tuple[WorkloadFacts, Costs]:
-    """Return the facts at the request's batch size, and what one example costs, kept in the folder `counts`."""
+) -> WorkloadFacts:
+    """Return the facts at the request's batch size; what one example costs is kept in the folder `counts`."""
     facts, costs = model_facts(workload, request, model, counts)
-    summary = io.StringIO()
-    model.summary(print_fn=lambda line, **_: summary.write(line + "\n"))
     width, weight = activation_bytes(request.precision), weight_bytes(request.precision)
     facts.training_examples, facts.validation_examples = train.examples, validation.examples
     facts.steps_per_epoch = workload.steps_per_epoch(train.examples, request.steps_per_epoch)
@@ -129,8 +114,7 @@ def workload_facts(
     data_bytes = train.nbytes + validation.nbytes
     facts.estimated_memory = estimated_memory(costs, request, data_bytes, backend.activation_copies)
     facts.metric, facts.higher_is_better = workload.metric, workload.higher_is_better
-    facts.model_summary = summary.getvalue()
-    return facts, costs
+    return facts
 
 
 def model_facts(
@@ -143,7 +127,6 @@ def model_facts(
     facts = WorkloadFacts(
         unit=workload.unit,
         input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
-        target_shape=[request.batch_size, *output_shape(model, example, workload.outputs(model))],
         parameters=costs.parameters,
         trainable_parameters=costs.trainable_parameters,
         flops_counted=costs.counted,
@@ -239,7 +222,7 @@ class Learner:
         return epoch
 
     def _fitting(self, steps: int) -> int:
-        """So many steps, or as many as the time left has room for; at least one."""
+        """Return `steps`, or as many as the time left has room for; at least one."""
         return max(1, int(min(steps, self._seconds_left / max(self.step_time, 1e-9))))
 
     def _report(self, number: int, **values: float | None) -> None:
@@ -288,28 +271,20 @@ def run_training(job: Job) -> Callable[[], None]:
     """
     backend, workload, request, emit, folder = job.backend, job.workload, job.request, job.emit, job.folder
     train, validation, model, load, build = job.load_and_build()
-    facts, costs = workload_facts(backend, workload, request, model, train, validation, job.counts)
+    facts = workload_facts(backend, workload, request, model, train, validation, job.counts)
     job.announce(facts)
     loop, place = timed_call(lambda: backend.training_loop(workload, model, train, validation))
     workload.check_options()
     emit.part("cold", {"load": load + place, "build": build})
 
     order = workload.order(train.examples, request.seed)
-    watched = FirstStepWatched(loop, order)
-    steady = time_steps(
-        watched,
-        request,
-        request.batch_size,
-        costs.step_flops(request.batch_size),
-        facts.steps_per_epoch,
-        emit,
-    )
+    watched = WatchedSteps(loop, order)
+    steady = time_steps(watched.prepare, request, request.batch_size, emit, facts.steps_per_epoch)
     if watched.lost is not None:
         lost = f"the loss is no number after {watched.lost} steps: these are times of a model that learns nothing"
         emit.part("workload", {"remarks": [*facts.remarks, lost]})
-    step_time = steady.seconds / steady.steps
     if request.learn:
-        fresh = workload.order(train.examples, request.seed)
+        fresh, step_time = workload.order(train.examples, request.seed), steady.seconds / steady.steps
         learner = Learner(loop, workload, model, request, fresh, facts.steps_per_epoch, step_time, folder, emit)
         epochs = learner.learn()
         emit.part("results", _final_results(epochs, workload, request))

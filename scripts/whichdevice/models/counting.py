@@ -30,7 +30,7 @@ from whichdevice.models.address import built_in_names
 from whichdevice.models.costs import Costs, by_jax, by_torch
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import ModelFile, all_layers
-from whichdevice.models.shapes import Array, Tree, from_json, leaves, mapped, to_json
+from whichdevice.models.shapes import Array, Tree, from_json, leaves, to_json
 from whichdevice.models.without_keras import NativeModel
 from whichdevice.models.workloads.base import Options, TrainingWorkload
 
@@ -109,27 +109,6 @@ def _honest(costs: Costs, model: Any) -> Costs:
     if hidden and costs.forward_flops is not None and not traced:
         return replace(costs, counted=f"a lower bound: without {', '.join(hidden)}")
     return costs
-
-
-def output_shape(model: Any, example: Tree, outputs: Tree = None) -> list[int]:
-    """Shape of the first of what the model gives for one input like `example`; an axis that nobody knows counts 1."""
-    if isinstance(model, NativeModel):
-        return model.output_shape
-    from keras import KerasTensor
-
-    first = next(iter(leaves(outputs)), None) or next(iter(getattr(model, "outputs", None) or ()), None)
-    if first is None:  # a model without a call
-        return []
-    shape = first.shape if isinstance(first, Array) else first.shape[1:]
-    shape = [*shape]
-    if None in shape:
-        given = mapped(lambda array: KerasTensor((1, *(size or 1 for size in array.shape)), array.dtype), example)
-        try:
-            spec = leaves(model.compute_output_spec(given))[0]
-        except Exception:  # training fails too, in its own words
-            return [size or 1 for size in shape]
-        return [size or 1 for size in spec.shape[1:]]
-    return shape
 
 
 def _inputs(model: Any) -> Tree:

@@ -53,13 +53,6 @@ class JaxModel(NativeModel):
         ]
         return sum(sizes), sizes[0]
 
-    def summary(self, print_fn: Callable[..., Any] = print) -> None:
-        """Print the path, shape and type of each parameter."""
-        import jax
-
-        for path, leaf in jax.tree_util.tree_leaves_with_path(self.trained):
-            print_fn(f"{jax.tree_util.keystr(path)}: {leaf.dtype}{list(leaf.shape)}")
-
     def save_weights(self, path: Path) -> None:
         """Write the trained values as an .npz file, by their paths."""
         import jax

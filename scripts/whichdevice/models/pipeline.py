@@ -102,11 +102,6 @@ def core_rate(measured: Sequence[Any]) -> float:
     return least if seconds > HANDED_SECONDS else 0.0
 
 
-def rate_of(batches: Iterable[Any], batch_size: int) -> Rate:
-    """The rate of what gives batches in this process."""
-    return _timed(0, batches, batch_size)
-
-
 def _makers(given: Any, wanted: list[int]) -> Iterator[tuple[int, Callable[[int], Iterable[Any]]]]:
     """A function that makes the pipeline anew, by number of workers."""
     if hasattr(given, "batch_sampler") and hasattr(given, "dataset"):  # PyTorch's DataLoader

@@ -54,11 +54,6 @@ class TorchModel(NativeModel):
         trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
         return sum(tensor.numel() for tensor in (*parameters, *statistics)), trained
 
-    def summary(self, print_fn: Callable[..., Any] = print) -> None:
-        """Print the module as PyTorch does."""
-        for line in str(self._shapes).splitlines():
-            print_fn(line)
-
     def save_weights(self, path: Path) -> None:
         """Write the state dict, which `torch.load` reads."""
         import torch

@@ -20,9 +20,7 @@ from whichdevice.models.workloads.base import Arrays, Options, Split
 class NativeModel(ABC):
     """A model that is not Keras'."""
 
-    stop_training = False
     kind = "model"  # the name of the user's class
-    layers = ()  # Keras' layers, each with a number format
 
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
@@ -31,10 +29,6 @@ class NativeModel(ABC):
     def count_params(self) -> int:
         """All weights and statistics."""
         return self.sizes()[0]
-
-    @abstractmethod
-    def summary(self, print_fn: Callable[..., Any] = print) -> None:
-        """Print the model's parts."""
 
     @abstractmethod
     def save_weights(self, path: Path) -> None:
@@ -139,10 +133,6 @@ class NativeFile(ModelFile):
     def outputs(self, model: NativeModel) -> Tree:
         """Return the shape of the tensor that stands for the model's output."""
         return Array(tuple(model.output_shape))
-
-    def own_step(self, model: Any) -> bool:
-        """Return False: only Keras' models have one."""
-        return False
 
     def host_inputs(self, train: Split, index: np.ndarray) -> Tree:
         """Inputs of the examples `index`, as NumPy arrays."""

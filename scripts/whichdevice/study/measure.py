@@ -36,8 +36,6 @@ from whichdevice.study.records.store import write_record
 from whichdevice.study.request import build_request, dataset_folder, measuring_order, run_code_hash, run_key
 from whichdevice.study.run_progress import Progress
 
-TIMED_PARTS = ("warm_up", "steady")
-
 
 class RecordDraft:
     """A record that grows message by message and can be closed at any point."""
@@ -248,9 +246,9 @@ def _attempt(number: int, record: Record) -> Attempt:
 
 
 def _with_timing_of(energy: Energy, other: Energy) -> Energy:
-    """The energy of one process with the timed parts of another."""
-    parts = {name: part for name, part in energy.parts.items() if name not in TIMED_PARTS}
-    parts |= {name: other.parts[name] for name in TIMED_PARTS if name in other.parts}
+    """The energy of one process with the steady state of another."""
+    parts = {name: part for name, part in energy.parts.items() if name != "steady"}
+    parts |= {name: part for name, part in other.parts.items() if name == "steady"}
     beside = {name: _with_timing_of(part, other.beside.get(name, Energy())) for name, part in energy.beside.items()}
     return energy.model_copy(update={"parts": parts, "beside": beside})
 

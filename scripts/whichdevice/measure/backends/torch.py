@@ -112,7 +112,7 @@ class Torch(Backend):
         return TorchTraining(workload, model, train, validation, "cuda" if self.request.kind == "gpu" else "cpu")
 
     def forward_pass(self, model: Any) -> Forward:
-        """Without gradients."""
+        """Return the forward pass without gradients."""
         from whichdevice.measure.backends.keras_on_torch import keras_forward
 
         return keras_forward(model, "cuda" if self.request.kind == "gpu" else "cpu")

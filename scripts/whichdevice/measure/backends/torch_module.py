@@ -42,7 +42,7 @@ class TorchModule(Torch):
         return ModuleTraining(workload, model, train, validation, place)
 
     def forward_pass(self, model: Any) -> Forward:
-        """Without gradients."""
+        """Return the forward pass without gradients."""
         place = DeviceFormats(self.request.kind, self.request.precision)
         place.take(model)
         model.module.eval()

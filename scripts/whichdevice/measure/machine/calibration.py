@@ -1,10 +1,10 @@
 """Time fixed float32 products in short bursts, to see how fast this machine is right now; and how it reads its memory.
 
-The same fixed work runs on each core, all at once, and on one alone. Each core works for itself: a product that the
-cores shared ran 40 % slower for seconds on a virtual machine whose single cores were as fast as ever, and the runs
-after it were not slower by anything near that. The fastest product of a burst does not see short interruptions; the
-fastest burst does not see a slow mode that passes within seconds, as neighbours on a shared host cause. What stays is a
-changed clock, heat and lasting company.
+The same fixed work runs on each core, all at once. Each core works for itself: a product that the cores shared ran 40 %
+slower for seconds on a virtual machine whose single cores were as fast as ever, and the runs after it were not slower
+by anything near that. The fastest product of a burst does not see short interruptions; the fastest burst does not see a
+slow mode that passes within seconds, as neighbours on a shared host cause. What stays is a changed clock, heat and
+lasting company.
 """
 
 import os
@@ -21,7 +21,7 @@ KERNEL = "a product on each core"  # as records and `compare` name it; records w
 SIZE, COUNT = 64, 128  # 0.07 GFLOP, about a millisecond; OpenBLAS shares out products of more than 64³ only
 MAX_CORES = 32  # that work at once: more threads would wait for Python's lock, not for their core
 BURSTS = 4
-BURST_SECONDS = 0.03
+BURST_SECONDS = 0.015
 BARRIER_SECONDS = 10.0  # until all threads have started; BrokenBarrierError after that
 GAP_SECONDS = 0.03
 MORE_BURSTS = 20  # while the question is open, each after a longer gap
@@ -31,23 +31,23 @@ SETTLED = 0.05  # a second burst this near to the fastest one confirms it
 
 @dataclass
 class Calibration:
-    """Seconds of the fixed work in each burst, in order: on the slowest core while all work, and on one alone."""
+    """Seconds of the fixed work on the slowest core in each burst, in order."""
 
-    all_cores: list[float] = field(default_factory=list)
-    one_core: list[float] = field(default_factory=list)
+    bursts: list[float] = field(default_factory=list)
+
+    @property
+    def fastest(self) -> float:
+        """Seconds in the fastest burst."""
+        return min(self.bursts)
 
     @property
     def settled(self) -> bool:
         """Whether two bursts or more agree on how fast the machine is."""
-        return sorted(self.all_cores)[1] <= min(self.all_cores) * (1 + SETTLED)
+        return sorted(self.bursts)[1] <= self.fastest * (1 + SETTLED)
 
     def change(self, before: "Calibration") -> float:
-        """Time of the fixed work on all cores now against before: runs use them all, and wait for the slowest."""
-        return min(self.all_cores) / min(before.all_cores)
-
-    def change_on_one_core(self, before: "Calibration") -> float:
-        """The same on one core, which tells a changed clock from shared cores; not judged."""
-        return min(self.one_core) / min(before.one_core)
+        """Time of the fixed work now against before: runs use all cores, and wait for the slowest."""
+        return self.fastest / before.fastest
 
 
 def calibrate(answered: Callable[[Calibration], bool] = lambda calibration: calibration.settled) -> Calibration:
@@ -56,12 +56,12 @@ def calibrate(answered: Callable[[Calibration], bool] = lambda calibration: cali
     calibration = Calibration()
     for number in range(BURSTS):
         time.sleep(GAP_SECONDS if number else 0)
-        products.burst(calibration)
+        calibration.bursts.append(products.burst())
     for _ in range(MORE_BURSTS):
         if answered(calibration):
             break
         time.sleep(MORE_GAP_SECONDS)
-        products.burst(calibration)
+        calibration.bursts.append(products.burst())
     return calibration
 
 
@@ -73,9 +73,8 @@ TRIES = 5
 
 def host_flops() -> float:
     """Floating-point operations a second of float32 products on all usable cores, by the fixed work on each."""
-    return (
-        _cores_alike(threads_by_turn(sorted(usable_processors()))) * 2.0 * COUNT * SIZE**3 / min(calibrate().all_cores)
-    )
+    cores = _cores_alike(threads_by_turn(sorted(usable_processors())))
+    return cores * 2.0 * COUNT * SIZE**3 / calibrate().fastest
 
 
 def read_rate() -> float:
@@ -106,11 +105,7 @@ class _Products:
         self._products = [np.zeros((COUNT, SIZE, SIZE), np.float32) for _ in self._cores]
         self._time(0)
 
-    def burst(self, found: Calibration) -> None:
-        found.all_cores.append(self._on_each_core())
-        found.one_core.append(self._fastest(0, time.perf_counter() + BURST_SECONDS / 2))
-
-    def _on_each_core(self) -> float:
+    def burst(self) -> float:
         """Seconds of the fixed work on the slowest core, the fastest of each."""
         start = threading.Barrier(len(self._cores), timeout=BARRIER_SECONDS)
 
@@ -119,7 +114,7 @@ class _Products:
                 with suppress(OSError):  # a core taken from us meanwhile, or a sandbox: it works unpinned
                     os.sched_setaffinity(0, {self._cores[place]})  # of this thread
             start.wait()
-            return self._fastest(place, time.perf_counter() + BURST_SECONDS / 2)
+            return self._fastest(place, time.perf_counter() + BURST_SECONDS)
 
         with ThreadPoolExecutor(len(self._cores)) as threads:
             return max(threads.map(work, range(len(self._cores))))

@@ -23,15 +23,13 @@ def visible_list(*names: str) -> tuple[str, list[str]] | None:
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """The devices of one kind on this host; memory is bytes of one of them, power watts, clock Hz."""
+    """The devices of one kind on this host; memory is bytes of one of them."""
 
     name: str | None = None
     count: int = 0
     memory: int | None = None
     driver: str | None = None
     free_memory: int | None = None  # bytes that no process holds now
-    power_limit: float | None = None
-    clock_max: float | None = None
 
 
 class DeviceKind(Protocol):

@@ -6,13 +6,7 @@ import subprocess
 from pathlib import Path
 
 import whichdevice
-from whichdevice.base.cpu import (
-    cpu_model,
-    instruction_sets,
-    last_level_cache,
-    physical_cores,
-    usable_cores,
-)
+from whichdevice.base.cpu import cpu_model, last_level_cache, physical_cores, usable_cores
 from whichdevice.base.identity import installed_versions, machine_identity
 from whichdevice.base.memory import total_memory
 from whichdevice.measure.machine import devices
@@ -42,14 +36,10 @@ def describe_machine(kind: str, threads: int | None = None) -> Machine:
         threads=threads,
         memory=total_memory(),
         last_level_cache=last_level_cache(),
-        instruction_sets=instruction_sets(),
-        architecture=platform.machine(),
         operating_system=operating_system(),
         driver=facts.driver,
         device_memory=facts.memory if kind != "cpu" else None,  # a CPU's is the host's
         device_memory_free=facts.free_memory,
-        power_limit=facts.power_limit,
-        clock_max=facts.clock_max,
         identity=machine_identity(),
     )
 

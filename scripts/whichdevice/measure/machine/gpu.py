@@ -12,7 +12,6 @@ from whichdevice.measure.machine.devices import DeviceFacts, visible_list
 Answer = TypeVar("Answer")
 PATIENCE = 1.5  # seconds; a healthy driver answers in milliseconds, as nothing is attached to a GPU yet
 WAKING = 30.0  # seconds; without persistence mode a driver takes one or two to wake each GPU
-MEGAHERTZ = 1e6
 MIG = "MIG is on: name a slice of `nvidia-smi -L` in CUDA_VISIBLE_DEVICES"
 
 
@@ -153,22 +152,11 @@ def absent_reason(replicas: int = 1) -> str | None:
 
 
 def describe() -> DeviceFacts:
-    """Name, memory, power limit and highest clock of the first GPU, how many there are, and the driver with its CUDA.
-
-    Power and clock are None where the GPU or the driver does not report them.
-    """
+    """Name and memory of the first GPU, how many there are, and the driver with its CUDA."""
     try:
         return _ask(_facts)
     except NvmlError:
         return DeviceFacts(count=present())
-
-
-def clock_now() -> float | None:
-    """Hz of the first GPU's multiprocessors at this moment; None where NVML does not report it. It never raises."""
-    try:
-        return _ask(_clock)
-    except (NvmlError, IndexError):  # not supported by this GPU, lost, or none visible
-        return None
 
 
 def _ask(ask: Callable[[Any], Answer]) -> Answer:
@@ -180,10 +168,6 @@ def _ask(ask: Callable[[Any], Answer]) -> Answer:
         raise NvmlError(str(error)) from error
 
 
-def _clock(nvml: Any) -> float:
-    return int(nvml.nvmlDeviceGetClockInfo(handle(nvml, visible_gpus(nvml)[0]), nvml.NVML_CLOCK_SM)) * MEGAHERTZ
-
-
 def _facts(nvml: Any) -> DeviceFacts:
     gpus = visible_gpus(nvml)
     version = text(nvml.nvmlSystemGetDriverVersion())
@@ -193,24 +177,7 @@ def _facts(nvml: Any) -> DeviceFacts:
         return DeviceFacts(driver=driver)
     first = handle(nvml, gpus[0])
     name, memory = text(nvml.nvmlDeviceGetName(first)), nvml.nvmlDeviceGetMemoryInfo(first)
-    milliwatts = _whole_or_none(nvml, lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(first))
-    clock = _whole_or_none(nvml, lambda: nvml.nvmlDeviceGetMaxClockInfo(first, nvml.NVML_CLOCK_SM))
-    return DeviceFacts(
-        name=name,
-        count=len(gpus),
-        memory=int(memory.total),
-        driver=driver,
-        free_memory=int(memory.free),
-        power_limit=None if milliwatts is None else milliwatts / 1000,
-        clock_max=None if clock is None else clock * MEGAHERTZ,
-    )
-
-
-def _whole_or_none(nvml: Any, ask: Callable[[], int]) -> int | None:
-    try:
-        return int(ask())
-    except nvml.NVMLError:  # not supported by this GPU
-        return None
+    return DeviceFacts(name, len(gpus), int(memory.total), driver, free_memory=int(memory.free))
 
 
 def _look() -> tuple[int, str]:

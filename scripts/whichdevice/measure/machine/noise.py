@@ -1,7 +1,7 @@
 """Detect whether something else slowed a run.
 
-A fixed kernel runs before and after it; meanwhile the processors' time is counted, and a thread samples clocks and
-throttling once a second. What a GPU does one second after the start, before the measured process has taken it, is
+A fixed kernel runs before and after it; meanwhile the processors' time is counted, and a thread asks a GPU once a
+second why it throttles. What a GPU does one second after the start, before the measured process has taken it, is
 other people's work.
 """
 
@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
@@ -22,7 +22,7 @@ import psutil
 from whichdevice.base.cpu import throttled_seconds, usable_cores
 from whichdevice.measure.machine.calibration import KERNEL, Calibration, calibrate
 from whichdevice.measure.machine.gpu import NvmlError, handle, open_nvml, visible_gpus
-from whichdevice.measure.record import Clocks, Noise
+from whichdevice.measure.record import Noise
 
 INTERVAL = 1.0  # seconds
 PROCESSORS = Path("/sys/devices/system/cpu")
@@ -45,7 +45,6 @@ Calibrate = Callable[[Callable[[Calibration], bool] | None], Calibration]
 class GpuReading(NamedTuple):
     """A driver's answers; None where it gives none."""
 
-    clock: float | None  # Hz, of the first GPU's multiprocessors
     throttling: int | None  # bits of any GPU of the run
     busy: float | None  # share of the driver's last sample in which a kernel ran, on the busiest of them
 
@@ -53,8 +52,17 @@ class GpuReading(NamedTuple):
 ReadGpu = Callable[[], GpuReading]
 
 
-class ClockWatch:
-    """Lowest and highest clocks between `start()` and `stop()`, and what throttled. It never fails."""
+@dataclass
+class DeviceSigns:
+    """Signs that the devices were slowed; what the machine does not say is no sign."""
+
+    cpu_throttles: int = 0  # for heat, as the kernel counts them
+    gpu_busy_before: float = 0.0  # share of time, on the busiest of the run's GPUs, before its process took it
+    gpu_throttling: list[str] = field(default_factory=list)  # of any of its GPUs beyond the ordinary power limit
+
+
+class DeviceWatch:
+    """Watches the devices of a run between `start()` and `stop()`. It never fails."""
 
     def __init__(
         self, kind: str, replicas: int = 1, interval: float = INTERVAL, open_gpu: Callable[[], ReadGpu] | None = None
@@ -62,47 +70,30 @@ class ClockWatch:
         self._kind, self._interval = kind, interval
         self._open_gpu = open_gpu or partial(gpu_reader, replicas)
         self._ended = threading.Event()
-        self._processor: list[float] = []
-        self._gpu: list[GpuReading] = []
-        self._busy: float | None = None
         self._throttles = 0
-        self._samples = 0
+        self.readings: list[GpuReading] = []
 
     def start(self) -> None:
         """Begin; a driver that hangs holds up its own thread alone."""
         self._throttles = processor_throttles()
-        threading.Thread(target=self._watch, name="clocks", daemon=True).start()
+        if self._kind == "gpu":
+            threading.Thread(target=self._watch, name="throttling", daemon=True).start()
 
-    def stop(self) -> Clocks:
+    def stop(self) -> DeviceSigns:
         """Return what was seen."""
         self._ended.set()
-        clocks = [reading.clock for reading in self._gpu if reading.clock is not None]
-        bits = [reading.throttling for reading in self._gpu if reading.throttling is not None]
-        return Clocks(
-            samples=self._samples,
-            cpu_low=min(self._processor, default=None),
-            cpu_high=max(self._processor, default=None),
+        bits = reduce(or_, (reading.throttling or 0 for reading in self.readings), 0)
+        return DeviceSigns(
             cpu_throttles=processor_throttles() - self._throttles,
-            gpu_low=min(clocks, default=None),
-            gpu_high=max(clocks, default=None),
-            gpu_throttling=[n for bit, n in throttling_bits() if any(bit & seen for seen in bits)] if bits else None,
-            gpu_busy_before=self._busy,
+            gpu_busy_before=(self.readings[0].busy or 0.0) if self.readings else 0.0,
+            gpu_throttling=[reason for bit, reason in throttling_bits() if bit & bits],
         )
 
     def _watch(self) -> None:
-        read_gpu: ReadGpu | None = None
-        if self._kind == "gpu":
-            with contextlib.suppress(Exception):  # without a library or a device, the GPU is not watched
-                read_gpu = self._open_gpu()
-        while not self._ended.wait(self._interval):
-            self._samples += 1
-            with contextlib.suppress(Exception):  # psutil fails in its own ways where nothing states a clock
-                self._processor.append(psutil.cpu_freq().current * 1e6)
-            if read_gpu is not None:
-                with contextlib.suppress(Exception):
-                    self._gpu.append(read_gpu())
-                    if self._samples == 1:  # a later one is of the run itself
-                        self._busy = self._gpu[0].busy
+        with contextlib.suppress(Exception):  # without a library or a device, the GPU is not watched
+            read_gpu = self._open_gpu()
+            while not self._ended.wait(self._interval):
+                self.readings.append(read_gpu())
 
 
 def processor_throttles(folder: Path = PROCESSORS) -> int:
@@ -124,21 +115,19 @@ def throttling_bits() -> list[tuple[int, str]]:
 
 
 def gpu_reader(replicas: int = 1) -> ReadGpu:
-    """Reads the first GPUs that are visible, as many as the run uses. Raises NvmlError."""
+    """Return what reads the first visible GPUs, as many as the run uses. Raises NvmlError."""
     nvml: Any = open_nvml()
     gpus = [handle(nvml, gpu) for gpu in visible_gpus(nvml)[:replicas]]
     if not gpus:
         raise NvmlError("no GPU is visible")
 
     def read() -> GpuReading:
-        clock = bits = busy = None
-        with contextlib.suppress(Exception):  # each may be unknown: to older drivers, of parts of a GPU (MIG)
-            clock = nvml.nvmlDeviceGetClockInfo(gpus[0], nvml.NVML_CLOCK_SM) * 1e6
-        with contextlib.suppress(Exception):
+        bits = busy = None
+        with contextlib.suppress(Exception):  # either may be unknown: to older drivers, of parts of a GPU (MIG)
             bits = reduce(or_, (int(nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu)) for gpu in gpus))
         with contextlib.suppress(Exception):
             busy = max(nvml.nvmlDeviceGetUtilizationRates(gpu).gpu for gpu in gpus) / 100
-        return GpuReading(clock, bits, busy)
+        return GpuReading(bits, busy)
 
     return read
 
@@ -244,13 +233,13 @@ class NoiseWatch:
         kind: str = "cpu",
         calibrate: Calibrate = lambda answered: calibrate(answered) if answered else calibrate(),
         snapshot: Callable[[], ProcessorTime] = processor_time,
-        clocks: ClockWatch | None = None,
+        devices: DeviceWatch | None = None,
         replicas: int = 1,
     ) -> None:
         self._calibrate, self._snapshot = calibrate, snapshot
         self._cores = cores or usable_cores()
         self._kind = kind
-        self._clocks = clocks or ClockWatch(kind, replicas)
+        self._devices = devices or DeviceWatch(kind, replicas)
         self._load: float | None = None
         self._calibration: Calibration | None = None
         self._before: ProcessorTime | None = None
@@ -261,7 +250,7 @@ class NoiseWatch:
         self._load = os.getloadavg()[0]
         self._calibration = self._calibrate(None)
         self._before = self._snapshot()
-        self._clocks.start()
+        self._devices.start()
 
     def mark(self) -> None:
         """The timed windows begin; called again, they are over."""
@@ -272,32 +261,26 @@ class NoiseWatch:
         if self._before is None or self._calibration is None:
             raise RuntimeError("NoiseWatch.stop() before start()")
         before, calibration = self._before, self._calibration
-        after, clocks = self._snapshot(), self._clocks.stop()
+        after, signs = self._snapshot(), self._devices.stop()
         again = self._calibrate(lambda calibrated: calibrated.change(calibration) <= 1 + SLOWDOWN_BOUND)
         timed = (self._timed[0], self._timed[1]) if len(self._timed) == 2 else None
         findings = [
-            *_speed_findings(again.change(calibration), again.change_on_one_core(calibration)),
+            *_speed_findings(again.change(calibration)),
             *self._findings(before, after, STEAL_BOUND, "of the run"),
             *(self._findings(*timed, STEAL_BOUND_TIMED, "of the timed windows") if timed else []),
-            *_device_findings(clocks),
+            *_device_findings(signs),
         ]
         reasons = [reason for reason in (finding.reason for finding in findings) if reason]
         return Noise(
-            calibration_before=min(calibration.all_cores),
-            calibration_after=min(again.all_cores),
+            calibration_before=calibration.fastest,
+            calibration_after=again.fastest,
             calibration_kernel=KERNEL,
             calibration_change=again.change(calibration),
-            bursts_before=[calibration.all_cores, calibration.one_core],
-            bursts_after=[again.all_cores, again.one_core],
             load_before=self._load,
-            load_after=os.getloadavg()[0],
             others=others_share(before, after, self._cores),
             others_timed=others_share(*timed, self._cores) if timed else None,
             steal=steal_share(before, after),
-            steal_timed=steal_share(*timed) if timed else None,
             throttled=throttled_share(before, after, self._cores),
-            throttled_timed=throttled_share(*timed, self._cores) if timed else None,
-            clocks=clocks,
             severity=max(finding.value / finding.bound for finding in findings),
             disturbed=bool(reasons),
             reasons=reasons,
@@ -314,31 +297,23 @@ class NoiseWatch:
         held_up = f"a limit of processor time held its processes up for {{value:.1%}} {span} (bound {{bound:.0%}})"
         return [
             Finding(others, bound, company),
-            *([] if steal is None else [Finding(steal, steal_bound, stolen)]),
-            *([] if throttled is None else [Finding(throttled, steal_bound, held_up)]),
+            Finding(steal or 0.0, steal_bound, stolen),
+            Finding(throttled or 0.0, steal_bound, held_up),
         ]
 
 
-def _speed_findings(change: float, on_one_core: float) -> list[Finding]:
-    both = {"after": (change - 1, on_one_core - 1), "before": (1 / change - 1, 1 / on_one_core - 1)}
+def _speed_findings(change: float) -> list[Finding]:
+    text = "calibration ran {{value:.0%}} slower {} the run (bound {{bound:.0%}})"
     return [
-        Finding(
-            slower,
-            SLOWDOWN_BOUND,
-            f"calibration ran {{value:.0%}} slower {when} the run (bound {{bound:.0%}}; on one core {one_core:+.0%})",
-        )
-        for when, (slower, one_core) in both.items()
+        Finding(change - 1, SLOWDOWN_BOUND, text.format("after")),
+        Finding(1 / change - 1, SLOWDOWN_BOUND, text.format("before")),
     ]
 
 
-def _device_findings(clocks: Clocks) -> list[Finding]:
-    reasons = clocks.gpu_throttling or []
+def _device_findings(signs: DeviceSigns) -> list[Finding]:
+    busy = "the GPU was {value:.0%} busy before the run (bound {bound:.0%})"
     return [
-        Finding(clocks.cpu_throttles, 0.5, "the processor throttled for heat ({value} times)"),
-        Finding(
-            clocks.gpu_busy_before or 0.0,
-            OTHERS_BOUND,
-            "the GPU was {value:.0%} busy before the run (bound {bound:.0%})",
-        ),
-        Finding(len(reasons), 0.5, f"the GPU throttled: {', '.join(reasons)}"),
+        Finding(signs.cpu_throttles, 0.5, "the processor throttled for heat ({value} times)"),
+        Finding(signs.gpu_busy_before, OTHERS_BOUND, busy),
+        Finding(len(signs.gpu_throttling), 0.5, f"the GPU throttled: {', '.join(signs.gpu_throttling)}"),
     ]
