@@ -418,7 +418,7 @@ def test_calls_whose_outcomes_are_let_go_are_computed_while_that_is_quicker():
 def test_what_an_epoch_prepares_by_itself_is_said(tmp_path):
     """Once before the epochs is in none of them."""
     (note,) = probed(SCRIPT["time before an epoch"], tmp_path).notes
-    form = r"Its first epoch began with [23]\S* s of the CPU's work before line 9: \S+ \w+ if each does, not counted\."
+    form = r"Its first epoch began with [23]\S* s of the CPU's work before line 8: \S+ \w+ if each does, not counted\."
     assert re.fullmatch(form, note), note
 
 
