@@ -98,8 +98,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return seen
 
 
-@pytest.fixture
-def terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def show_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("LINES", "60")  # what leaves the window is not drawn again
 
@@ -265,20 +264,20 @@ def test_a_model_that_fails_or_fits_nowhere_is_one_line(
     )
 
 
-@pytest.mark.usefixtures("terminal")
 def test_a_terminal_shows_a_first_answer_from_forecasts_and_draws_the_final_one_over_it(
-    played: SimpleNamespace, project_root: Path, capsys: pytest.CaptureFixture[str]
+    played: SimpleNamespace, project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    show_in_a_terminal(monkeypatch)
     assert main(["ask", str(project_root / MODEL), "--devices", "T4", "--examples", "1000"]) == 0
     first, final = capsys.readouterr().out.split("\033[J")
     assert "A first answer, from forecasts alone." in first and "Use a free T4" in first
     assert "Use this machine" in final and f"\033[{len(first.splitlines()) - 1}A" in first
 
 
-@pytest.mark.usefixtures("terminal")
 def test_rows_are_drawn_as_programs_are_known_and_the_first_stands_for_the_others(
     played: SimpleNamespace, project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    show_in_a_terminal(monkeypatch)
     monkeypatch.setattr("whichdevice.apps.questions.one_model.SHOWN_EVERY", -1.0)
     assert main(["ask", str(project_root / MODEL), "--devices", "A100,T4,H100,v5e", "--no-measuring"]) == 0
     first, second, _, last = capsys.readouterr().out.split("\033[J")
@@ -287,10 +286,10 @@ def test_rows_are_drawn_as_programs_are_known_and_the_first_stands_for_the_other
     assert "A first answer, from forecasts alone." in first and "A first answer" not in last
 
 
-@pytest.mark.usefixtures("terminal")
 def test_a_draft_is_drawn_before_any_program_is_known(
-    played: SimpleNamespace, project_root: Path, capsys: pytest.CaptureFixture[str]
+    played: SimpleNamespace, project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    show_in_a_terminal(monkeypatch)
     played.draft = True
     call = ["ask", str(project_root / MODEL), "--devices", "A100,T4,H100", "--no-measuring"]
     assert main(call) == 0

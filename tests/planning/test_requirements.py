@@ -18,6 +18,12 @@ FILES = {
 }
 
 
+def lacking(monkeypatch, *packages):
+    """Let these packages lack on a usual machine; all others are there."""
+    monkeypatch.setattr(requirements, "_installed", lambda package: package not in packages)
+    monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
+
+
 @pytest.mark.parametrize(
     ("framework", "lacks", "words"),
     [
@@ -27,8 +33,7 @@ FILES = {
     ],
 )
 def test_all_that_lacks_is_one_line_with_one_command(framework, lacks, words, working_folder, monkeypatch):
-    monkeypatch.setattr(requirements, "_installed", lambda package: package not in lacks)
-    monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
+    lacking(monkeypatch, *lacks)
     Path("own.py").write_text(FILES[framework])
     Path("beside.py").touch()
     with pytest.raises(StudyError) as error:
@@ -53,8 +58,7 @@ def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
 
 @pytest.mark.parametrize(("lacks", "words"), [("libtpu", None), ("jax-cuda12-pjrt", "resnet50 needs jax-cuda12-pjrt")])
 def test_the_compiler_for_gpus_is_needed(lacks, words, monkeypatch):
-    monkeypatch.setattr(requirements, "_installed", lambda package: package != lacks)
-    monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
+    lacking(monkeypatch, lacks)
     with nullcontext() if words is None else pytest.raises(StudyError, match=words):
         requirements.require(read_address("resnet50"))
 
