@@ -559,6 +559,13 @@ def test_a_script_that_changes_its_weights_by_itself_trains(update, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_teacher_inside_of_the_module_has_no_state_of_the_optimiser(tmp_path):
+    functions = watched(SCRIPT["a teacher inside of the module"], tmp_path).functions
+    groups = functions.optimizer(functions.model()).param_groups
+    assert sum(weight.numel() for group in groups for weight in group["params"]) == 10
+
+
+@pytest.mark.slow
 def test_a_large_encoder_beside_what_is_trained_runs_without_values(tmp_path, monkeypatch):
     """The step of a diffusion model begins with one: its images took minutes."""
     monkeypatch.setattr(torch_tape, "HEAVY", 40)
