@@ -25,7 +25,7 @@ from whichdevice.forecast.products import CompiledRecord, CompileFacts, ProgramR
 from whichdevice.forecast.targets import find_target
 from whichdevice.measure.machine.facts import this_machine
 from whichdevice.measure.record import Record
-from whichdevice.models.address import Address
+from whichdevice.models.address import Address, read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script.found import Found, Keeps
 from whichdevice.models.script.look import keep
@@ -96,6 +96,11 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr("whichdevice.study.programs.compile_programs", compile_programs)
     monkeypatch.chdir(tmp_path)
     return seen
+
+
+def show_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("LINES", "60")  # what leaves the window is not drawn again
 
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -262,7 +267,7 @@ def test_a_model_that_fails_or_fits_nowhere_is_one_line(
 def test_a_terminal_shows_a_first_answer_from_forecasts_and_draws_the_final_one_over_it(
     played: SimpleNamespace, project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show_in_a_terminal(monkeypatch)
     assert main(["ask", str(project_root / MODEL), "--devices", "T4", "--examples", "1000"]) == 0
     first, final = capsys.readouterr().out.split("\033[J")
     assert "A first answer, from forecasts alone." in first and "Use a free T4" in first
@@ -272,8 +277,7 @@ def test_a_terminal_shows_a_first_answer_from_forecasts_and_draws_the_final_one_
 def test_rows_are_drawn_as_programs_are_known_and_the_first_stands_for_the_others(
     played: SimpleNamespace, project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("LINES", "60")  # what leaves the window is not drawn again
+    show_in_a_terminal(monkeypatch)
     monkeypatch.setattr("whichdevice.apps.questions.one_model.SHOWN_EVERY", -1.0)
     assert main(["ask", str(project_root / MODEL), "--devices", "A100,T4,H100,v5e", "--no-measuring"]) == 0
     first, second, _, last = capsys.readouterr().out.split("\033[J")
@@ -285,8 +289,7 @@ def test_rows_are_drawn_as_programs_are_known_and_the_first_stands_for_the_other
 def test_a_draft_is_drawn_before_any_program_is_known(
     played: SimpleNamespace, project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("LINES", "60")
+    show_in_a_terminal(monkeypatch)
     played.draft = True
     call = ["ask", str(project_root / MODEL), "--devices", "A100,T4,H100", "--no-measuring"]
     assert main(call) == 0
@@ -398,7 +401,7 @@ def test_the_command_that_settles_it_measures_the_same_step(
         (work / name).write_text((project_root / name).read_text())
     (work / "my train.py").write_text("import keras\nkeras.Model().fit()\n")
     monkeypatch.chdir(work)
-    monkeypatch.setattr("whichdevice.models.script.look.probe", lambda address: keep(address, Found("keras", 8, 40, 3)))
+    keep(read_address("my train.py -- --name 'a b'"), Found("keras", 8, 40, 3))
     rows = replace(SETTLE[0], **row), replace(SETTLE[1], usd_per_hour=row.get("usd_per_hour", 1.0))
     found = answer(*rows, wants=Wants(examples=3e9, deadline=9e9), **step)
     [line] = [line for line in notes(found) if "whichdevice rent" in line]
@@ -465,12 +468,12 @@ PROGRAMS: dict[str, tuple[Found, list[str], list[tuple[int, int]]]] = {
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("case", PROGRAMS)
 def test_each_gpu_of_a_script_takes_its_batch(
-    case: str, played: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: str, played: SimpleNamespace, tmp_path: Path
 ) -> None:
     """GPUs, and examples of a step on all of them, of the programs that are forecast."""
     found, options, programs = PROGRAMS[case]
     (tmp_path / "train.py").write_text("import torch\ntorch.optim.SGD([]).step()\n")
-    monkeypatch.setattr("whichdevice.models.script.look.probe", lambda address: keep(address, found))
+    keep(read_address("train.py"), found)
     assert main(["ask", "train.py", "--no-measuring", "--devices", "T4", "--json", *options]) == 0
     assert [(request.devices, request.batch_size) for request in played.asked] == programs
 
@@ -486,18 +489,12 @@ def test_each_gpu_of_a_script_takes_its_batch(
     ],
 )
 def test_numbers_of_gpus_are_compared_where_they_see_the_same_examples(
-    keeps: Keeps,
-    options: list[str],
-    amounts: list[float],
-    played: SimpleNamespace,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    keeps: Keeps, options: list[str], amounts: list[float], played: SimpleNamespace, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     """Where each makes as many steps, however many they are, each number has an answer."""
     (tmp_path / "train.py").write_text("import torch\ntorch.optim.SGD([]).step()\n")
-    found = replace(EACH, keeps=keeps)
-    monkeypatch.setattr("whichdevice.models.script.look.probe", lambda address: keep(address, found))
+    keep(read_address("train.py"), replace(EACH, keeps=keeps))
     plain = asked(capsys, "train.py", "--no-measuring", "--devices", "T4", "--gpus", "2,4", *options)
     answers = plain if isinstance(plain, list) else [plain]
     assert [answer["amount"]["units"] for answer in answers] == [pytest.approx(units) for units in amounts]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from needs import require
 
 from whichdevice.apps.questions.one_model import first_backend
@@ -16,123 +17,8 @@ from whichdevice.study.cells import with_model_settings
 from whichdevice.study.config.load import load_study
 from whichdevice.study.planning.checks import check_backends
 
-TORCH = """
-import torch
-from torch import nn
-INPUT = {"shape": (3, 8, 8)}
-TARGET = {"shape": (), "dtype": "int32", "below": 10}
-LOSS = "cross_entropy"
-METRIC = "accuracy"
-OPTIMIZER = "SGD"
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(4)
-        self.out = nn.Linear(4, 10)
-
-    def forward(self, x):
-        return self.out(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
-
-def model():
-    return Net()
-"""
-PAIR = """
-import torch
-from torch import nn
-INPUT = {"ids": {"shape": (5,), "dtype": "int32", "below": 7}, "kinds": {"shape": (5,), "dtype": "int32", "below": 2}}
-TARGET = {"labels": {"shape": (5,), "dtype": "int32", "below": 7}}
-OPTIMIZER = "AdamW"
-
-class Output(dict):
-    loss = property(lambda self: self["loss"])
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(7, 4)
-        self.kinds = nn.Embedding(2, 4)
-        self.head = nn.Linear(4, 7, bias=False)
-        self.head.weight = self.words.weight
-
-    def forward(self, ids, kinds, labels=None):
-        logits = self.head(self.words(ids) + self.kinds(kinds))
-        loss = None if labels is None else nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
-        return Output(loss=loss, logits=logits)
-
-def model():
-    return Net()
-"""
-JAX = """
-import jax
-from jax import numpy as jnp
-INPUT = {"shape": (4,)}
-TARGET = {"shape": (3,)}
-LOSS = "mean_squared_error"
-
-class Descent:
-    def init(self, parameters):
-        return ()
-    def update(self, gradients, state, parameters=None):
-        return jax.tree.map(lambda each: -0.1 * each, gradients), state
-
-def optimizer():
-    return Descent()
-
-def model():
-    return {"kernel": jnp.ones((4, 3))}, lambda parameters, inputs: inputs @ parameters["kernel"]
-"""
+TEXT = yaml.safe_load(Path(__file__).with_name("native_models.yaml").read_text(encoding="utf-8"))
 needs_torch = pytest.mark.needs("torch")
-
-
-LINEN = """
-from flax import linen as nn
-INPUT, TARGET, LOSS, OPTIMIZER = {"shape": (6,)}, {"shape": (1,)}, "mean_squared_error", "adam"
-
-class Net(nn.Module):
-    @nn.compact
-    def __call__(self, x, train):
-        x = nn.BatchNorm(use_running_average=not train, momentum=0.5)(nn.Dense(8)(x))
-        return nn.Dense(1)(nn.Dropout(0.5, deterministic=not train)(x))
-
-def model():
-    return Net()
-"""
-DATA = 'INPUT, TARGET, LOSS, OPTIMIZER = {"shape": (6,)}, {"shape": (1,)}, "mean_squared_error", "adam"'
-EQUINOX = f"""
-import equinox as eqx, jax
-{DATA}
-
-class Net(eqx.Module):
-    first: eqx.nn.Linear
-    norm: eqx.nn.BatchNorm
-    dropout: eqx.nn.Dropout
-    def __init__(self):
-        self.first, self.dropout = eqx.nn.Linear(6, 1, key=jax.random.key(0)), eqx.nn.Dropout()
-        self.norm = eqx.nn.BatchNorm(1, "batch", mode="batch")
-    def __call__(self, x, state, key):
-        return self.norm(self.first(self.dropout(x, key=key)), state)
-
-def model():
-    return eqx.nn.make_with_state(Net)()
-"""
-HAIKU = f"""
-import jax
-from typing import Any, NamedTuple
-{DATA}
-
-class Transformed(NamedTuple):  # as hk.transform_with_state makes it
-    init: Any
-    apply: Any
-
-def apply(params, state, rng, x, is_training):
-    kept = jax.random.bernoulli(rng, 0.5, x.shape) if is_training else 1
-    return x * kept @ params["w"], {{"mean": x.mean(0)}}
-
-def model():
-    return Transformed(lambda rng, x, is_training: ({{"w": 0 * x[0, :, None]}}, {{"mean": 0 * x[0]}}), apply)
-"""
 
 
 def file_of(folder: Path, text: str) -> str:
@@ -193,7 +79,7 @@ def test_what_constants_show_is_refused_before_anything_is_imported(tmp_path, te
 
 
 def test_a_config_need_not_name_the_backend_and_may_not_name_another(tmp_path):
-    module = file_of(tmp_path, TORCH)
+    module = file_of(tmp_path, TEXT["torch"])
     study = with_model_settings(load_study({"workloads": {"mine": {"module": module}}}))
     assert study.workloads["mine"].backend == ["torch"]
     wrong = with_model_settings(load_study({"workloads": {"mine": {"module": module, "backend": ["jax"]}}}))
@@ -202,7 +88,7 @@ def test_a_config_need_not_name_the_backend_and_may_not_name_another(tmp_path):
 
 
 def test_nested_inputs_are_generated_by_path_and_come_back_nested(tmp_path):
-    workload = made(tmp_path, PAIR)
+    workload = made(tmp_path, TEXT["pair"])
     train, validation = workload.splits({})
     assert set(train.arrays) == {"inputs/ids", "inputs/kinds", "targets/labels"}
     assert train.examples == 1024 and validation.examples == 128
@@ -236,7 +122,7 @@ def data():
 
 @needs_torch
 def test_operations_of_a_module_are_those_of_its_products(tmp_path):
-    model = made(tmp_path, TORCH).model()
+    model = made(tmp_path, TEXT["torch"]).model()
     forward = 2 * (4 * 8 * 8 * 3 * 9 + 4 * 10)
     assert model.costs.forward_flops == forward
     # Gradients of both layers' weights and of the last one's input; nobody needs that of the image.
@@ -248,7 +134,7 @@ def test_operations_of_a_module_are_those_of_its_products(tmp_path):
 
 @needs_torch
 def test_a_module_with_a_loss_of_its_own_is_given_its_targets_by_name(tmp_path):
-    workload = made(tmp_path, PAIR)
+    workload = made(tmp_path, TEXT["pair"])
     model = workload.model()
     assert model.sizes() == (7 * 4 + 2 * 4,) * 2  # the shared weights once
     inputs, target = workload.tried_on("cpu")
@@ -270,7 +156,7 @@ def test_a_module_with_a_loss_of_its_own_is_given_its_targets_by_name(tmp_path):
     ],
 )
 def test_a_mistake_in_a_file_of_pytorch_is_one_line(tmp_path, old, new, line):
-    workload = made(tmp_path, TORCH.replace(old, new))
+    workload = made(tmp_path, TEXT["torch"].replace(old, new))
     with pytest.raises(StudyError) as caught:
         workload.optimizer(workload.model().module)
     assert line in str(caught.value) and "\n" not in str(caught.value)
@@ -298,13 +184,13 @@ def test_as_many_classes_as_places_lie_where_the_inputs_have_no_places(inputs, l
 
 
 def test_a_jax_function_counts_its_products_and_mistakes_in_it_are_one_line(tmp_path):
-    model = made(tmp_path, JAX).model()
+    model = made(tmp_path, TEXT["jax"]).model()
     assert (model.costs.forward_flops, model.costs.training_flops) == (24, 48)
     assert model.output_shape == [3] and model.sizes() == (12, 12)
     with pytest.raises(StudyError, match="the first training step fails: TypeError: "):
-        made(tmp_path / "sizes", JAX.replace("(4, 3)", "(5, 3)")).model()
+        made(tmp_path / "sizes", TEXT["jax"].replace("(4, 3)", "(5, 3)")).model()
     with pytest.raises(StudyError, match="returns a int; a pair"):
-        made(tmp_path / "none", JAX.replace('return {"kernel"', 'return 3\n    return {"kernel"')).model()
+        made(tmp_path / "none", TEXT["jax"].replace('return {"kernel"', 'return 3\n    return {"kernel"')).model()
 
 
 @needs_torch
@@ -312,14 +198,14 @@ def test_a_jax_function_counts_its_products_and_mistakes_in_it_are_one_line(tmp_
 def test_a_pytorch_model_hides_no_layers_of_another_number_format(tmp_path):
     """A run of it failed here: its record was looked through for layers of Keras."""
     path = tmp_path / "net.py"
-    path.write_text(TORCH, encoding="utf-8")
+    path.write_text(TEXT["torch"], encoding="utf-8")
     model = Model.read(str(path)).workload(Options(batch_size=2, precision="float32")).model()
     assert own_formats(model, "float32") is None
 
 
 @pytest.mark.parametrize(
     ("text", "package", "trained", "moving"),  # parameters, and arrays that a step changes
-    [(LINEN, "flax", 6 * 8 + 8 + 16 + 8 + 1, 8), (EQUINOX, "equinox", 6 + 1 + 2, 5), (HAIKU, "jax", 6, 3)],
+    [("linen", "flax", 6 * 8 + 8 + 16 + 8 + 1, 8), ("equinox", "equinox", 6 + 1 + 2, 5), ("haiku", "jax", 6, 3)],
 )
 def test_a_module_trains_with_its_statistics_and_its_dropout(tmp_path, text, package, trained, moving):
     if package == "equinox":
@@ -329,7 +215,7 @@ def test_a_module_trains_with_its_statistics_and_its_dropout(tmp_path, text, pac
     from whichdevice.measure.backends.jax_function import State
     from whichdevice.models.steps.jax_function import function_step
 
-    workload = made(tmp_path, text)
+    workload = made(tmp_path, TEXT[text])
     train, _ = workload.splits({})
     model = workload.model()
     first, optimizer = State(model.trained, model.held, None), workload.optimizer()
@@ -343,6 +229,6 @@ def test_a_module_trains_with_its_statistics_and_its_dropout(tmp_path, text, pac
 
 
 def test_two_functions_are_no_model_of_jax(tmp_path):
-    text = LINEN.replace("return Net()", "return (lambda key, shape: None), (lambda parameters, x: x)")
+    text = TEXT["linen"].replace("return Net()", "return (lambda key, shape: None), (lambda parameters, x: x)")
     with pytest.raises(StudyError, match=r"returns two functions; return \(parameters, apply\)"):
         made(tmp_path, text).model()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from whichdevice.apps.commands.ask import check_size
 from whichdevice.apps.questions.one_model import Question
@@ -20,106 +21,11 @@ from whichdevice.models.script.look import keep
 from whichdevice.models.script.size import Amount, Stack, amounts, is_whole
 from whichdevice.models.script.text import turns_over
 
-RANGE = "for epoch in range(1_000_000):\n    for x in data:\n        step()\n        done += 1\n"
-NESTED = "for update in range(9):\n    for epoch in range(4):\n        for x in range(0, 80, 20):\n            step()"
 DRAWS = (
     "def train():\n    turn, i = 0, 0\n    while i < 100 - 1:\n        length = max(9, draw(10))\n"
     "        step()\n        turn += 1\n        i += length\nfor epoch in range(1, epochs + 1):\n    train()"
 )
-NO_END = "the loop in line {line} has no end that shows"
-CASES = {
-    "for epoch in range(1, epochs + 1):\n    for x in data:\n        step()": Amount(3, batches=4),
-    "for _ in range(len(data)):\n    for i, x in enumerate(data):\n        if i == 1:\n"
-    "            step()": Amount(4, batches=4),
-    "for it in range(args['n']):\n    step()": Amount(1, 5),
-    "for it in range(500):\n    step()": Amount(1, 500),
-    "for epoch in range(20):\n    step()": Amount(20),
-    "bar = range(500)\nfor it in bar:\n    step()": Amount(1, 500),
-    "for x in data:\n    step()": Amount(1, batches=4),
-    "step()": Amount(),
-    "def train(epoch):\n    for x in data:\n        step()\nfor epoch in list(range(7)):\n"
-    "    train(epoch)": Amount(7, batches=4),
-    "for epoch in range(9):\n    def closure():\n        step()\n    for x in data:\n"
-    "        closure()": Amount(9, batches=4),
-    "for epoch in range(3):\n    for it in range(250):\n        step()": Amount(3, 250),
-    NESTED: Amount(36, 4),
-    # A count is a limit for the loops in which it is not set again.
-    "while done < 625:\n    for x in data:\n        step()\n        done += 1": Amount(1, 625),
-    "while done < 625:\n    for x in data:\n        step()\n    done += 1": Amount(625, batches=4),
-    "while done < 625:\n    for x in data:\n        step()\n        done += 5": Amount(1, 125),
-    "while True:\n    step()\n    done += 1\n    if done >= 300:\n        break": Amount(1, 300),
-    RANGE + "        if done >= args['n'] * 100:\n            break": Amount(1, 500),
-    RANGE + "        if args['none'] > 0 and done >= args['none']:\n            break": Amount(10**6, batches=4),
-    "for epoch in range(3):\n    for i, x in enumerate(data):\n        if i >= 2:\n"
-    "            break\n        step()": Amount(3, 2),
-    "for epoch in range(3):\n    for x in islice(data, 2):\n        step()": Amount(3, 2),
-    "for i, x in enumerate(cycle(data)):\n    if i >= 70:\n        break\n    step()"
-    : Amount(1, 70),
-    "def one():\n    step()\n    args.steps += 1\nargs = Namespace(steps=0, max_steps=80)\n"
-    "while args.steps < args.max_steps:\n    one()": Amount(1, 80),
-    "def get_steps():\n    return 0\nwhile get_steps() < 70:\n    for x in cycle(data):\n        step()"
-    : Amount(1, 70),
-    "for it in range(70):\n    for x in data:\n        step()\n        break": Amount(1, 70),
-    # A function that begins a count anew, and goes on by a length that it draws.
-    DRAWS: Amount(3, 10),
-    "for x in data:\n    for optimizer in optimizers:\n        step()": Amount(1, batches=4),
-    "for epoch in range(3):\n    for x in DataLoader(data, batch_size=3):\n        step()": Amount(3, batches=2),
-    "class Process:\n    def start(self):\n        for epoch in range(3):\n            for x in data:\n"
-    "                step()\nfor rank in range(8):\n    Process().start()": Amount(3, batches=4),
-    "for fold in range(2, 7):\n    if fold != 4:\n        continue\n    for epoch in range(3):\n"
-    "        for x in data:\n            step()": Amount(3, batches=4),
-    "for fold in ['a', 'b', 'c']:\n    if fold not in ('a', 'c'):\n        continue\n    for epoch in range(3):\n"
-    "        for x in data:\n            step()": Amount(6, batches=4),
-    # A generator of the script's own may give fewer than its first argument has; a batch may have that one's name.
-    "def batches(data):\n    yield from data\nfor it, data in zip(range(70), batches(data)):\n    step()"
-    : Amount(1, 70),
-    # The end of an epoch is none of the training.
-    "for epoch in range(3):\n    for x in cycle(data):\n        if done == (epoch + 1) * 50:\n            break\n"
-    "        step()\n        done += 1": Amount(3, 50),
-    "for epoch in range(3):\n    x = next(iter(data))\n    while x is not None:\n        step()": Amount(3),
-    "class Own:\n    def __getattr__(self, name):\n        raise RuntimeError(name)\nown = Own()\n"
-    "for epoch in range(3):\n    for x in data:\n        step()\n        done += 1\n"
-    "        if done >= own.most:\n            break": Amount(3, batches=4),
-    # Accelerate's steps are after so many batches.
-    "accelerator = Namespace(sync_gradients=False, gradient_accumulation_steps=2)\n"
-    "for epoch in range(90):\n    for x in data:\n        step()\n        if accelerator.sync_gradients:\n"
-    "            done += 1\n        if done >= 40:\n            break\n    if done >= 40:\n        break": Amount(
-        1, 80
-    ),
-    # TensorFlow counts in arrays.
-    "import numpy\ncount = numpy.zeros((), int)\n"
-    "class Stream:\n    def take(self, count):\n        return [1] * count\n"
-    "stream, most = Stream(), numpy.int64(30)\nfor x in stream.take(most - count.item()):\n    step()": Amount(
-        1, batches=30
-    ),
-    # A script may end itself in its loop.
-    "import sys\ndone = 0\nwhile 1:\n    for x in data:\n        step()\n    done += 1\n"
-    "    if done >= epochs:\n        sys.exit()": Amount(3, batches=4),
-    # A count that is raised after its test has one turn more.
-    "done = 1\nwhile True:\n    for x in data:\n        step()\n    if done >= epochs:\n        exit()\n"
-    "    done += 1": Amount(3, batches=4),
-    # A tensor has its size as a method.
-    "import numpy\nclass Tensor(numpy.ndarray):\n    def size(self, axis):\n        return self.shape[axis]\n"
-    "words = numpy.zeros((71, 2)).view(Tensor)\nfor epoch in range(3):\n"
-    "    for turn, i in enumerate(range(0, words.size(0) - 1, 35)):\n        step()": Amount(3, 2),
-    # Numbers are worked out.
-    "for epoch in range(max(0, -1), epochs):\n    for x in data:\n        step()": Amount(3, batches=4),
-    "for it in range(1, math.ceil(len(data) * 2 / epochs) + 1):\n    step()": Amount(1, 3),
-    "for epoch in range(epochs if epochs > 0 else 1):\n    for x in data:\n        step()": Amount(3, batches=4),
-    "for it in range(args.get('most') or 2 ** epochs):\n    step()": Amount(1, 8),
-    "for it, x in zip(range(6), cycle(data)):\n    step()": Amount(1, 6),
-    "for epoch in range(3):\n    for x, y in zip(cycle(data), data):\n        step()": Amount(3, 4),
-    # What cannot be read is not guessed.
-    "while True:\n    step()": Amount(unknown=NO_END.format(line=2)),
-    "for x in cycle(data):\n    step()": Amount(unknown=NO_END.format(line=2)),
-    "while args:\n    for x in data:\n        step()": Amount(batches=4, unknown=NO_END.format(line=2)),
-    "while True:\n    step()\n    if better():\n        done += 1\n    if done > 3:\n        break": Amount(
-        unknown=NO_END.format(line=2)
-    ),
-    "while done < 80:\n    for t in range(5):\n        done += 1\n    for x in data:\n        step()": Amount(
-        batches=4, unknown=NO_END.format(line=2)
-    ),
-}  # fmt: skip
+CASES = yaml.safe_load(Path(__file__).with_name("script_sizes.yaml").read_text(encoding="utf-8"))
 
 
 class Stop(BaseException):
@@ -145,15 +51,15 @@ def stack_in(text: str, folder: Path, given: dict[str, Any]) -> tuple[Stack, Any
     return seen[0]
 
 
-@pytest.mark.parametrize("text", CASES)
-def test_the_innermost_loop_is_over_batches_and_those_around_it_over_epochs(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", CASES, ids=[case["script"] for case in CASES])
+def test_the_innermost_loop_is_over_batches_and_those_around_it_over_epochs(case: Any, tmp_path: Path) -> None:
     names = "import math; from itertools import cycle, islice\n"
     given = {
         "epochs": 3, "data": [1, 2, 3, 4], "args": {"n": 5, "none": -1}, "done": 0, "better": lambda: True, "draw": int,
         "Namespace": SimpleNamespace, "optimizers": [SimpleNamespace(param_groups=[])] * 2,
         "DataLoader": lambda data, batch_size: data[::batch_size],
     }  # fmt: skip
-    assert stack_in(names + text, tmp_path, given)[0].amount == CASES[text]
+    assert stack_in(names + case["script"], tmp_path, given)[0].amount == Amount(**case["amount"])
 
 
 def test_a_length_that_each_turn_draws_is_told_from_one_that_stays(tmp_path: Path) -> None:

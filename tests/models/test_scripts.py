@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+import yaml
 from needs import require
 
 from whichdevice.base.errors import StudyError
@@ -22,6 +23,11 @@ from whichdevice.models.workloads.base import Options
 
 FILE = "train.py"
 SCRIPTS = Path(__file__).parents[1] / "scripts"
+TEXTS = yaml.safe_load(Path(__file__).with_name("scripts.yaml").read_text(encoding="utf-8"))
+TEXT = {name: f"\n{text}" for name, text in TEXTS.items()}
+TORCH_NET, JAX_LINEAR, JAX_STEP, KERAS_FILE, KERAS_GENERATOR = (
+    TEXT[name] for name in ("torch net", "jax linear", "jax step", "keras file", "keras generator")
+)
 FOUND = {
     "keras_fit.py": Found("keras", 128, 540, 5, evaluations=(Evaluation(10, 1, 60, 1),)),
     "keras_dataset.py": Found("keras", 32, 320, 3, precision="mixed"),
@@ -65,127 +71,15 @@ REFUSED = {
     JAX_LOSS + "jax.jit(lambda w, x: jax.grad(loss)(w, x).sum())(x, x)": "line 4: the jitted step returns neither new",
 }
 
-TORCH_NET = """
-import torch
-from types import SimpleNamespace
-net, first, second = torch.nn.Linear(8, 2), torch.zeros(32, 8), torch.ones(32, 8)
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
-def loss(x):
-    return net(input=x).square().mean()
-torch.compile(loss) if False else None
-"""
 DISTRIBUTED = "torch.distributed.init_process_group('gloo')\nnet = torch.nn.parallel.DistributedDataParallel(net)\n"
 FOUR = "    for _ in range(4):\n        loss(torch.zeros(32, 8)).backward()\n    optimizer.step()\n"
 ANEW = FOUR.replace("loss(torch.zeros(32, 8))", "torch.nn.MSELoss()(net(torch.zeros(32, 8)), torch.zeros(32, 2))")
 ONE = "    loss(torch.zeros(32, 8)).backward()\n    optimizer.step()\n"
 TWO = "    loss(first).backward()\n    loss(second).backward()\n    optimizer.step()\n"
 FOURTH = "    loss(torch.zeros(32, 8)).backward()\n    if it % 4 == 3:\n        optimizer.step()\n"
-TIME_FIRST = """
-import torch
-lstm = torch.nn.LSTM(8, 4)
-optimizer = torch.optim.SGD(lstm.parameters(), 0.1)
-series = torch.zeros(700, 20, 8)
-for epoch in range(3):
-    for start in range(0, 700, 35):
-        lstm(series[start : start + 35])[0].mean().backward()
-        optimizer.step()
-"""
-JAX_STEP = """
-import jax, jax.numpy as jnp, optax
-adam = optax.adam(0.1)
-params = {"b": jnp.zeros(2), "w": jnp.ones((8, 2))}
-@jax.jit
-def step(state, key, x, y, weights):
-    slopes = jax.grad(lambda p: ((x @ p["w"] + p["b"] - y) ** 2 * weights).mean())(state[0])
-    changes, moments = adam.update(slopes, state[1])
-    return optax.apply_updates(state[0], changes), moments
-for it in range(10):
-    step((params, adam.init(params)), jax.random.PRNGKey(0), jnp.ones((64, 8)), jnp.ones((64, 2)), jnp.ones(2))
-"""
-JAX_LINEAR = """
-import jax, jax.numpy as jnp
-def loss(p, x, y):
-    return ((x @ p["w"] + p["b"] - y) ** 2).mean()
-def down(p, slopes):
-    return jax.tree.map(lambda a, b: a - 0.1 * b, p, slopes)
-params, x, y = {"b": jnp.zeros(2), "w": jnp.ones((8, 2))}, jnp.ones((640, 8)), jnp.ones((640, 2))
-"""
-JAX_BATCHES = """
-for epoch in range(3):
-    for i in range(0, 640, 64):
-        step(params, x[i : i + 64], y[i : i + 64])
-"""
-JAX_SCAN = (
-    JAX_LINEAR
-    + """
-@jax.jit
-def epoch(p, x, y, key):
-    def batch(p, rows):
-        return down(p, jax.grad(loss)(p, x[rows], y[rows])), rows
-    return jax.lax.scan(batch, p, jax.random.permutation(key, 640).reshape(10, 64))
-for epoch_number in range(3):
-    params, _ = epoch(params, x, y, jax.random.key(0))
-"""
-)
-JAX_PMAP_SCAN = (
-    JAX_LINEAR
-    + """
-from functools import partial
-def batch(p, both):
-    return down(p, jax.lax.pmean(jax.grad(loss)(p, *both), axis_name="batch")), 0.0
-steps = jax.pmap(partial(jax.lax.scan, batch), axis_name="batch")
-params = jax.tree.map(lambda leaf: leaf[None], params)
-for step in range(0, 50, 5):
-    params, _ = steps(params, (x.reshape(1, 10, 64, 8)[:, :5], y.reshape(1, 10, 64, 2)[:, :5]))
-"""
-)
-EQUINOX = """
-import equinox as eqx
-params = eqx.nn.MLP(8, 2, 16, 1, key=jax.random.key(0))  # with functions and numbers beside its arrays
-mean = eqx.filter_jit(lambda model, x, y: ((jax.vmap(model)(x) - y) ** 2).mean())
-step = eqx.filter_jit(lambda model, x, y: eqx.apply_updates(model, eqx.filter_grad(mean)(model, x, y)))
-"""
 PARTS = "import keras\nclass Twice(keras.layers.Layer):\n    def call(self, x):\n        return 2 * x\n"
-KERAS_LOOP = """
-import keras, numpy as np
-WIDTH = 2
-class Own(keras.layers.Layer):
-    def __init__(self, width):  # which does not take what Keras adds: trainable and dtype
-        super().__init__()
-        self.dense = keras.layers.Dense(WIDTH)
-    def call(self, x):
-        return self.dense(x)
-def loss(y, found):
-    return keras.ops.square(y - found)
-model = keras.Sequential([Own(3)])
-model.compile("sgd", loss)
-x, y = np.zeros((1000, 8)), np.zeros((1000, 2))
-symbolic = keras.Input((8,))
-for _ in range(3):
-    for rows in range(0, 1000, 128):
-        model.train_on_batch(x[rows : rows + 128], y[rows : rows + 128])
-"""
-KERAS_FILE = """
-import keras, numpy as np
-BATCH_SIZE, EPOCHS, EXAMPLES, LOSS, OPTIMIZER = 32, 2, 128, "mse", "sgd"
-def model(options):
-    words = keras.layers.TextVectorization(max_tokens=9, output_sequence_length=4, vocabulary=["a", "b"])
-    layers = [keras.Input((1,), dtype="string"), words, keras.layers.Embedding(9, 2), keras.layers.Flatten()]
-    return keras.Sequential([*layers, keras.layers.Dense(1)])
-def data():
-    return (np.array([["a b"], ["b"]] * 64), np.zeros((128, 1))), (np.array([["a"]]), np.zeros((1, 1)))
-"""
 LOSS = "def loss(target, output):\n    return keras.ops.mean((target - output) ** 2)\ndef model"
 KERAS_OWN_LOSS = KERAS_FILE.replace("LOSS, OPTIMIZER", "OPTIMIZER").replace('"mse", ', "").replace("def model", LOSS)
-KERAS_GENERATOR = """
-import keras, numpy as np
-model = keras.Sequential([keras.layers.Dense(2)])
-model.compile("sgd", "mse")
-def batches():
-    while True:
-        yield np.zeros((16, 8)), np.zeros((16, 2))
-model.fit(batches(), steps_per_epoch=20, epochs=2)
-"""
 STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the data without the batch
     TORCH_NET + "for it in range(500):\n" + FOUR: ("torch", 32, 64000, 1, [(8,)]),
     TORCH_NET + "for it in range(500):\n" + FOURTH: ("torch", 32, 16000, 1, [(8,)]),
@@ -200,16 +94,16 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
     ),
     TORCH_NET + DISTRIBUTED + "for it in range(500):\n" + ONE: ("torch", 32, 16000, 1, [(8,)]),
     TORCH_NET + "for it in range(500):\n" + TWO: ("torch", 32, 32, 500, [(8,), (8,)]),  # all that there are
-    TIME_FIRST: ("torch", 20, 400, 3, [(35, 8)]),  # 20 sequences at a time, each of 20 parts
+    TEXT["time first"]: ("torch", 20, 400, 3, [(35, 8)]),  # 20 sequences at a time, each of 20 parts
     JAX_STEP: ("jax", 64, 640, 1, [(8,), (2,)]),
     JAX_STEP.replace("jnp.ones(2))", "jnp.arange(2))"): ("jax", 64, 640, 1, [(8,), (2,)]),  # numbers of classes
     **{
-        JAX_LINEAR + step + JAX_BATCHES: ("jax", 64, 640, 3, [(8,), (2,)])
+        JAX_LINEAR + step + TEXT["jax batches"]: ("jax", 64, 640, 3, [(8,), (2,)])
         for step in (
             "step = jax.jit(jax.value_and_grad(loss))",
             "step = jax.grad(jax.jit(loss))",
             "inner = jax.jit(loss)\nstep = jax.jit(lambda p, x, y: down(p, jax.grad(inner)(p, x, y)))",
-            EQUINOX,
+            TEXT["equinox"],
         )
     },
     JAX_LINEAR + "step = jax.jit(jax.grad(loss))\nfor i in range(50):\n    step(params, x, y)": (
@@ -220,10 +114,10 @@ STEPS = {  # script: framework, batch size, examples, epochs, and shapes of the 
     "for epoch in range(9):\n    for i in range(10):\n        step(params, x, y, order[i * 64 :][:64])": (
         "jax", 64, 640, 9, [()]
     ),
-    JAX_SCAN: ("jax", 64, 640, 3, [()]),
+    TEXT["jax scan"]: ("jax", 64, 640, 3, [()]),
     KERAS_GENERATOR: ("keras", 16, 320, 2, [(8,), (2,)]),
     KERAS_GENERATOR.replace("model.fit", "for fold in range(5):\n    model.fit"): ("keras", 16, 320, 10, [(8,), (2,)]),
-    KERAS_LOOP: ("keras", 128, 1000, 3, [(8,), (2,)]),
+    TEXT["keras loop"]: ("keras", 128, 1000, 3, [(8,), (2,)]),
 }  # fmt: skip
 
 
@@ -360,18 +254,6 @@ def test_more_gpus_are_tried_where_a_script_may_want_them(text, may, tmp_path):
     assert run.may_want_gpus == may
 
 
-STARTED = """
-import torch
-open("runs", "a").write("once ")
-net = torch.nn.Linear(8, 2)
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
-for epoch in range(3):
-    loss = net(torch.zeros(4, 8)).sum()
-    {line}
-    optimizer.step()
-"""
-
-
 def test_a_script_that_takes_too_long_is_told_where_it_was(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text("import beside\nbeside.wait()\n")
@@ -397,7 +279,7 @@ def test_an_error_of_the_scripts_own_is_said_to_be_its(line, runs, error, tmp_pa
     """What a step without values cannot cause is seen in one run, other errors where they come again with values."""
     require("torch")
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(STARTED.format(line=line))
+    Path("train.py").write_text(TEXT["started"].format(line=line))
     with pytest.raises(StudyError, match=f"^train.py: {error}.*; this error is the script's own: mend it there"):
         probe(read_address("train.py"))
     assert Path("runs").read_text().split() == ["once"] * runs
@@ -451,19 +333,6 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     assert [note[:35] for note in found.notes] == summed + trials
 
 
-OF_TENSORFLOW = """
-import keras, numpy as np, tensorflow as tf
-def loss(target, output):
-    return {loss}
-with tf.distribute.MirroredStrategy().scope():
-    inputs = keras.Input((8, 12))
-    outputs = keras.layers.Lambda({shaped})(keras.layers.Dense(12)(inputs))
-    model = keras.Model(inputs, outputs)
-    model.compile("sgd", loss)
-model.fit(np.zeros((320, 8, 12)), np.zeros((320, 8, 3, 4)), batch_size=16, epochs=3)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("shaped", "loss"),
@@ -474,7 +343,7 @@ model.fit(np.zeros((320, 8, 12)), np.zeros((320, 8, 3, 4)), batch_size=16, epoch
     ids=["a layer", "a loss"],
 )
 def test_a_model_of_keras_that_calls_tensorflow_trains_on_it(shaped, loss, tmp_path):
-    (tmp_path / "train.py").write_text(OF_TENSORFLOW.format(shaped=shaped, loss=loss), encoding="utf-8")
+    (tmp_path / "train.py").write_text(TEXT["of tensorflow"].format(shaped=shaped, loss=loss), encoding="utf-8")
     found = probe(read_address(str(tmp_path / "train.py")))
     assert (found.framework, found.batch_size, found.examples, found.epochs) == ("jax", 16, 320, 3)
     assert found.notes[0].startswith("Its step is forecast as XLA compiles it")
@@ -482,7 +351,7 @@ def test_a_model_of_keras_that_calls_tensorflow_trains_on_it(shaped, loss, tmp_p
 
 @pytest.mark.slow
 def test_steps_that_each_device_scans_name_the_axis_of_devices(tmp_path):
-    found = started(JAX_PMAP_SCAN, tmp_path).found
+    found = started(TEXT["jax pmap scan"], tmp_path).found
     assert (found.batch_size, found.examples, found.epochs) == (64, 50 * 64, 1)
 
 
@@ -688,7 +557,7 @@ for epoch in range(3):
 def test_a_script_that_leaves_its_folder_is_kept_in_the_one_of_the_question(tmp_path, monkeypatch):
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path)
-    text = "import os\nos.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + KERAS_LOOP
+    text = "import os\nos.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + TEXT["keras loop"]
     text = text.replace("[Own(3)]", "[Own(3), Twice()]").replace("WIDTH = 2", "from parts import Twice\nWIDTH = 2")
     (tmp_path / "inner" / "train.py").write_text(text)
     (tmp_path / "inner" / "parts.py").write_text(PARTS)

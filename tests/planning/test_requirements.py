@@ -17,6 +17,12 @@ FILES = {
 }
 
 
+def lacking(monkeypatch, *packages):
+    """Let these packages lack on a usual machine; all others are there."""
+    monkeypatch.setattr(requirements, "_installed", lambda package: package not in packages)
+    monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
+
+
 @pytest.mark.parametrize(
     ("framework", "lacks", "words"),
     [
@@ -26,8 +32,7 @@ FILES = {
     ],
 )
 def test_all_that_lacks_is_one_line_with_one_command(framework, lacks, words, working_folder, monkeypatch):
-    monkeypatch.setattr(requirements, "_installed", lambda package: package not in lacks)
-    monkeypatch.setattr(requirements.platform, "machine", lambda: "x86_64")
+    lacking(monkeypatch, *lacks)
     Path("own.py").write_text(FILES[framework])
     Path("beside.py").touch()
     with pytest.raises(StudyError) as error:
