@@ -232,8 +232,6 @@ FEEDS = {
     "float32": ({"setting": "mixed_bfloat16"}, "float32 products take 40 % of the time, --precision mixed_bfloat16: "),
     "time steps": ({"setting": 4}, "a loop over time steps takes 40 % of the time, a batch 4 times as large: "),
     "batch": ({"setting": 2}, "each chip has few examples, a batch 2 times as large: "),
-    "width": ({"setting": 128, "width": 100}, "width 100 → 128 fills its matrix units, where products of it "
-              "take 40 % of the time: "),
 }  # fmt: skip
 
 
@@ -242,7 +240,7 @@ def test_what_keeps_a_tpu_idle_is_one_line_with_what_to_set(cause: str) -> None:
     more, sentence = FEEDS[cause]
     feed = ({"cause": cause, "share": 0.4, "time": 0.6, **more}, {"cause": "batch", "share": 1.0, "time": 0.8})
     tpu = replace(CHEAP, card="TPU v5e", kind="tpu", feed=feed)
-    ends = "0.60 times the time of as much work." if cause == "width" else "0.60 times the time of an example."
+    ends = "0.60 times the time of an example."
     assert [line for line in lines(answer(tpu)) if "feed" in line] == [f"To feed the TPU v5e: {sentence}{ends}"]
 
 

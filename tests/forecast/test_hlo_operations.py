@@ -8,8 +8,7 @@ from forecast.small_programs import MEBI, text
 
 from whichdevice.base.errors import StudyError
 from whichdevice.forecast.work import Work
-from whichdevice.forecast.xla.hlo_operations import Window, _places, read_work, work_of
-from whichdevice.forecast.xla.hlo_text import parse_program
+from whichdevice.forecast.xla.hlo_operations import Window, _places, read_work
 
 CONVOLUTION = 2 * 8 * 64 * 128  # operations for one pair of kernel and output place: 8 images, 64 to 128 channels
 PLACES = 94  # such pairs along one axis of 32 with a kernel of 3 and padding 1
@@ -39,14 +38,6 @@ def test_a_product_of_a_gpu_counts_its_operands_and_result_and_no_workspace(name
     assert operations == 2 * 1024 * 512 * 256
     assert nbytes == (1024 * 512 + 512 * 256) * size + parts * 1024 * 256 * 4
     assert kernels == 1
-
-
-def test_a_product_with_a_weight_is_told_by_its_sizes():
-    program = parse_program(text("product-A100"))  # 1024 × 512 by 512 × 256
-    assert work_of(program, "gpu", weights={(256, 512)}).widths == ((256, 512, 1.0),)
-    assert work_of(program, "gpu", weights={(256, 500)}).widths == ()
-    found = work_of(program, "gpu", weights={(256, 512)})
-    assert Work.from_dict(json.loads(json.dumps(found.digest()))) == found
 
 
 def test_a_convolution_counts_no_places_on_its_padding():

@@ -65,19 +65,6 @@ def kinds(trace):
     return found
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
-def test_products_with_a_weight_are_told_by_its_sizes(precision):
-    """For a TPU, whose units are wide; not products of activations alone."""
-
-    def layers() -> nn.Module:
-        return nn.Sequential(nn.Linear(300, 100), nn.ReLU(), nn.Linear(100, 100))
-
-    widths = trace_step(step_of(layers, (300,), precision=precision), 64).fused.widths
-    shares = {(one, other): share for one, other, share in widths}
-    assert set(shares) == {(100, 100), (100, 300)} and sum(shares.values()) == pytest.approx(1, abs=1e-3)
-    assert shares[100, 300] > shares[100, 100]
-
-
 def test_products_bytes_and_memory_of_one_layer():
     trace = trace_step(step_of(lambda: nn.Linear(1024, 512, bias=False), (1024,)), 64)
     weights = 4 * 1024 * 512

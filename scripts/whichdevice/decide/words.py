@@ -215,8 +215,6 @@ SENTENCES = {
     "without_validation": "Not included: validation.",
     "feed": "To feed the {device}: {what}: {time} times the time of an example.",
     "no_rows": "No rows of {devices}: {reason}.",
-    "feed_width": "To feed the {device}: width {width} → {setting} fills its matrix units, where products of it take "
-    "{share} of the time: {time} times the time of as much work.",
     "feed_float32": "float32 products take {share} of the time, --precision {setting}",
     "feed_time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
     "feed_batch": "each chip has few examples, a batch {setting} times as large",
@@ -359,8 +357,6 @@ def _feeding(answer: Answer) -> list[str]:
         return []
     row, change = options[0].row, options[0].row.feed[0]
     share, setting, took = chance(change["share"]), change["setting"], f"{change['time']:.2f}"
-    if change["cause"] == "width":
-        return [say("feed_width", device=row.card, width=change["width"], setting=setting, share=share, time=took)]
     what = say(f"feed_{change['cause']}", share=share, setting=setting)
     return [say("feed", device=row.card, what=what, time=took)]
 

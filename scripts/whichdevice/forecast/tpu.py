@@ -5,14 +5,11 @@ constants.json has factors of their own for both, fitted to published steps and 
 compiler (fit/tpu.py). Loops over time steps stay loops: a TPU has no cuDNN.
 """
 
-import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from whichdevice.base.sheets.hardware import HardwareRow
-from whichdevice.base.sheets.tpus import CHIPS
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, software_of
 from whichdevice.forecast.work import Item, Work
@@ -34,9 +31,6 @@ PORTED = "PyTorch on TPU"  # the name of the constants of a step that nobody run
 MULTIPLIES = ("product", "convolution", "grouped convolution", "recurrent", "attention", "attention backward")
 FULL_ROWS = 8  # of a batch, that a matrix unit takes at a time
 LOOPS_SHARE = 0.3  # of the time, from which on loops over time steps are a cause
-# Power of the filled share of a tile, by its rows: from libtpu's own cycles of products of nine widths (test_tpu.py).
-PADDED = {128: 0.65, 256: 0.77}
-GATES = 4  # times a width, up to which another size of its weights changes with it: gates, a feed-forward layer
 WORTH = 0.85  # of the time of an example, from which on a change is worth a sentence
 NO_4_BITS = "4-bit weights (bitsandbytes) have no TPU form"
 NO_FORM = "{} has no TPU form"
@@ -82,8 +76,8 @@ def is_tight(needed: float, target: Target) -> bool:
 def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any], ...]:
     """Return what keeps a TPU's matrix units idle, with what to set instead, the strongest first.
 
-    `cause` is float32, "time steps", batch or width; `share` is its part of the device's time, `time` that of an
-    example after the change over today's, for a width that of as much work. `batch` are the examples of one chip.
+    `cause` is float32, "time steps" or batch; `share` is its part of the device's time, `time` that of an example after
+    the change over today's. `batch` are the examples of one chip.
     """
     peaks, factors = Peaks.of(device), read_constants()[software_of(work)]["factors"]
 
@@ -107,38 +101,7 @@ def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any]
         {"cause": "time steps", "share": recurrent, "setting": round(times), "time": larger if loops else 1.0},
         {"cause": "batch", "share": 1.0, "setting": round(times), "time": larger if few else 1.0},
     ]  # fmt: skip
-    operating = sum(value for name, value in parts.items() if name.removeprefix("bytes of ") in MULTIPLIES) / whole
-    causes += [
-        {"cause": "width", "share": share * operating, "setting": full, "width": width, "time": 1 - saved * operating}
-        for width, full, share, saved in widths(work, CHIPS[device.device].unit)
-    ]
     return tuple(sorted((cause for cause in causes if cause["time"] <= WORTH), key=lambda cause: cause["time"]))
-
-
-def widths(work: Work, unit: int) -> Iterator[tuple[int, int, float, float]]:
-    """Return widths that fill a matrix unit badly: each with the next full one, and shares of the operations.
-
-    They are the share of its weights, and what that saves of as much work. A width is what two weights or more have;
-    sizes that are a few times as large change with it.
-    """
-    sizes = Counter(size for one, other, _ in work.widths for size in (one, other))
-    for width in (size for size, count in sizes.items() if count > 1 and size % unit):
-        full = math.ceil(width / unit) * unit
-
-        def gain(size: int, width: int = width, full: int = full) -> float:
-            """The filled share of a size today, over that after the change."""
-            times = size // width if size in range(width, GATES * width + 1, width) else 0
-            changed = times * full or size
-            return (size / changed) * math.ceil(changed / unit) / math.ceil(size / unit)
-
-        with_it = [(share, gain(one) * gain(other)) for one, other, share in work.widths]
-        changed = [(share, filled) for share, filled in with_it if filled < 1]
-        yield (
-            width,
-            full,
-            sum(share for share, _ in changed),
-            sum(share * (1 - filled ** PADDED[unit]) for share, filled in changed),
-        )
 
 
 def _larger(work: Work, times: float) -> Work:

@@ -7,9 +7,8 @@ Programs of XLA's compilers (xla/) and traced PyTorch steps (torch/) end in a Wo
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import Any, Literal, Self, get_args
 
 from whichdevice.base.errors import StudyError
@@ -114,7 +113,6 @@ class Work:
     unknown_calls: int = 0  # calls into libraries or own kernels, whose operations cannot be counted
     software: Software = "xla"
     untested: tuple[Untested, ...] = ()
-    widths: tuple[tuple[int, int, float], ...] = ()  # of weights: both sizes, and the share of all operations with them
 
     @property
     def is_compiled(self) -> bool:
@@ -182,8 +180,6 @@ class Work:
         for work, times in ((self, 2 - layers), (deeper, layers - 1)):
             for item in work.items:
                 total.put(item, times)
-            for one, other, share in work.widths:
-                total.matrices[one, other] += times * share * work.operations
             total.unknown_loops += round(times * work.unknown_loops)
             total.unknown_calls += round(times * work.unknown_calls)
         return replace(total.work(self.platform, self.software), untested=self.untested)
@@ -206,7 +202,6 @@ class Work:
             "unknown_calls": self.unknown_calls,
             "software": self.software,
             **({"untested": list(self.untested)} if self.untested else {}),
-            **({"widths": [list(sizes) for sizes in self.widths]} if self.widths else {}),
         }
 
     @classmethod
@@ -216,13 +211,11 @@ class Work:
             items = tuple(Item(*row) for row in digest["items"])
             loops, calls = digest["unknown_loops"], digest["unknown_calls"]
             untested = tuple(digest.get("untested", ()))
-            widths = tuple((one, other, share) for one, other, share in digest.get("widths", ()))
-            return cls(digest["platform"], items, loops, calls, digest.get("software", "xla"), untested, widths)
+            return cls(digest["platform"], items, loops, calls, digest.get("software", "xla"), untested)
         except (KeyError, TypeError, ValueError) as error:
             raise StudyError(f"digest of a program: cannot be read ({type(error).__name__})") from None
 
 
-SMALL_SHARE = 0.01  # of the operations: weights with fewer are left out of `widths`
 Key = tuple[Kind, Precision, float, float, int]  # of equal products: all but how many
 Rest = tuple[Kind, Precision, int]  # of kernels that are summed up: kind, precision, devices
 Sums = list[float]  # bytes and kernels
@@ -253,7 +246,6 @@ class Total:
     rest: defaultdict[Rest, Sums] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0.0]))
     unknown_loops: int = 0
     unknown_calls: int = 0
-    matrices: defaultdict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))  # operations
 
     def put(self, item: Item, times: float = 1) -> None:
         """Add an item, so many times."""
@@ -268,8 +260,6 @@ class Total:
         """Add another one, run so many times."""
         for key, count in other.products.items():
             self.products[key] += count * times
-        for sizes, operations in other.matrices.items():
-            self.matrices[sizes] += operations * times
         for kind, sums in other.rest.items():
             self.rest[kind] = [a + b * times for a, b in zip(self.rest[kind], sums, strict=True)]
         self.unknown_loops += other.unknown_loops
@@ -282,7 +272,7 @@ class Total:
 
     def recurrent(self) -> "Total":
         """The same kernels as those of a time step."""
-        total = Total(unknown_loops=self.unknown_loops, unknown_calls=self.unknown_calls, matrices=self.matrices)
+        total = Total(unknown_loops=self.unknown_loops, unknown_calls=self.unknown_calls)
         for product, count in self.products.items():
             kind: Kind = product[0] if product[0] == "collective" else "recurrent"
             total.products[(kind, *product[1:])] += count
@@ -301,14 +291,4 @@ class Total:
     def work(self, platform: Platform, software: Software = "xla") -> Work:
         """The sums as a Work."""
         items = _items(self.products, self.rest)
-        work = Work(platform, items, self.unknown_loops, self.unknown_calls, software)
-        shares = {sizes: float(f"{value / (work.operations or 1.0):.4g}") for sizes, value in self.matrices.items()}
-        large = sorted((*sizes, share) for sizes, share in shares.items() if share >= SMALL_SHARE)
-        return replace(work, widths=tuple(large))
-
-
-def sizes_of(shape: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Each way to take an array for a matrix: the smaller size first."""
-    for axis in range(1, len(shape)):
-        one, other = sorted((prod(shape[:axis]), prod(shape[axis:])))
-        yield one, other
+        return Work(platform, items, self.unknown_loops, self.unknown_calls, software)

@@ -41,7 +41,6 @@ from whichdevice.forecast.work import (
     Untested,
     Work,
     in_layout,
-    sizes_of,
 )
 from whichdevice.models.script.torch_fakes import (
     CHOOSING,
@@ -238,7 +237,6 @@ def _traced(
     updates, state = _optimizer(step, module, where)
     parameters = list(module.parameters())
     trained = [parameter for parameter in parameters if parameter.requires_grad] if trains else []
-    kernels.know(parameters)
     as_on_gpu = AsOnGPU(kernels, guess=guess, works_out=known is not None)
     in_its_group = getattr(module, "in_its_group", nullcontext)  # a backward pass of its own may exchange, too
     with where:
@@ -259,8 +257,6 @@ def _traced(
     memory["peak"] = max(memory["passes"], weights + gradients + state + updates.peak)
     alone = _total((kernels.items(), accumulation), (updates.items(), 1))
     fused = _total((kernels.fusion.items(), accumulation), (updates.items(), 1))
-    for sizes, operations in kernels.matrices.items():
-        fused.matrices[sizes] += operations * accumulation
     works = alone.work("gpu", "eager"), fused.work("gpu", "torch.compile")
     counts = (sum(parameter.numel() for parameter in some) for some in (parameters, trained))
     trace = Trace(*works, {name: float(nbytes) for name, nbytes in memory.items()}, *counts)
@@ -532,7 +528,6 @@ class Kernel(NamedTuple):
     operations: float
     nbytes: int
     launches: int
-    of_weights: bool  # whether it may be a product with a weight
 
 
 class Kernels(TorchDispatchMode):
@@ -550,14 +545,6 @@ class Kernels(TorchDispatchMode):
         self.fusion, self.notes, self.untested, self.images = Fusion(), set[str](), set[Untested](), False
         self.no_tpu = set[str]()
         self._entries = dict[tuple[int, ...], int]()  # of sparse matrices, by their sides
-        self.matrices, self._weights = (
-            Counter[tuple[int, int]](),
-            set[tuple[int, int]](),
-        )  # operations by weights' sizes
-
-    def know(self, parameters: Iterable[Any]) -> None:
-        """Take down the sizes of weights: their products are told from others."""
-        self._weights = {sizes for parameter in parameters for sizes in sizes_of(parameter.shape)}
 
     def items(self) -> Iterator[Item]:
         """Kernels as items, equal ones once."""
@@ -613,7 +600,7 @@ class Kernels(TorchDispatchMode):
             self.no_tpu.add("float64")
         if name in NOT_ON_TPU or not schema.name.startswith(ON_TPU):
             self.no_tpu.add(name)
-        kind, operations, of_weights = self._kind or kind_of(name, args), 0.0, False
+        kind, operations = self._kind or kind_of(name, args), 0.0
         if "convolution" in name:
             kind, operations = convolution_work(name, args, outputs)
             self.images |= inputs[0].dim() == 4
@@ -624,7 +611,7 @@ class Kernels(TorchDispatchMode):
             row = width * outputs[0].element_size()
             self.no_tpu.add("sparse matrices")
             operations, nbytes = 2.0 * sparse * width, sparse * (row + ENTRY) + outputs[0].shape[0] * row
-            kernel = Kernel("gather and scatter", outputs[0].dtype in HALF, operations, nbytes, 1, False)
+            kernel = Kernel("gather and scatter", outputs[0].dtype in HALF, operations, nbytes, 1)
             self._count(kernel, inputs, outputs)
             return kernel, []
         elif "scaled_dot_product" in name:
@@ -632,20 +619,18 @@ class Kernels(TorchDispatchMode):
         elif "grouped_mm" in name:
             kind, operations = "product", 2.0 * args[0].numel() * args[1].shape[-1]
         elif counted := flop_registry.get(function._overloadpacket):
-            kind, operations, of_weights = "product", counted(*args, **kwargs, out_val=result), True
+            kind, operations = "product", counted(*args, **kwargs, out_val=result)
         if kind in OF_LAYOUT and any(map(last_channels, inputs)):
             kind = in_layout(kind, last=True)
         half = any(tensor.dtype in HALF for tensor in inputs or outputs)
         launches = -(-len(outputs) // LIST) if "_foreach" in name or "_fused" in name else 1
         nbytes = moved(name, inputs, outputs) // max(launches, 1)
-        kernel = Kernel(kind, half, operations, nbytes, launches, of_weights)
+        kernel = Kernel(kind, half, operations, nbytes, launches)
         self._count(kernel, inputs, outputs)
         return kernel, inputs
 
     def _count(self, kernel: "Kernel", inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Count a kernel."""
-        if kernel.of_weights:
-            self._widths(kernel.operations, inputs, outputs)
         self._put(kernel.kind, kernel.half, kernel.operations, kernel.nbytes, kernel.launches, inputs, outputs)
 
     def _sparse(self, tree: Any) -> int:
@@ -664,7 +649,6 @@ class Kernels(TorchDispatchMode):
         self, dtype: Any, operations: float, inputs: Sequence[Any], outputs: Sequence[Any], steps: int = 0
     ) -> None:
         """Count a kernel that PyTorch's CPU build lacks; or two for each time step, which reads its `inputs` anew."""
-        self._widths(operations, inputs, outputs)
         if not steps:
             self._put("product", dtype in HALF, operations, moved("", inputs, outputs), 1, inputs, outputs)
             return
@@ -673,11 +657,6 @@ class Kernels(TorchDispatchMode):
         nbytes = (weights + rest // steps) // 2
         self.notes.add(FUSED_RECURRENT)
         self._put("recurrent", dtype in HALF, operations / steps / 2, nbytes, 2 * steps, (), ())
-
-    def _widths(self, operations: float, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        matrices = (tuple(sorted(tensor.shape)) for tensor in (*inputs, *outputs) if tensor.dim() == 2)
-        if sizes := next((sizes for sizes in matrices if sizes in self._weights), None):
-            self.matrices[sizes] += int(operations)
 
     def _put(
         self,

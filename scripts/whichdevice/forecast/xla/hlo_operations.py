@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whichdevice.base.errors import StudyError
-from whichdevice.forecast.work import Item, Kind, Platform, Precision, Total, Work, sizes_of
+from whichdevice.forecast.work import Item, Kind, Platform, Precision, Total, Work
 from whichdevice.forecast.xla.hlo_text import (
     HBM,
     MALFORMED,
@@ -74,12 +74,11 @@ def read_work(text: str, platform: Platform) -> Work:
 
 
 def work_of(
-    program: Program, platform: Platform, left_out: Set[int] = frozenset(), small_loops: float | None = None,
-    weights: Set[tuple[int, int]] = frozenset(),
-) -> Work:  # fmt: skip
-    """The work of one run of a program, with the widths of `weights`; raises StudyError where it makes no sense."""
+    program: Program, platform: Platform, left_out: Set[int] = frozenset(), small_loops: float | None = None
+) -> Work:
+    """The work of one run of a program; raises StudyError where it makes no sense."""
     try:
-        total = _Reader(program, left_out, small_loops, weights).run(program.entry, {}, ())
+        total = _Reader(program, left_out, small_loops).run(program.entry, {}, ())
     except MALFORMED as error:
         raise StudyError(f"compiled program: makes no sense ({type(error).__name__})") from error
     return total.work(platform)
@@ -88,11 +87,8 @@ def work_of(
 class _Reader:
     """Walks a program along its calls."""
 
-    def __init__(
-        self, program: Program, left_out: Set[int], small_loops: float | None, weights: Set[tuple[int, int]]
-    ) -> None:
-        self._program, self._left_out = program, left_out
-        self._small_loops, self._weights = small_loops, weights
+    def __init__(self, program: Program, left_out: Set[int], small_loops: float | None) -> None:
+        self._program, self._left_out, self._small_loops = program, left_out, small_loops
 
     def run(self, computation: Computation, known: Known, above: tuple[str, ...]) -> Total:
         """One run of a computation; `above` names those that led here."""
@@ -139,9 +135,6 @@ class _Reader:
                 largest = max(products, key=lambda product: product.operations)
                 operations = sum(product.operations for product in products)
                 total.put(Item(largest.kind, largest.precision, operations, nbytes, 1))
-                for product in products:
-                    if sizes := next((sizes for sizes in product.matrices if sizes in self._weights), None):
-                        total.matrices[sizes] += product.operations
             else:
                 inside = set(_opcodes(instruction, self._program, 0))
                 moved: Kind = "gather and scatter" if inside & {"gather", "scatter", "sort"} else "memory"
@@ -171,7 +164,6 @@ class Product(NamedTuple):
     kind: Kind
     precision: Precision
     operations: float
-    matrices: tuple[tuple[int, int], ...]  # sizes of its operands and result that are matrices
 
 
 def products_of(
@@ -211,19 +203,12 @@ def _typed(kind: Kind, operations: float, instruction: Instruction, computation:
     if not asked and (configured := re.search(r'"operand_precision":\[([^\]]*)\]', instruction.config)):
         asked = [name.lower() for name in re.findall(r"\w+", configured[1])]
     wanted = max((OPERAND_PRECISIONS.index(name) for name in asked if name in OPERAND_PRECISIONS), default=0)
-    matrices = _matrices(instruction, computation)
     types = {shape.dtype for number in (0, 1) for shape in computation.operand(instruction, number).shapes}
     if types & {"f32", "f64", "c64", "c128"}:
         settings = (instruction.attributes + instruction.config).lower()
         exact = OPERAND_PRECISIONS[wanted] == "highest" or "dot_f32_f32_f32" in settings
-        return Product(kind, "float32" if exact else "tf32", operations, matrices)
-    return Product(kind, "half", operations, matrices)
-
-
-def _matrices(instruction: Instruction, computation: Computation) -> tuple[tuple[int, int], ...]:
-    operands = [shape for number in (0, 1) for shape in computation.operand(instruction, number).shapes]
-    arrays = [shape.dims for shape in (*operands, *instruction.shapes[:1]) if len(shape.dims) > 1]
-    return tuple(sizes for dims in arrays for sizes in sizes_of([size for size in dims if size > 1]))
+        return Product(kind, "float32" if exact else "tf32", operations)
+    return Product(kind, "half", operations)
 
 
 def _dot(instruction: Instruction, computation: Computation, contracted: list[str]) -> float:

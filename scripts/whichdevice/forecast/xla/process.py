@@ -111,7 +111,7 @@ class _Compiling:
             text, for_tpu = parse_program(program.text), None
             work, unrolled = _work(text, step, target, request, request.batch_size)
             if target.device == tpu.CARD:
-                for_tpu = work_of(text, "gpu", small_loops=tpu.SMALL_LOOPS, weights=step.weights).digest()
+                for_tpu = work_of(text, "gpu", small_loops=tpu.SMALL_LOOPS).digest()
             notes = [step.note] if step.note and not unrolled else []
             units = {} if step.tokens is None else {"unit": GENERATED_UNIT, "units_per_step": float(step.tokens)}
             sent = {"arrays": step.arrays, "fit": step.keras}
@@ -230,8 +230,7 @@ def _work(text: Program, step: Step, target: Target, request: ProgramRequest, ba
     if step.recurrent:
         share = max(1, batch_size // target.devices)
         fused = fused_work(text, step.recurrent, request.precision, share, request.mode == "train")
-    weights = step.weights if target.device == tpu.CARD else frozenset()
-    return fused or work_of(text, "gpu", weights=weights), bool(step.recurrent) and fused is None
+    return fused or work_of(text, "gpu"), bool(step.recurrent) and fused is None
 
 
 def _facts(program: CompiledProgram, work: Work) -> dict[str, Any]:

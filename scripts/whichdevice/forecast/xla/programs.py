@@ -27,7 +27,6 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.processes import quick_imports
 from whichdevice.forecast.products import GENERATING, Mode
 from whichdevice.forecast.targets import COMPILER, CompilerMissingError, Target, environment, find_target
-from whichdevice.forecast.work import sizes_of
 from whichdevice.forecast.xla.device_memory import MemoryNeed, compiler_error, memory_need
 from whichdevice.forecast.xla.recurrent import Recurrent, recurrent_layers
 from whichdevice.models.counting import without_values
@@ -62,19 +61,6 @@ class Step:
         import jax
 
         return len(jax.tree.leaves(self.arguments))
-
-    @property
-    def weights(self) -> frozenset[tuple[int, int]]:
-        """Return the sizes of the matrices that it keeps."""
-        import jax
-
-        kept = [
-            leaf
-            for place, given in enumerate(self.arguments)
-            if place not in self.batch
-            for leaf in jax.tree.leaves(given)
-        ]
-        return frozenset(sizes for leaf in kept for sizes in sizes_of(leaf.shape))
 
 
 @dataclass(frozen=True)
