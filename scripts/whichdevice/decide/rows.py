@@ -219,7 +219,6 @@ class AskedWork:
     epoch_units: float | None  # training examples in the whole data, as far as the study shows
     rows: tuple[Row, ...]
     fixed: Keeps = "batch"  # what does not change with the number of devices
-    cold_time: float | None = None  # until the first step is over, of the first measured device
     pipeline_rate: float | None = None  # examples a second that the file's or script's input pipeline gives here ...
     pipeline_workers: int = 0  # ... with the best number of workers; 0: the training's own process
     pipeline_core_rate: float = 0.0  # that each core gives with a worker; 0: more workers give no more
@@ -476,11 +475,9 @@ def _of_cells(cells: Sequence[pd.Series], prompt: int | None) -> dict[str, Any]:
     """What measured cells alone know of a piece of work; `prompt` is its tokens where they do not say."""
     prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
     whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
-    cold = [float(cells[0][name]) for name in COLD if pd.notna(cells[0][name])] if cells else []
     return {
         "prompt": next(iter(prompts), prompt),
         "epoch_units": next(map(float, whole), None),
-        "cold_time": sum(cold) if cold else None,
         **_pipeline(cells),
     }
 
@@ -508,7 +505,6 @@ def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
 
 
 JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
-COLD = ("start", "initialise", "load", "build", "first_step")
 
 
 def _chosen_cells(cells: pd.DataFrame) -> Iterator[pd.Series]:

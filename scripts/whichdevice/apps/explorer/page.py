@@ -41,7 +41,7 @@ def _described(model: KnownModel, devices: Sequence[Target], sheet: Mapping[str,
         "title": " · ".join([words.title(answer), *[training] * (training != MIXED)]),
         "chart": chart(answer), "rows": products(answer),
         "notes": [
-            *([words.say("smaller", devices=words.joined(small, 6))] if small and answer.pick else []),
+            *([f"Too small: {words.joined(small, 6)}."] if small and answer.pick else []),
             *words.notes(answer), *_left_out(model, training, devices),
         ],
     }  # fmt: skip
@@ -53,7 +53,7 @@ def _left_out(model: KnownModel, training: str, devices: Sequence[Target]) -> li
     for target in devices:
         if reason := without(model, training, target):
             reasons.setdefault(reason, []).append(target.device)
-    return [words.say("no_rows", devices=words.joined(names), reason=reason) for reason, names in reasons.items()]
+    return [f"No rows of {words.joined(names)}: {reason}." for reason, names in reasons.items()]
 
 
 def _dates(rows: Iterable[HardwareRow]) -> str:
