@@ -200,30 +200,23 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as plain data for JSON: seconds, USD, bytes; None where not known."""
-        names = {name: None if option is None else option.device for name, option in self._named().items()}
+        named: dict[str, Option | None] = {
+            name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival", "avoid")
+        }
         work = {name: value for name, value in asdict(self.work).items() if name != "rows"}
         options = [
             {"device": option.device, "batch": self.work.batch_on(option.row), **asdict(option.row),
-             **_price_range(option.row), **_without_row(option)}
+             "usd_per_hour_low": option.row.usd_per_hour_low, "usd_per_hour_high": option.row.usd_per_hour_high,
+             **{name: value for name, value in asdict(option).items() if name != "row"}}
             for option in self.options
         ]  # fmt: skip
         return finite({
-            **work, "amount": asdict(self.amount), "wants": asdict(self.wants), "by": self.by, **names,
+            **work, "amount": asdict(self.amount), "wants": asdict(self.wants), "by": self.by,
+            **{name: option and option.device for name, option in named.items()},
             "sure": self.pick.sure if self.pick else None, "matters": self.matters,
             "toss_up": [option.device for option in self.toss_up], "late": self.late,
             "regret_at_most": self.regret_at_most, "rows": options,
         })  # fmt: skip
-
-    def _named(self) -> dict[str, Option | None]:
-        return {name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival", "avoid")}
-
-
-def _without_row(option: Option) -> dict[str, Any]:
-    return {name: value for name, value in asdict(option).items() if name != "row"}
-
-
-def _price_range(row: Row) -> dict[str, float | None]:
-    return {name: getattr(row, name) for name in ("usd_per_hour_low", "usd_per_hour_high")}
 
 
 def finite(value: Any) -> Any:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from textwrap import shorten, wrap
 
 from whichdevice.base.numbers import time_words, two, usd_words
-from whichdevice.decide import facts
 from whichdevice.decide.decide import NEAR_SECONDS, Answer, Option, Reason, RuledOut
 from whichdevice.decide.rows import DOES_NOT_FIT
 from whichdevice.decide.words import (
@@ -17,6 +16,7 @@ from whichdevice.decide.words import (
     contradiction_lines,
     cost_words,
     fits_words,
+    hurry_words,
     joined,
     known_words,
     kwh_cell,
@@ -28,7 +28,6 @@ from whichdevice.decide.words import (
     title,
     usd_of,
     why_words,
-    worth_words,
 )
 
 MIN_ROWS = 5  # of a table, as far as there are choices
@@ -214,11 +213,7 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
     same = [answer.work.name for answer in ordered if _same_elsewhere(answer)]
     if same:
         sentences.append(f"All rented devices take about the same time and money for {joined(same, 5)}.")
-    hurried = [
-        f"{answer.work.name} on {fastest.device}, {cost_words(fastest, interval=True)}{worth_words(answer)}"
-        for answer in ordered
-        if (fastest := facts.hurry(answer)) is not None
-    ]
+    hurried = [f"{answer.work.name} on {fastest}" for answer in ordered if (fastest := hurry_words(answer))]
     if hurried:
         sentences.append(f"In a hurry: {'; '.join(hurried[:2])}.")
     return sentences[not uses :] + [line for answer in answers for line in contradiction_lines(answer)]

@@ -118,30 +118,30 @@ def lines(answer: Answer) -> list[str]:
     """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    above = [decision(answer)]
+    above = [decision(answer), "", _why(answer), _either(answer), _fastest(answer), _with_more_time(answer)]
     if facts.is_odd(answer):
         trains = f"{answer.work.source} trains on {amount_words(answer)}"
-        above.append(f"Is it so long? {trains}: name your own with --examples and --epochs, or --steps.")
-    above += [_why(answer), *_either(answer)]
-    above += [*_fastest(answer), *_with_more_time(answer)]
-    above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
-    size = _size(answer)  # what nobody named is never left out
-    return [*[*above, *_avoid(answer)][: MAX_LINES - len(size)], *size]
+        above[1] = f"Is it so long? {trains}: name your own with --examples and --epochs, or --steps."
+    above += [waiting(answer), _feeding(answer), _tight(answer), _free(answer), _avoid(answer)]
+    size = []  # what nobody named is never left out
+    if not answer.amount.given and answer.work.mode != "operation":
+        size = [f"For {amount_words(answer)}: name your own with --examples and --epochs, --steps or --tokens."]
+    return [*[*filter(None, above)][: MAX_LINES - len(size)], *size]
 
 
-def _feeding(answer: Answer) -> list[str]:
+def _feeding(answer: Answer) -> str:
     """Return what a TPU that is picked, or the fastest device, needs so that its matrix units work."""
     options = [option for option in (answer.pick, answer.fastest) if option is not None and option.row.feed]
     if not options or options[0].host_decides:
-        return []
+        return ""
     row, change = options[0].row, options[0].row.feed[0]
     share, setting, took = chance(change["share"]), change["setting"], f"{change['time']:.2f}"
     if change["cause"] == "width":
         width = f"width {change['width']} → {setting} fills its matrix units"
         products = f"where products of it take {share} of the time"
-        return [f"To feed the {row.card}: {width}, {products}: {took} times the time of as much work."]
+        return f"To feed the {row.card}: {width}, {products}: {took} times the time of as much work."
     what = FEEDING[change["cause"]].format(share=share, setting=setting)
-    return [f"To feed the {row.card}: {what}: {took} times the time of an example."]
+    return f"To feed the {row.card}: {what}: {took} times the time of an example."
 
 
 def decision(answer: Answer) -> str:
@@ -266,7 +266,7 @@ def cost_words(option: Option, interval: bool = False) -> str:
 
 
 def _why(answer: Answer) -> str:
-    """Why this one, and how sure that is."""
+    """Return why it is this one, and how sure that is."""
     pick, by, choices = answer.pick, answer.by, answer.choices
     assert pick is not None
     if len(choices) == 1:
@@ -279,42 +279,31 @@ def _why(answer: Answer) -> str:
     most, sure = _most(answer) + (" by this loop" if by_loop(answer.work) else ""), pick.sure or 0.0
     if sure >= SURE:
         return f"{most}{among}; that is sure." if sure >= CERTAIN else f"{most}{among}; {chance(sure)} sure."
-    saves = _saves(answer)
+    most_saved = answer.regret_at_most
+    saves = f"another saves at most {f'USD {usd_words(most_saved)}' if by == 'cost' else time_words(most_saved)}"
     in_time = pick.in_time if pick.in_time is not None else 1.0
     if by != "time" and in_time < SURE and in_time - sure < LATE:
         return f"{most}{among}, and {chance(in_time)} sure to do so."
     if answer.toss_up:
         devices = joined([option.device for option in answer.toss_up])
-        return f"Too near to call{among}: {devices}; another saves at most {saves} in 9 of 10 cases."
-    return f"Probably {most.lower()}{among}: {chance(sure)} sure; another saves at most {saves} in 9 of 10 cases."
-
-
-def _saves(answer: Answer) -> str:
-    """Return how much another choice saves at most in 9 of 10 cases."""
-    most = answer.regret_at_most
-    return f"USD {usd_words(most)}" if answer.by == "cost" else time_words(most)
+        return f"Too near to call{among}: {devices}; {saves} in 9 of 10 cases."
+    return f"Probably {most.lower()}{among}: {chance(sure)} sure; {saves} in 9 of 10 cases."
 
 
 def _most(answer: Answer) -> str:
-    """What the pick is of its kind."""
-    if len(_timely(answer)) == 1:
+    """Return what the pick is of its kind."""
+    if len(answer.pool) == 1:
         return "The only one"
     if answer.by == "time" or answer.pick is None:
         return "Fastest"
     usd = answer.pick.usd or 0
-    near = any(option.usd is not None and option.usd < usd for option in _timely(answer))
+    near = any(option.usd is not None and option.usd < usd for option in answer.pool)
     return "As good as the cheapest" if near else "Cheapest"
 
 
-def _timely(answer: Answer) -> Sequence[Option]:
-    if answer.by == "time" or answer.work.mode == "operation":
-        return answer.choices
-    return [option for option in answer.choices if option.timely]
-
-
 def _among(answer: Answer) -> str:
-    only = len(_timely(answer)) == 1
-    among = f" of {len(answer.choices if only else _timely(answer))}"
+    only = len(answer.pool) == 1
+    among = f" of {len(answer.choices if only else answer.pool)}"
     deadline = time_words(answer.wants.deadline)
     if answer.late:
         return among + f"; none ends within {deadline}"
@@ -335,7 +324,7 @@ def range_words(row: Row) -> str:
 
 
 def _hourly(answer: Answer) -> list[str]:
-    """The price of an hour of the choices that matter most, and how old it is where it is old."""
+    """Return the price of an hour of the choices that matter most, and how old it is where it is old."""
     parts = []
     for option in facts.priced(answer):
         row, price = option.row, option.row.price
@@ -347,11 +336,11 @@ def _hourly(answer: Answer) -> list[str]:
     return hours + ([f"Prices are old: {joined(old)}; whichdevice prices --update takes newer ones."] if old else [])
 
 
-def _either(answer: Answer) -> list[str]:
-    """The other choice where the pick is not sure, and what tells them apart."""
+def _either(answer: Answer) -> str:
+    """Return the other choice where the pick is not sure, and what tells them apart."""
     pick, rival = answer.pick, answer.rival
     if pick is None or rival is None or not answer.matters or rival.device == pick.row.card:
-        return []  # of a free one the paid one has a line of its own
+        return ""  # of a free one the paid one has a line of its own
     apart = []
     if rival.seconds and pick.seconds and abs(math.log(rival.seconds / pick.seconds)) > NEAR:
         apart.append(f"it takes {time_of(rival, interval=False)}")
@@ -360,21 +349,21 @@ def _either(answer: Answer) -> list[str]:
     mine, other = pick.row.memory, rival.row.memory
     if mine and other and abs(math.log(mine / other)) > 0.2:
         apart.append(f"has {other / 1e9:.0f} GB instead of {mine / 1e9:.0f}")
-    return [f"Or {rival.device}: {', '.join(apart) or 'the two are the same by forecast'}."]
+    return f"Or {rival.device}: {', '.join(apart) or 'the two are the same by forecast'}."
 
 
-def _fastest(answer: Answer) -> list[str]:
-    """The fastest choice, and what an hour of waiting has to cost that it is worth it."""
-    fastest = facts.hurry(answer)
+def _fastest(answer: Answer) -> str:
+    fastest = hurry_words(answer)
+    return f"Fastest: {fastest}." if fastest else ""
+
+
+def hurry_words(answer: Answer) -> str:
+    """Return the fastest choice, and the price of an hour of waiting that it is worth; empty where it saves little."""
+    fastest, usd = facts.hurry(answer), facts.hurry_usd(answer)
     if fastest is None:
-        return []
-    return [f"Fastest: {fastest.device}, {cost_words(fastest, interval=True)}{worth_words(answer)}."]
-
-
-def worth_words(answer: Answer) -> str:
-    """Return from which price of an hour of waiting on the fastest is worth it."""
-    usd = facts.hurry_usd(answer)
-    return "" if usd is None else f"; worth it if an hour of waiting costs you USD {hour_words(usd)}"
+        return ""
+    worth = "" if usd is None else f"; worth it if an hour of waiting costs you USD {hour_words(usd)}"
+    return f"{fastest.device}, {cost_words(fastest, interval=True)}{worth}"
 
 
 def hour_words(usd: float) -> str:
@@ -382,13 +371,12 @@ def hour_words(usd: float) -> str:
     return f"{math.ceil(usd * 100 - 1e-6) / 100:.2f}" if usd < 10 else f"{math.ceil(usd):,}"
 
 
-def _with_more_time(answer: Answer) -> list[str]:
-    """A choice that is cheaper and ends after the deadline."""
-    later = facts.more_time(answer)
-    if later is None:
-        return []
-    option, days = later
-    return [f"Cheaper with more time: {option.device}, {cost_words(option)} (--deadline {days}d)."]
+def _with_more_time(answer: Answer) -> str:
+    """Return a choice that is cheaper and ends after the deadline."""
+    option, days = facts.more_time(answer) or (None, 0)
+    if option is None:
+        return ""
+    return f"Cheaper with more time: {option.device}, {cost_words(option)} (--deadline {days}d)."
 
 
 def waiting(answer: Answer) -> str:
@@ -432,20 +420,20 @@ def _workers(count: int) -> str:
     return counted(count, "worker") if count else "no worker process"
 
 
-def _tight(answer: Answer) -> list[str]:
-    """The best choice with room, in case the pick turns out to be too small."""
+def _tight(answer: Answer) -> str:
+    """Return the best choice with room, in case the pick turns out to be too small."""
     if answer.pick is None or not answer.pick.row.memory_tight:
-        return []
+        return ""
     other = facts.with_room(answer)
     room = "" if other is None else f" If it does not fit: {other.device}, {cost_words(other)}."
-    return [f"Memory is tight there: {memory_of(answer.pick.row)} GB.{room}"]
+    return f"Memory is tight there: {memory_of(answer.pick.row)} GB.{room}"
 
 
-def _free(answer: Answer) -> list[str]:
-    """The paid one of a pick that is free or spot, and whether a session is long enough."""
+def _free(answer: Answer) -> str:
+    """Return the paid one of a pick that is free or spot, and whether a session is long enough."""
     pick = answer.pick
     if pick is None or pick.row.price.kind not in ("free", "spot"):
-        return []
+        return ""
     session, hours, week = "", pick.row.session_hours, pick.row.week_hours
     if hours:
         session = f"; a session lasts up to {hours:g} h"
@@ -459,23 +447,17 @@ def _free(answer: Answer) -> list[str]:
         paid = on_demand if pick.row.spot else f". Paid: {other.device}, {cost_words(other)}"
         paid += f" ({other.row.provider})"
     if not pick.row.spot:
-        return [f"Free devices are not guaranteed{session}{paid}."]
+        return f"Free devices are not guaranteed{session}{paid}."
     save = facts.saving(answer)
     interval = "" if save is None else f": save every {time_words(save)}"
-    return [f"It may be taken away at any moment, {chance(RATE * HOUR)} an hour (assumed){interval}{paid}."]
+    return f"It may be taken away at any moment, {chance(RATE * HOUR)} an hour (assumed){interval}{paid}."
 
 
-def _avoid(answer: Answer) -> list[str]:
+def _avoid(answer: Answer) -> str:
     pick, avoid = answer.pick, answer.avoid
     if pick is None or avoid is None or avoid.usd is None:
-        return []
-    return [f"Avoid {avoid.device}: USD {usd_words(avoid.usd)}, and slower than {pick.device}."]
-
-
-def _size(answer: Answer) -> list[str]:
-    if answer.amount.given or answer.work.mode == "operation":
-        return []
-    return [f"For {amount_words(answer)}: name your own with --examples and --epochs, --steps or --tokens."]
+        return ""
+    return f"Avoid {avoid.device}: USD {usd_words(avoid.usd)}, and slower than {pick.device}."
 
 
 def _nothing(answer: Answer) -> list[str]:

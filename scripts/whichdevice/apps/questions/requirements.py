@@ -21,12 +21,8 @@ from whichdevice.models.script.stand_ins import LOGGING, WRAPPING
 FORECASTS = {KERAS: ("keras==3.15.*", "jax==0.10.*"), JAX: ("keras==3.15.*", "jax==0.10.*"), TORCH: ("torch",)}
 GPU = ("jax-cuda12-pjrt==0.10.*", "nvidia-cuda-nvcc-cu12==12.9.*")
 PIP_NAMES = {
-    "PIL": "pillow",
-    "cv2": "opencv-python",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-    "skimage": "scikit-image",
-}
+    "PIL": "pillow", "cv2": "opencv-python", "sklearn": "scikit-learn", "yaml": "pyyaml", "skimage": "scikit-image",
+}  # fmt: skip
 FOUR_BITS = {"bitsandbytes", "BitsAndBytesConfig", "load_in_4bit", "load_in_8bit"}
 LOADED = re.compile(r"from_pretrained\(\s*['\"]([\w./-]+)['\"]")
 HOW = "or install whichdevice where your packages are"
@@ -41,9 +37,8 @@ def require(address: Address) -> None:
     if address.kind == "hub":
         libraries = ["transformers", *(["diffusers"] if diffusion_name(address.function) else [])]
         missing += [library for library in libraries if find_spec(library) is None]
-    missing += [
-        name for name in map(_pip_name, _missing_imports(address)) if not any(m.startswith(name) for m in missing)
-    ]
+    imports = [PIP_NAMES.get(name, name.replace("_", "-")) for name in _missing_imports(address)]
+    missing += [name for name in imports if not any(known.startswith(name) for known in missing)]
     if missing:
         command = shlex.join([*_pip(), *missing])
         names = ", ".join(name.partition("=")[0] for name in missing)
@@ -113,10 +108,6 @@ def _missing_imports(address: Address) -> Iterator[str]:
         )
         if name and not is_local and name not in LOGGING | WRAPPING and find_spec(name) is None:
             yield name
-
-
-def _pip_name(package: str) -> str:
-    return PIP_NAMES.get(package, package.replace("_", "-"))
 
 
 def _installed(package: str) -> bool:
