@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from whichdevice.base.errors import StudyError
-from whichdevice.decide.interruptions import Interruptions, taken_away
+from whichdevice.decide.interruptions import BACK_TIME, RATE, Interruptions, taken_away
 from whichdevice.decide.rows import DOES_NOT_FIT, UNKNOWN, AskedWork, Price, Row
 from whichdevice.forecast import joint
 from whichdevice.models.script.found import Evaluation, Per
@@ -206,7 +206,7 @@ class Answer:
         work = {name: value for name, value in asdict(self.work).items() if name != "rows"}
         options = [
             {"device": option.device, "batch": self.work.batch_on(option.row), **asdict(option.row),
-             "usd_per_hour_low": option.row.usd_per_hour_low, "usd_per_hour_high": option.row.usd_per_hour_high,
+             **dict(zip(("usd_per_hour_low", "usd_per_hour_high"), option.row.usd_ends, strict=True)),
              **{name: value for name, value in asdict(option).items() if name != "row"}}
             for option in self.options
         ]  # fmt: skip
@@ -401,7 +401,7 @@ def decide(work: AskedWork, wants: Wants, amount: Amount) -> Answer:
     """Return the answer for one piece of work."""
     rows = [_at_price(row, wants) for row in work.rows]
     times = simulate(work, wants, rows, amount)
-    usd = price(rows, times)
+    usd = price_draws(rows) * times.running / HOUR
     options = judge(work, wants, rows, times, usd)
     chosen = [place for place, option in enumerate(options) if option.ruled_out is None]
     if not chosen:
@@ -435,11 +435,6 @@ def simulate(work: AskedWork, wants: Wants, rows: Sequence[Row], amount: Amount)
     running, seconds = _with_ends(working, starts, rows)
     late = (seconds > wants.deadline) | _beyond(working, rows, wants)
     return Times(steps, starts, working, running, seconds, late)
-
-
-def price(rows: Sequence[Row], times: Times) -> np.ndarray:
-    """Return USD of the whole work on each row [rows, draws]."""
-    return price_draws(rows) * times.running / HOUR
 
 
 def judge(work: AskedWork, wants: Wants, rows: Sequence[Row], times: Times, usd: np.ndarray) -> list[Option]:
@@ -533,7 +528,7 @@ def _with_ends(working: np.ndarray, starts: np.ndarray, rows: Sequence[Row]) -> 
             mean, sd = away.billed(working[place] - starts[place])
             lost = sd * joint.normal(DRAWS, 0, "taken") - sd**2 / 2
             running[place] = starts[place] + mean * np.exp(lost)
-            waiting[place] = away.waiting(running[place])
+            waiting[place] = running[place] * RATE * BACK_TIME
     week = np.array([min((row.week_hours or math.inf) * HOUR, WEEK) for row in rows])[:, None]
     pauses = np.where(running > week, np.floor(running / week) * (WEEK - week), 0.0)
     return running, running + waiting + pauses
@@ -585,7 +580,7 @@ def _with_interruptions(option: Option, working: np.ndarray) -> Option:
     if not row.spot:
         return replace(option, times_taken=float(sessions(middle, row.start_time, row, away)[0]) - 1)
     billed, _ = away.billed(middle - row.start_time)
-    return replace(option, times_taken=away.times(float(billed[0])), save_every=away.interval)
+    return replace(option, times_taken=float(billed[0]) * RATE, save_every=away.interval)
 
 
 def _ends(name: str, values: np.ndarray) -> dict[str, Any]:

@@ -128,9 +128,9 @@ def _nothing(answer: Serving) -> str:
         )
     times = {"--ttft": (server.first_token, load.ttft), "--tpot": (tpot, load.tpot)}
     asked = " ".join(f"{option} {_rounded_up(time)}" for option, (time, most) in times.items() if time > most)
-    alone = f"first token after {time_words(server.first_token)}, then {time_words(tpot)} each, of one user alone"
+    one_user = f"first token after {time_words(server.first_token)}, then {time_words(tpot)} each, of one user alone"
     return (
-        f"{answer.model}: nothing holds {targets(load)}; nearest is {server.name}: {alone}: ask for {asked} or a "
+        f"{answer.model}: nothing holds {targets(load)}; nearest is {server.name}: {one_user}: ask for {asked} or a "
         "smaller format (--weights)"
     )
 

@@ -19,11 +19,11 @@ from whichdevice.decide.words import (
     hurry_words,
     joined,
     known_words,
-    kwh_cell,
     lines,
     name_words,
     notes_without_command,
     settling_line,
+    small,
     time_of,
     title,
     usd_of,
@@ -156,8 +156,8 @@ def folded(answer: Answer, everything: bool = False) -> str:
             reasons.setdefault(option.ruled_out, []).append(option.device)
     hidden = [option.device for option in left if option.ruled_out is None]
     parts = [f"Dearer and slower: {joined(hidden, 6)} (--all shows them)."] if hidden else []
-    small = [name for why, names in reasons.items() if why.reason in (Reason.FITS, Reason.TIGHT) for name in names]
-    parts += [f"Too small: {joined(small, 5)}."] if small else []
+    too_small = [name for why, names in reasons.items() if why.reason in (Reason.FITS, Reason.TIGHT) for name in names]
+    parts += [f"Too small: {joined(too_small, 5)}."] if too_small else []
     for why, names in reasons.items():
         if why.reason not in (Reason.FITS, Reason.TIGHT):
             parts.append(f"{joined(names, 4)}: {why_words(why)}.")
@@ -178,7 +178,7 @@ def _cells(answer: Answer, option: Option, intervals: bool, everything: bool) ->
         source = shorten(why_words(option.ruled_out), MAX_REASON, placeholder=" …")
     elif answer.by == "cost" and answer.work.mode != "operation" and not option.timely:
         source = f"over {time_words(answer.wants.deadline)}"
-    used = [kwh_cell(option)] if everything else []
+    used = ["–" if option.kwh is None else small(option.kwh)] if everything else []
     speed, time, usd = speed_words(answer, option), time_of(option, intervals), usd_of(option, intervals)
     return [row.device, fits_words(row), step, speed, time, usd, *used, source]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from whichdevice.base.numbers import between, counted, ends_in_words, number, time_words, two, usd_words
 from whichdevice.base.sheets.machines import Cores
-from whichdevice.base.sheets.prices import Z80
+from whichdevice.base.sheets.prices import OLD_DAYS, Z80
 from whichdevice.decide import facts
 from whichdevice.decide.decide import (
     NEAR,
@@ -156,9 +156,12 @@ def decision(answer: Answer) -> str:
         return f"{name_words(pick)}: {work}: {time_of(pick)}{cost}."
     if row.price.kind == "electricity":
         cost += " of electricity"
-    instead = "" if row.is_here or here is None else without_time(here)
-    if not row.is_here and here is not None and here.seconds is not None:
-        instead = f" instead of {time_of(here, interval=False)} {where(here.row)}"
+    instead = ""
+    if not row.is_here and here is not None:
+        why = "does not fit" if here.row.evidence == DOES_NOT_FIT else "has no time"
+        instead = f"; {where(here.row)} it {why}"
+        if here.seconds is not None:
+            instead = f" instead of {time_of(here, interval=False)} {where(here.row)}"
     start = f" after {start_of(row)} to start" if start_matters(pick) else ""
     use = f"{name_words(pick)}, or one as good" if answer.toss_up else name_words(pick)
     return f"{use}: {begun_of(pick)}{start}{instead}{cost}."
@@ -169,20 +172,10 @@ def small(value: float) -> str:
     return "<0.001" if 0 < value < 0.001 else two(value)
 
 
-def kwh_cell(option: Option) -> str:
-    """Return kilowatt-hours of the whole work."""
-    return "–" if option.kwh is None else small(option.kwh)
-
-
 def rate_words(answer: Answer, row: Row) -> str:
     """Return `128 products a second`."""
     rate = number(answer.work.units_on(row) / (row.step_time or math.inf))
     return f"{rate} {answer.work.unit}s a second"
-
-
-def without_time(here: Option) -> str:
-    """Return why a measured machine has no time."""
-    return f"; {where(here.row)} it {'does not fit' if here.row.evidence == DOES_NOT_FIT else 'has no time'}"
 
 
 def name_words(option: Option) -> str:
@@ -192,15 +185,15 @@ def name_words(option: Option) -> str:
         return f"Use {row.device}"
     if row.price.kind == "free":
         card = f"a free machine with {row.card}" if row.devices > 1 else f"a free {row.card}"
-        return f"Use {card} ({row.provider})"
+        return f"Use {card} ({row.price.provider})"
     if row.spot:
         card = f"{row.card} as spot machines" if row.devices > 1 else f"a spot {row.card}"
-        return f"Rent {card} ({row.provider})"
+        return f"Rent {card} ({row.price.provider})"
     if row.price.kind == "unknown":
         return f"Use {called(row)}"
-    if not row.provider:
+    if not row.price.provider:
         return f"Rent {called(row)}"
-    return f"Rent {called(row)} ({'' if row.price.providers == 1 else 'lowest: '}{row.provider})"
+    return f"Rent {called(row)} ({'' if row.price.providers == 1 else 'lowest: '}{row.price.provider})"
 
 
 def called(row: Row) -> str:
@@ -319,7 +312,7 @@ def chance(share: float) -> str:
 
 def range_words(row: Row) -> str:
     """Return what an hour costs: `0.29 to 0.69`, or a price without a spread."""
-    low, high = (usd_words(end or 0.0) for end in (row.usd_per_hour_low, row.usd_per_hour_high))
+    low, high = (usd_words(end or 0.0) for end in row.usd_ends)
     return low if low == high else f"{low} to {high}"
 
 
@@ -331,8 +324,9 @@ def _hourly(answer: Answer) -> list[str]:
         median = f" ({range_words(row)}), the median of {counted(price.providers, 'provider')}"
         several = "" if price.providers == 1 else f"{median}, lowest {usd_words(price.lowest or 0.0)}"
         parts.append(f"{row.device} USD {usd_words(row.usd_per_hour or 0.0)}{several} ({price.provider})")
-    hours = [f"An hour costs: {'; '.join(parts)}."] if parts else []
-    old = [f"{option.device} {option.row.price.age} days" for option in facts.old_prices(answer)]
+    hours = [f"An hour costs: {'; '.join(parts)}."] * bool(parts)
+    ages = {option.device: option.row.price.age or 0 for option in facts.priced(answer)}
+    old = [f"{device} {days} days" for device, days in ages.items() if days > OLD_DAYS]
     return hours + ([f"Prices are old: {joined(old)}; whichdevice prices --update takes newer ones."] if old else [])
 
 
@@ -445,7 +439,7 @@ def _free(answer: Answer) -> str:
     if other is not None and other.usd is not None:
         on_demand = f". On demand: USD {usd_of(other, interval=False)}"
         paid = on_demand if pick.row.spot else f". Paid: {other.device}, {cost_words(other)}"
-        paid += f" ({other.row.provider})"
+        paid += f" ({other.row.price.provider})"
     if not pick.row.spot:
         return f"Free devices are not guaranteed{session}{paid}."
     save = facts.saving(answer)
@@ -557,7 +551,13 @@ def notes(answer: Answer) -> list[str]:
 
 def notes_without_command(answer: Answer) -> list[str]:
     """Return the same notes without a command to copy, whose line is never broken."""
-    passing = [*_hourly(answer), *_several(answer), *_offers(answer), *_buying(answer)]
+    passing, counts, buy = _hourly(answer), facts.several_in_time(answer), facts.buying(answer)
+    if counts:
+        passing.append(f"Several GPUs may end in time: --gpus {','.join(map(str, counts))}.")
+    passing += _offers(answer)
+    if buy is not None:
+        price, hours = usd_words(buy.usd), two(buy.hours)
+        passing.append(f"To buy one (about USD {price}) is cheaper from {hours} h of use on.")
     return [*_each_gpu(answer), *running_lines(answer), *memory_words(answer), *lasting_notes(answer), *passing]
 
 
@@ -603,7 +603,8 @@ def lasting_notes(answer: Answer) -> list[str]:
     lasting += contradiction_lines(answer)
     lasting += [
         f"{time_words(row.step_time or 0.0, True).capitalize()} a step here, not measured."
-        for row in facts.estimates(answer)
+        for row in rows
+        if row.evidence == ESTIMATED and row.step_time
     ]
     lasting += [
         f"Other programs disturbed the measurement {where(row)}: measure again when it is quiet."
@@ -673,11 +674,6 @@ def contradiction_lines(answer: Answer) -> list[str]:
     ]
 
 
-def _several(answer: Answer) -> list[str]:
-    counts = facts.several_in_time(answer)
-    return [f"Several GPUs may end in time: --gpus {','.join(map(str, counts))}."] if counts else []
-
-
 def _offers(answer: Answer) -> list[str]:
     """Return what would be cheaper as a spot machine, and after a port to other software."""
     spot, port = facts.cheaper(answer, Reason.SPOT), facts.cheaper(answer, Reason.PORT)
@@ -709,13 +705,6 @@ def rent_command(work: AskedWork, settle: facts.Settling) -> str:
     for name, value in work.options.items():
         command += ["--option", f"{name}={json.dumps(value)}"]
     return shlex.join(command) + (f"{ARGUMENTS}{script_arguments}" if script_arguments else "")
-
-
-def _buying(answer: Answer) -> list[str]:
-    buy = facts.buying(answer)
-    if buy is None:
-        return []
-    return [f"To buy one (about USD {usd_words(buy.usd)}) is cheaper from {two(buy.hours)} h of use on."]
 
 
 def fits_words(row: Row) -> str:

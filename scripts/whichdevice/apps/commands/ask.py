@@ -163,19 +163,15 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     asked = OneModel(question, targets, counts)
 
     def first(paths: Sequence[Path]) -> None:
-        drafts = asked.answers([], paths)
-        if screen is not None and drafts:
-            screen.show(drafts, [FIRST_ANSWER], asked.left.rows)
+        if screen is not None and (early := asked.answers([], paths)):
+            screen.show(early, ["A first answer, from forecasts alone."], asked.left.rows)
 
     compiled = asked.forecast(first if screen is not None else None)
     if question.gpus is None and counts == (1,) and software == "eager" and question.mode == "train":
         asked, compiled = with_more_gpus(asked, compiled, software)
-    records: list[Path] = []
     if question.measuring:
-        if screen is not None:
-            first(compiled)
-        records = asked.measure(compiled)
-    answers = asked.answers(records, compiled)
+        first(compiled)
+    answers = asked.answers(asked.measure(compiled) if question.measuring else [], compiled)
     if all(answer.pick is None and not answer.fits_nowhere for answer in answers):
         raise StudyError(lines(answers[0])[0] if answers else f"{question.model}: no device has an answer")
     return asked, answers
@@ -230,7 +226,6 @@ def too_small(answer: "Answer") -> set[str]:
 
 
 MAX_GPUS = 64  # that are tried without being asked for
-FIRST_ANSWER = "A first answer, from forecasts alone."
 
 
 def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
