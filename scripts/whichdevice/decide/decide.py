@@ -433,7 +433,9 @@ def simulate(work: AskedWork, wants: Wants, rows: Sequence[Row], amount: Amount)
     steps = draws(rows, floors=floors)
     working = starts + _whole(work, rows, lived_draws(work, rows, steps, floors, amount), amount)
     running, seconds = _with_ends(working, starts, rows)
-    late = (seconds > wants.deadline) | _beyond(working, rows, wants)
+    # A session that ends before the work does is as bad as being late, unless all has to be free.
+    whole = np.array([math.inf if wants.only_free else (row.session_hours or math.inf) * HOUR for row in rows])
+    late = (seconds > wants.deadline) | (working > whole[:, None])
     return Times(steps, starts, working, running, seconds, late)
 
 
@@ -539,12 +541,6 @@ def sessions(working: np.ndarray, start: np.ndarray | float, row: Row, away: Int
     whole = (row.session_hours or math.inf) * HOUR
     useful = max(whole - away.load - away.save, HOUR / 60)
     return np.asarray(np.where(working > whole, np.ceil((working - start) / useful), 1.0))
-
-
-def _beyond(working: np.ndarray, rows: Sequence[Row], wants: Wants) -> np.ndarray:
-    """Return in which draws a session ends before the work does: as bad as being late, unless all has to be free."""
-    whole = np.array([math.inf if wants.only_free else (row.session_hours or math.inf) * HOUR for row in rows])
-    return np.asarray(working > whole[:, None])
 
 
 def energy_draws(rows: Sequence[Row], running: np.ndarray) -> np.ndarray:

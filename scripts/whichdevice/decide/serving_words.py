@@ -208,27 +208,25 @@ def in_time(option: ServerOption) -> bool:
 def folded(answer: Serving) -> list[str]:
     """Return what the table leaves out and why."""
     rows = {option.server.device for option in shown(answer)}
-    left = [option for option in best_of_each(answer.options, answer.pick) if option.server.device not in rows]
+    best = best_of_each(answer.options, answer.pick)
+    left = [option for option in best if option.server.device not in rows]
     small = [option.server.device for option in left if not option.server.fits]
     more = [option.server.device for option in left if option.server.fits and (in_time(option) or option.holds)]
     late = [option.server.device for option in left if option.server.device not in (*small, *more)]
     reasons = {"Too small": small, "Never in time": late}
     named = {reason: joined(names, MAX_NAMES) for reason, names in reasons.items() if names}
-    words = [f"{reason}: {names}." for reason, names in named.items()]
+    too_few = [f"{name_of(option)} ({two(option.holds)})" for option in best if option.holds]
+    words = []
+    if too_few:
+        below = f"Below {number(answer.load.rps or 0)} requests a second with the most that are run together"
+        words.append(f"{below}: {joined(too_few, MAX_NAMES)}.")
+    words += [f"{reason}: {names}." for reason, names in named.items()]
     if more:
         words.append(f"Not shown: {joined(more, MAX_NAMES)} (--devices shows those that it names).")
     if answer.without:
         none = "published times of such chips" if answer.load.made else f"{format_of(answer)} weights there"
         words.append(f"No {none}: {joined(answer.without, MAX_NAMES)}.")
-    return [*too_few(answer), *words]
-
-
-def too_few(answer: Serving) -> list[str]:
-    """Return which devices hold the times, and not the load, in the largest number that somebody would run."""
-    some = [option for option in best_of_each(answer.options, answer.pick) if option.holds]
-    names = [f"{name_of(option)} ({two(option.holds or 0.0)})" for option in some]
-    below = f"Below {number(answer.load.rps or 0)} requests a second with the most that are run together"
-    return [f"{below}: {joined(names, MAX_NAMES)}."] if names else []
+    return words
 
 
 def cells(answer: Serving, options: Sequence[ServerOption] | None = None) -> Cells:

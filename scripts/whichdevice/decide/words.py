@@ -118,11 +118,12 @@ def lines(answer: Answer) -> list[str]:
     """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    above = [decision(answer), "", _why(answer), _either(answer), _fastest(answer), _with_more_time(answer)]
+    fastest = hurry_words(answer)
+    above = [decision(answer), "", _why(answer), _either(answer), fastest and f"Fastest: {fastest}."]
     if facts.is_odd(answer):
         trains = f"{answer.work.source} trains on {amount_words(answer)}"
         above[1] = f"Is it so long? {trains}: name your own with --examples and --epochs, or --steps."
-    above += [waiting(answer), _feeding(answer), _tight(answer), _free(answer), _avoid(answer)]
+    above += [_with_more_time(answer), waiting(answer), _feeding(answer), _tight(answer), _free(answer), _avoid(answer)]
     size = []  # what nobody named is never left out
     if not answer.amount.given and answer.work.mode != "operation":
         size = [f"For {amount_words(answer)}: name your own with --examples and --epochs, --steps or --tokens."]
@@ -344,11 +345,6 @@ def _either(answer: Answer) -> str:
     if mine and other and abs(math.log(mine / other)) > 0.2:
         apart.append(f"has {other / 1e9:.0f} GB instead of {mine / 1e9:.0f}")
     return f"Or {rival.device}: {', '.join(apart) or 'the two are the same by forecast'}."
-
-
-def _fastest(answer: Answer) -> str:
-    fastest = hurry_words(answer)
-    return f"Fastest: {fastest}." if fastest else ""
 
 
 def hurry_words(answer: Answer) -> str:

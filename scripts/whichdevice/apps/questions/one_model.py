@@ -262,9 +262,8 @@ class OneModel:
         from whichdevice.study.planning.estimate import step_flops
 
         traced = [record for path in compiled if path.is_file() for record in [read_compiled(path)]]
-        one = next(
-            (trace for trace in traced if trace.facts and trace.facts.memory_parts and trace.asked.devices == 1), None
-        )
+        alone = (trace for trace in traced if trace.facts and trace.facts.memory_parts and trace.asked.devices == 1)
+        one = next(alone, None)
         if one is None or one.facts is None or one.asked.mode == "decode" or one.asked.mode == "prefill":
             return None
         wider = 2.0 if one.asked.precision != "float32" else 1.0  # a CPU takes the step in float32
@@ -288,11 +287,10 @@ class OneModel:
         from whichdevice.study.request import dataset_folder, dataset_of
 
         dataset = dataset_of(self.study, next(iter(self.study.workloads)))
-        if (
-            dataset is not None
-            and not (folder := dataset_folder(self.study, dataset)).joinpath("dataset.json").is_file()
-        ):
-            prepare_dataset(dataset, "standin", None, STANDIN_SEED, folder)
+        if dataset is not None:
+            folder = dataset_folder(self.study, dataset)
+            if not folder.joinpath("dataset.json").is_file():
+                prepare_dataset(dataset, "standin", None, STANDIN_SEED, folder)
 
     def answers(self, records: Sequence[Path], compiled: Sequence[Path]) -> list[Answer]:
         """Return the answer for each batch size, from the tables of these records."""
