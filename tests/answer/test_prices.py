@@ -27,8 +27,7 @@ def test_the_interval_of_a_cost_has_that_of_its_price() -> None:
     [option] = answer(device("A", DEAR, own=0.5)).options
     row = option.row
     assert option.usd == pytest.approx(DEAR, rel=1e-4) and option.seconds_low == option.seconds_high
-    assert option.usd_low == pytest.approx(row.usd_per_hour_low, rel=0.02)
-    assert option.usd_high == pytest.approx(row.usd_per_hour_high, rel=0.02)
+    assert (option.usd_low, option.usd_high) == pytest.approx(row.usd_ends, rel=0.02)
 
 
 SPREADS = [  # of the price of both: what they share, what is their own

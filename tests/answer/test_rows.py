@@ -125,9 +125,9 @@ def test_a_device_has_a_row_for_each_way_it_is_offered() -> None:
     found = rows(T4, sheet={"T4": SHEET_ROW})
     assert list(found) == ["T4", "T4, spot", "T4, free"]
     assert found["T4"].card_usd == 900 and found["T4"].card_watts == 70
-    assert (found["T4, spot"].usd_per_hour, found["T4, spot"].provider, found["T4, spot"].spot) == (0.12, "GCP", True)
-    free = found["T4, free"]
-    assert (free.usd_per_hour, free.provider, free.week_hours) == (0.0, "Colab or Kaggle", 30)
+    spot, free = found["T4, spot"], found["T4, free"]
+    assert (spot.usd_per_hour, spot.price.provider, spot.spot) == (0.12, "GCP", True)
+    assert (free.usd_per_hour, free.price.provider, free.week_hours) == (0.0, "Colab or Kaggle", 30)
     assert free.start_time < found["T4"].start_time and free.card == "T4"
     assert list(rows(replace(T4, devices=2), sheet={"T4": SHEET_ROW})) == ["2 × T4", "2 × T4, spot"]
     assert list(rows(SMALL, sheet={"T4": SHEET_ROW})) == ["T4"]  # no offers of what is too small
@@ -180,5 +180,6 @@ def test_a_free_tpu_is_the_slice_that_is_given() -> None:
     one = replace(T4, device="TPU v5e", kind="tpu", slice="v5e-1x1", devices=1)
     eight = replace(one, slice="v5e-2x4", devices=8)
     offered = rows(one, eight, sheet={"TPU v5e": hardware_rows()["TPU v5e"]})
-    assert offered["TPU v5e, free"].provider == "Colab" and offered["8 × TPU v5e, free"].provider == "Kaggle"
-    assert (offered["8 × TPU v5e, free"].session_hours, offered["8 × TPU v5e, free"].week_hours) == (9, 20)
+    several = offered["8 × TPU v5e, free"]
+    assert (offered["TPU v5e, free"].price.provider, several.price.provider) == ("Colab", "Kaggle")
+    assert (several.session_hours, several.week_hours) == (9, 20)

@@ -156,11 +156,6 @@ def test_a_model_that_predicts_is_sent_to_ask(capsys, model):
     assert error(capsys, model=model).endswith(f"whichdevice ask {model} --mode predict")
 
 
-def test_asks_old_mode_names_the_command_whatever_options_follow(capsys):
-    assert main(["ask", LLAMA, "--mode", "serve", "--rps", "5", "--api-usd", "0.1,0.3"]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert "whichdevice serve MODEL --rps 5" in line
-
 
 def test_the_help_is_one_screen_of_twelve_options(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")

@@ -120,17 +120,17 @@ class Asked:
     @property
     def best(self) -> Device | None:
         """The pick."""
-        return _device(self.answer.pick)
+        return None if self.answer.pick is None else _known(self.answer.pick)
 
     @property
     def cheapest(self) -> Device | None:
         """The cheapest choice, whatever the deadline."""
-        return _device(self.answer.cheapest)
+        return None if self.answer.cheapest is None else _known(self.answer.cheapest)
 
     @property
     def fastest(self) -> Device | None:
         """The fastest choice, whatever it costs."""
-        return _device(self.answer.fastest)
+        return None if self.answer.fastest is None else _known(self.answer.fastest)
 
     @property
     def sure(self) -> float | None:
@@ -444,15 +444,11 @@ def _arrays(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def _device(option: Option | None) -> Device | None:
-    return None if option is None else _known(option)
-
-
 def _known(option: Option) -> Device:
     row = option.row
-    hours = [seconds and seconds / HOUR for seconds in (option.seconds, option.seconds_low, option.seconds_high)]
+    ends = (option.seconds, option.seconds_low, option.seconds_high)
+    hours, low, high = (seconds and seconds / HOUR for seconds in ends)
     return Device(
-        option.device, row.fits, row.evidence, row.step_time, hours[0], hours[1], hours[2], option.usd, option.usd_low,
-        option.usd_high, option.kwh, option.sure,
-        None if option.ruled_out is None else why_words(option.ruled_out),
+        option.device, row.fits, row.evidence, row.step_time, hours, low, high, option.usd, option.usd_low,
+        option.usd_high, option.kwh, option.sure, None if option.ruled_out is None else why_words(option.ruled_out),
     )  # fmt: skip

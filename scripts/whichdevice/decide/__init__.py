@@ -87,14 +87,14 @@ def _of_script(work: AskedWork, model: Any, wants: Wants) -> dict[str, Any]:
     script = None if model is None else model.found
     if script is None or work.mode != "train":
         return {}
-    known = best_and_written(script.pipeline) if script.pipeline else {}
     asked = any((wants.examples, wants.epochs, wants.steps, wants.tokens))
-    source = "" if asked or script.line is None else f"{model.label}, line {script.line}"
-    decodes = decodes_images(model.address.files())
-    known |= {"between": script.between, "source": source, "lived": read_habits(), "decodes": decodes}
     examples = script.examples
     if examples and work.fixed == script.keeps == "steps":  # an epoch has so many steps on any number of GPUs
         examples *= work.most_devices
-    known |= {"evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": examples}
-    known |= {"for_several": script.asks is None}
-    return known | {"remarks": (*work.remarks, *script.notes)}
+    return {
+        **(best_and_written(script.pipeline) if script.pipeline else {}),
+        "source": "" if asked or script.line is None else f"{model.label}, line {script.line}",
+        "between": script.between, "lived": read_habits(), "decodes": decodes_images(model.address.files()),
+        "evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": examples,
+        "for_several": script.asks is None, "remarks": (*work.remarks, *script.notes),
+    }  # fmt: skip

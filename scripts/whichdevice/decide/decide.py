@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from whichdevice.base.errors import StudyError
-from whichdevice.decide.interruptions import Interruptions, taken_away
+from whichdevice.decide.interruptions import BACK_TIME, RATE, Interruptions, taken_away
 from whichdevice.decide.rows import DOES_NOT_FIT, UNKNOWN, AskedWork, Price, Row
 from whichdevice.forecast import joint
 from whichdevice.models.script.found import Evaluation, Per
@@ -200,30 +200,23 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as plain data for JSON: seconds, USD, bytes; None where not known."""
-        names = {name: None if option is None else option.device for name, option in self._named().items()}
+        named: dict[str, Option | None] = {
+            name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival", "avoid")
+        }
         work = {name: value for name, value in asdict(self.work).items() if name != "rows"}
         options = [
             {"device": option.device, "batch": self.work.batch_on(option.row), **asdict(option.row),
-             **_price_range(option.row), **_without_row(option)}
+             **dict(zip(("usd_per_hour_low", "usd_per_hour_high"), option.row.usd_ends, strict=True)),
+             **{name: value for name, value in asdict(option).items() if name != "row"}}
             for option in self.options
         ]  # fmt: skip
         return finite({
-            **work, "amount": asdict(self.amount), "wants": asdict(self.wants), "by": self.by, **names,
+            **work, "amount": asdict(self.amount), "wants": asdict(self.wants), "by": self.by,
+            **{name: option and option.device for name, option in named.items()},
             "sure": self.pick.sure if self.pick else None, "matters": self.matters,
             "toss_up": [option.device for option in self.toss_up], "late": self.late,
             "regret_at_most": self.regret_at_most, "rows": options,
         })  # fmt: skip
-
-    def _named(self) -> dict[str, Option | None]:
-        return {name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival", "avoid")}
-
-
-def _without_row(option: Option) -> dict[str, Any]:
-    return {name: value for name, value in asdict(option).items() if name != "row"}
-
-
-def _price_range(row: Row) -> dict[str, float | None]:
-    return {name: getattr(row, name) for name in ("usd_per_hour_low", "usd_per_hour_high")}
 
 
 def finite(value: Any) -> Any:
@@ -408,7 +401,7 @@ def decide(work: AskedWork, wants: Wants, amount: Amount) -> Answer:
     """Return the answer for one piece of work."""
     rows = [_at_price(row, wants) for row in work.rows]
     times = simulate(work, wants, rows, amount)
-    usd = price(rows, times)
+    usd = price_draws(rows) * times.running / HOUR
     options = judge(work, wants, rows, times, usd)
     chosen = [place for place, option in enumerate(options) if option.ruled_out is None]
     if not chosen:
@@ -440,13 +433,10 @@ def simulate(work: AskedWork, wants: Wants, rows: Sequence[Row], amount: Amount)
     steps = draws(rows, floors=floors)
     working = starts + _whole(work, rows, lived_draws(work, rows, steps, floors, amount), amount)
     running, seconds = _with_ends(working, starts, rows)
-    late = (seconds > wants.deadline) | _beyond(working, rows, wants)
+    # A session that ends before the work does is as bad as being late, unless all has to be free.
+    whole = np.array([math.inf if wants.only_free else (row.session_hours or math.inf) * HOUR for row in rows])
+    late = (seconds > wants.deadline) | (working > whole[:, None])
     return Times(steps, starts, working, running, seconds, late)
-
-
-def price(rows: Sequence[Row], times: Times) -> np.ndarray:
-    """Return USD of the whole work on each row [rows, draws]."""
-    return price_draws(rows) * times.running / HOUR
 
 
 def judge(work: AskedWork, wants: Wants, rows: Sequence[Row], times: Times, usd: np.ndarray) -> list[Option]:
@@ -540,7 +530,7 @@ def _with_ends(working: np.ndarray, starts: np.ndarray, rows: Sequence[Row]) -> 
             mean, sd = away.billed(working[place] - starts[place])
             lost = sd * joint.normal(DRAWS, 0, "taken") - sd**2 / 2
             running[place] = starts[place] + mean * np.exp(lost)
-            waiting[place] = away.waiting(running[place])
+            waiting[place] = running[place] * RATE * BACK_TIME
     week = np.array([min((row.week_hours or math.inf) * HOUR, WEEK) for row in rows])[:, None]
     pauses = np.where(running > week, np.floor(running / week) * (WEEK - week), 0.0)
     return running, running + waiting + pauses
@@ -551,12 +541,6 @@ def sessions(working: np.ndarray, start: np.ndarray | float, row: Row, away: Int
     whole = (row.session_hours or math.inf) * HOUR
     useful = max(whole - away.load - away.save, HOUR / 60)
     return np.asarray(np.where(working > whole, np.ceil((working - start) / useful), 1.0))
-
-
-def _beyond(working: np.ndarray, rows: Sequence[Row], wants: Wants) -> np.ndarray:
-    """Return in which draws a session ends before the work does: as bad as being late, unless all has to be free."""
-    whole = np.array([math.inf if wants.only_free else (row.session_hours or math.inf) * HOUR for row in rows])
-    return np.asarray(working > whole[:, None])
 
 
 def energy_draws(rows: Sequence[Row], running: np.ndarray) -> np.ndarray:
@@ -592,7 +576,7 @@ def _with_interruptions(option: Option, working: np.ndarray) -> Option:
     if not row.spot:
         return replace(option, times_taken=float(sessions(middle, row.start_time, row, away)[0]) - 1)
     billed, _ = away.billed(middle - row.start_time)
-    return replace(option, times_taken=away.times(float(billed[0])), save_every=away.interval)
+    return replace(option, times_taken=float(billed[0]) * RATE, save_every=away.interval)
 
 
 def _ends(name: str, values: np.ndarray) -> dict[str, Any]:

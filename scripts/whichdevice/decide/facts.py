@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.base.sheets.machines import Cores
-from whichdevice.base.sheets.prices import OLD_DAYS, USD_PER_KWH, Z80
+from whichdevice.base.sheets.prices import USD_PER_KWH, Z80
 from whichdevice.decide.decide import (
     DAY,
     HOUR,
@@ -24,7 +24,7 @@ from whichdevice.decide.decide import (
     lived_times,
     periods,
 )
-from whichdevice.decide.rows import ESTIMATED, AskedWork, Row
+from whichdevice.decide.rows import AskedWork, Row
 from whichdevice.models.script.found import Evaluation
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
@@ -109,11 +109,6 @@ def priced(answer: Answer) -> list[Option]:
     named = [answer.pick, *answer.choices[1:2], answer.fastest]
     options = [option for option in named if option is not None and option.row.price.lowest]
     return list({option.device: option for option in options}.values())
-
-
-def old_prices(answer: Answer) -> list[Option]:
-    """Return those of them whose price was read long ago."""
-    return [option for option in priced(answer) if (option.row.price.age or 0) > OLD_DAYS]
 
 
 def more_time(answer: Answer) -> tuple[Option, int] | None:
@@ -390,11 +385,6 @@ def step_notes(answer: Answer) -> dict[str, list[str]]:
     return {note: [] if set(noted) == cards else list(dict.fromkeys(noted)) for note, noted in notes.items()}
 
 
-def estimates(answer: Answer) -> list[Row]:
-    """Return rows of this machine that were estimated rather than measured."""
-    return [row for row in answer.work.rows if row.evidence == ESTIMATED and row.step_time]
-
-
 # Memory.
 
 
@@ -458,27 +448,22 @@ def largest_too_small(answer: Answer) -> Row | None:
 def as_dict(answer: Answer) -> dict[str, Any]:
     """Return the answer's facts, and those beside the decision, as plain data for JSON."""
 
-    def named(option: Option | None) -> str | None:
-        return None if option is None else option.device
-
-    limits, settle, buy = pipeline(answer), settling(answer), buying(answer)
-    run, step, besides, on_each = running(answer), lived(answer), evaluating(answer), each_gpu(answer)
+    spot, port = cheaper(answer, Reason.SPOT), cheaper(answer, Reason.PORT)
+    known = {
+        "pipeline": pipeline(answer), "running": running(answer), "each_gpu": each_gpu(answer),
+        "lived_step": lived(answer), "evaluating": evaluating(answer), "settling": settling(answer),
+        "buying": buying(answer),
+    }  # fmt: skip
     return answer.to_dict() | finite({
-        "pipeline": limits and asdict(limits),
+        **{name: fact and asdict(fact) for name, fact in known.items()},
         "saving": saving(answer),
         "hurry_usd": hurry_usd(answer),
-        "running": run and asdict(run),
         "waits_for_host": host_bound(answer)[0],
         "contradicts": [row.device for row in contradictions(answer)],
         "untested": list(dict.fromkeys(untested(answer))),
-        "each_gpu": on_each and asdict(on_each),
-        "lived_step": step and asdict(step),
-        "evaluating": besides and asdict(besides),
         "collecting": collecting(answer),
         "odd": is_odd(answer),
         "step_notes": step_notes(answer),
-        "spot_offer": named(cheaper(answer, Reason.SPOT)),
-        "port_offer": named(cheaper(answer, Reason.PORT)),
-        "settling": settle and asdict(settle),
-        "buying": buy and asdict(buy),
+        "spot_offer": spot and spot.device,
+        "port_offer": port and port.device,
     })  # fmt: skip

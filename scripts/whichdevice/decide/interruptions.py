@@ -39,14 +39,6 @@ class Interruptions:
         lost_squares = self.load**2 + self.load * length + length**2 / 3  # of one interruption: anywhere in a segment
         return mean, np.sqrt(np.log1p(RATE * lost_squares / mean))
 
-    def times(self, billed: float) -> float:
-        """Return how often the machine goes, expected."""
-        return billed * RATE
-
-    def waiting(self, billed: np.ndarray) -> np.ndarray:
-        """Return expected seconds in which there is no machine."""
-        return billed * RATE * BACK_TIME
-
 
 def taken_away(row: Row) -> Interruptions | None:
     """Return what saving and coming back take on a machine that may go, or whose sessions end."""

@@ -137,29 +137,17 @@ class Row:
         return int(count or 1), name
 
     @property
-    def provider(self) -> str:
-        """Who offers it."""
-        return self.price.provider
-
-    @property
     def market(self) -> str:
         """The device that is rented, whatever the number: all rows of it have one price a device."""
         return (self.chip if self.kind == "tpu" else self.target) or self.card
 
     @property
-    def usd_spread(self) -> float:
-        """Standard deviation of the logarithm of the price."""
-        return math.hypot(self.usd_log_sd_shared, self.usd_log_sd_own)
-
-    @property
-    def usd_per_hour_low(self) -> float | None:
-        """The lower end of the price's 80 % interval."""
-        return None if self.usd_per_hour is None else self.usd_per_hour * math.exp(-Z80 * self.usd_spread)
-
-    @property
-    def usd_per_hour_high(self) -> float | None:
-        """The upper end of the price's 80 % interval."""
-        return None if self.usd_per_hour is None else self.usd_per_hour * math.exp(Z80 * self.usd_spread)
+    def usd_ends(self) -> tuple[float | None, float | None]:
+        """The ends of the price's 80 % interval."""
+        if self.usd_per_hour is None:
+            return None, None
+        half = Z80 * math.hypot(self.usd_log_sd_shared, self.usd_log_sd_own)
+        return self.usd_per_hour * math.exp(-half), self.usd_per_hour * math.exp(half)
 
     @property
     def spot(self) -> bool:
@@ -219,7 +207,6 @@ class AskedWork:
     epoch_units: float | None  # training examples in the whole data, as far as the study shows
     rows: tuple[Row, ...]
     fixed: Keeps = "batch"  # what does not change with the number of devices
-    cold_time: float | None = None  # until the first step is over, of the first measured device
     pipeline_rate: float | None = None  # examples a second that the file's or script's input pipeline gives here ...
     pipeline_workers: int = 0  # ... with the best number of workers; 0: the training's own process
     pipeline_core_rate: float = 0.0  # that each core gives with a worker; 0: more workers give no more
@@ -465,7 +452,9 @@ def _work(
         batch=batch,
         sequence_length=length,
         unit=unit,
-        units_per_step=_units(timed[0]) * (batch / timed[0]["batch_size"]) if timed else float(batch),
+        units_per_step=float(
+            timed[0]["throughput"] * timed[0]["step_time"] * batch / timed[0]["batch_size"] if timed else batch
+        ),
         fixed=fixed,
         rows=tuple(rows),
         **_of_cells(cells, length // 2 if length and "generate" in modes else None),
@@ -476,11 +465,9 @@ def _of_cells(cells: Sequence[pd.Series], prompt: int | None) -> dict[str, Any]:
     """What measured cells alone know of a piece of work; `prompt` is its tokens where they do not say."""
     prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
     whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
-    cold = [float(cells[0][name]) for name in COLD if pd.notna(cells[0][name])] if cells else []
     return {
         "prompt": next(iter(prompts), prompt),
         "epoch_units": next(map(float, whole), None),
-        "cold_time": sum(cold) if cold else None,
         **_pipeline(cells),
     }
 
@@ -491,10 +478,6 @@ def _facts_of_cell(cell: pd.Series) -> dict[str, Any]:
     known = {name: None if pd.isna(cell[name]) else cell[name] for name in names}
     known["devices"] = None if pd.isna(cell["replicas"]) else int(cell["replicas"])
     return known | {"sequence_length": None if known["sequence_length"] is None else int(known["sequence_length"])}
-
-
-def _units(facts: Mapping[str, Any]) -> float:
-    return float(facts["throughput"] * facts["step_time"])
 
 
 def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
@@ -508,7 +491,6 @@ def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
 
 
 JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
-COLD = ("start", "initialise", "load", "build", "first_step")
 
 
 def _chosen_cells(cells: pd.DataFrame) -> Iterator[pd.Series]:

@@ -8,28 +8,26 @@ from collections.abc import Sequence
 from textwrap import shorten, wrap
 
 from whichdevice.base.numbers import time_words, two, usd_words
-from whichdevice.decide import facts
 from whichdevice.decide.decide import NEAR_SECONDS, Answer, Option, Reason, RuledOut
 from whichdevice.decide.rows import DOES_NOT_FIT
 from whichdevice.decide.words import (
     amount_words,
     batch_words,
     contradiction_lines,
+    cost_words,
     fits_words,
+    hurry_words,
     joined,
     known_words,
-    kwh_cell,
     lines,
     name_words,
     notes_without_command,
-    say,
     settling_line,
+    small,
     time_of,
     title,
     usd_of,
     why_words,
-    with_option,
-    worth_words,
 )
 
 MIN_ROWS = 5  # of a table, as far as there are choices
@@ -91,11 +89,10 @@ def _marked(names: list[str], rows: Cells) -> list[list[str]]:
 def head(answer: Answer, everything: bool = False) -> list[str]:
     """Return the names of the table's columns."""
     amount = amount_words(answer)
-    whole = amount if len(amount) < MAX_AMOUNT else say("head_whole")
-    step = say("head_generated" if answer.work.mode == "generate" else "head_step")
-    used = [say("head_kwh")] if everything else []
-    speed = say("head_speed_here" if _is_timed(answer.here) else "head_speed_pick")
-    return [say("head_device"), say("head_fits"), step, speed, whole, "USD", *used, say("head_source")]
+    whole = amount if len(amount) < MAX_AMOUNT else "whole training"
+    step = "a token" if answer.work.mode == "generate" else "a step"
+    speed = "× here" if _is_timed(answer.here) else "× pick"
+    return ["device", "memory, GB", step, speed, whole, "USD", *["kWh"] * everything, "source"]
 
 
 def cells(answer: Answer, everything: bool = False, intervals: bool = True) -> Cells:
@@ -158,12 +155,12 @@ def folded(answer: Answer, everything: bool = False) -> str:
         if option.ruled_out is not None and option.why != Reason.SPOT:
             reasons.setdefault(option.ruled_out, []).append(option.device)
     hidden = [option.device for option in left if option.ruled_out is None]
-    parts = [say("dearer", devices=joined(hidden, 6))] if hidden else []
-    small = [name for why, names in reasons.items() if why.reason in (Reason.FITS, Reason.TIGHT) for name in names]
-    parts += [say("smaller", devices=joined(small, 5))] if small else []
+    parts = [f"Dearer and slower: {joined(hidden, 6)} (--all shows them)."] if hidden else []
+    too_small = [name for why, names in reasons.items() if why.reason in (Reason.FITS, Reason.TIGHT) for name in names]
+    parts += [f"Too small: {joined(too_small, 5)}."] if too_small else []
     for why, names in reasons.items():
         if why.reason not in (Reason.FITS, Reason.TIGHT):
-            parts.append(say("folded", devices=joined(names, 4), why=why_words(why)))
+            parts.append(f"{joined(names, 4)}: {why_words(why)}.")
     return " ".join(parts)
 
 
@@ -180,8 +177,8 @@ def _cells(answer: Answer, option: Option, intervals: bool, everything: bool) ->
     if option.ruled_out is not None:
         source = shorten(why_words(option.ruled_out), MAX_REASON, placeholder=" …")
     elif answer.by == "cost" and answer.work.mode != "operation" and not option.timely:
-        source = say("ends_late", time=time_words(answer.wants.deadline))
-    used = [kwh_cell(option)] if everything else []
+        source = f"over {time_words(answer.wants.deadline)}"
+    used = ["–" if option.kwh is None else small(option.kwh)] if everything else []
     speed, time, usd = speed_words(answer, option), time_of(option, intervals), usd_of(option, intervals)
     return [row.device, fits_words(row), step, speed, time, usd, *used, source]
 
@@ -205,27 +202,21 @@ def _at_stake(answer: Answer) -> tuple[float, float]:
 def study_lines(answers: Sequence[Answer]) -> list[str]:
     """Return what a study comes to, in sentences: which device for which of its workloads."""
     if not answers:
-        return [say("no_study")]
+        return ["Nothing was measured yet, and nothing was forecast."]
     ordered = _trained(answers)
     groups: dict[str, list[str]] = {}
     for answer in ordered:
         if answer.pick is not None:
             groups.setdefault(name_words(answer.pick), []).append(answer.work.name)
-    uses = [say("for", use=use, workloads=joined(names, 5)) for use, names in groups.items()]
-    sentences = [say("uses", uses="; ".join([*uses[:1], *(use[0].lower() + use[1:] for use in uses[1:])]))]
+    uses = [f"{use} for {joined(names, 5)}" for use, names in groups.items()]
+    sentences = ["; ".join([*uses[:1], *(use[0].lower() + use[1:] for use in uses[1:])]) + "."]
     same = [answer.work.name for answer in ordered if _same_elsewhere(answer)]
     if same:
-        sentences.append(say("same_elsewhere", workloads=joined(same, 5)))
-    fastest = [(answer, facts.hurry(answer)) for answer in ordered]
-    hurried = [_hurried(answer, option) for answer, option in fastest if option is not None]
+        sentences.append(f"All rented devices take about the same time and money for {joined(same, 5)}.")
+    hurried = [f"{answer.work.name} on {fastest}" for answer in ordered if (fastest := hurry_words(answer))]
     if hurried:
-        sentences.append(say("hurry", workloads="; ".join(hurried[:2])))
+        sentences.append(f"In a hurry: {'; '.join(hurried[:2])}.")
     return sentences[not uses :] + [line for answer in answers for line in contradiction_lines(answer)]
-
-
-def _hurried(answer: Answer, fastest: Option) -> str:
-    time, worth = time_of(fastest), worth_words(answer)
-    return with_option("hurried", fastest, workload=answer.work.name, time=time, more=worth)
 
 
 def _trained(answers: Sequence[Answer]) -> list[Answer]:
@@ -245,7 +236,7 @@ LITTLE_USD = 1.0  # of a study's workload: less is not worth a sentence
 
 def study_head() -> list[str]:
     """Return the names of the columns of a study's table."""
-    return [say(f"head_{name}") for name in ("workload", "for", "here", "pick", "fastest", "stake")]
+    return ["workload", "for", "here", "pick", "fastest", "at stake"]
 
 
 def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
@@ -256,7 +247,7 @@ def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
             return "–"
         if option.seconds is None:
             return "–" if option.ruled_out is None else why_words(option.ruled_out)
-        return with_option("brief", option)
+        return f"{option.device}: {cost_words(option)}"
 
     rows = []
     for answer in _trained(answers):
@@ -269,11 +260,11 @@ def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
 def _stake_words(answer: Answer) -> str:
     """The amount that the worst choice costs more than the pick."""
     usd, seconds = _at_stake(answer)
-    stakes = [say("usd", usd=usd_words(usd))] if usd >= LITTLE_USD else []
+    stakes = [f"USD {usd_words(usd)}"] if usd >= LITTLE_USD else []
     stakes += [time_words(seconds)] if seconds > NEAR_SECONDS else []
     if not stakes:
-        return say("little")
-    return say("stake", stakes=stakes[0] if len(stakes) == 1 else say("stakes", first=stakes[0], last=stakes[1]))
+        return "little"
+    return f"up to {' or '.join(stakes)}"
 
 
 def study_text(answers: Sequence[Answer], width: int) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from whichdevice.base.numbers import between, counted, ends_in_words, number, time_words, two, usd_words
 from whichdevice.base.sheets.machines import Cores
-from whichdevice.base.sheets.prices import Z80
+from whichdevice.base.sheets.prices import OLD_DAYS, Z80
 from whichdevice.decide import facts
 from whichdevice.decide.decide import (
     NEAR,
@@ -36,260 +36,41 @@ HALF = "mixed 16 bits"
 FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
 ONE_PER_CENT = 0.01
-# Every sentence and part of one, with named parts in braces.
-SENTENCES = {
-    "decision": "{use}: {time}{start}{instead}{usd}.",
-    "as_good": "{use}, or one as good",
-    "to_start": " after {time} to start",
-    "plus_start": " + {time}",
-    "instead": " instead of {time} {where}",
-    "here_unfit": "; {where} it does not fit",
-    "here_untimed": "; {where} it has no time",
-    "here": "here",
-    "on": "on {device}",
-    "cost": ", USD {usd}",
-    "no_cost": ", no price known",
-    "operation": "{use}: {rate}{hourly}; {amount}: {time}{usd}.",
-    "rate": "{number} {unit}s a second",
-    "hourly": " at USD {usd} an hour",
-    "electricity": " of electricity",
-    "use_here": "Use {device}",
-    "use_unpriced": "Use {device}",
-    "use_free": "Use {device} ({provider})",
-    "use_spot": "Rent {device} ({provider})",
-    "use_rented": "Rent {device}",
-    "use_at": "Rent {device} ({provider})",
-    "use_lowest": "Rent {device} (lowest: {provider})",
-    "a_free": "a free {card}",
-    "free_cards": "a free machine with {card}",
-    "a_spot": "a spot {card}",
-    "spot_cards": "{card} as spot machines",
-    "alone": "It is the only choice.",
-    "no_matter": "The choice hardly matters: none of {count} differs by more than {apart} and {more}.",
-    "loop": "transformers' own loop",
-    "serve": "This is the loop of transformers, which waits for the CPU at each token; a server such as vLLM is "
-    "faster, and another device may be the cheapest: whichdevice serve.",
-    "cheapest": "Cheapest",
-    "near": "As good as the cheapest",
-    "fastest_of_all": "Fastest",
-    "by_loop": " by this loop",
-    "among": " of {count}",
-    "none_in_time": "; none ends within {time}",
-    "in_time": " that end within {time}",
-    "only": "The only one",
-    "ends_late": "over {time}",
-    "ends_in_time": " that ends within {time}",
-    "sure": "{most}{among}; that is sure.",
-    "nearly_sure": "{most}{among}; {chance} sure.",
-    "late": "{most}{among}, and {chance} sure to do so.",
-    "probably": "Probably {most}{among}: {chance} sure; another saves at most {saves} in 9 of 10 cases.",
-    "toss_up": "Too near to call{among}: {devices}; another saves at most {saves} in 9 of 10 cases.",
-    "rival": "Or {device}: {apart}.",
-    "range": "{low} to {high}",
-    "hours_cost": "An hour costs: {prices}.",
-    "hour_of_one": "{device} USD {usd} ({provider})",
-    "hour_of": "{device} USD {usd} ({range}), the median of {count}, lowest {lowest} ({provider})",
-    "old_prices": "Prices are old: {devices}; whichdevice prices --update takes newer ones.",
-    "old_price": "{device} {days} days",
-    "takes": "it takes {time}",
-    "costs": "costs USD {usd}",
-    "memory": "has {other} GB instead of {mine}",
-    "same": "the two are the same by forecast",
-    "fastest": "Fastest: {device}, {time}, USD {usd}{more}.",
-    "more": "; worth it if an hour of waiting costs you USD {usd}",
-    "more_time": "Cheaper with more time: {device}, {time}, USD {usd} (--deadline {days}d).",
-    "tight": "Memory is tight there: {memory} GB.{room}",
-    "room": " If it does not fit: {device}, {time}, USD {usd}.",
-    "free": "Free devices are not guaranteed{session}{paid}.",
-    "spot": "It may be taken away at any moment, {rate} an hour (assumed){save}{paid}.",
-    "save": ": save every {interval}",
-    "session": "; a session lasts up to {hours} h",
-    "week": ", a week {hours} h",
-    "keep": ": {count} sessions, save before each ends",
-    "paid": ". Paid: {device}, {time}, USD {usd} ({provider})",
-    "on_demand": ". On demand: USD {usd} ({provider})",
-    "avoid": "Avoid {device}: USD {usd}, and slower than {pick}.",
-    "pipeline": "Your pipeline gives {rate} a core{written}; {device}, with {cores} in its machine, would wait {waits} "
-    "of the time; {feed} would feed it.",
-    "pipeline_own": "Your pipeline gives {rate} in the training's own process{written}; {device} takes {takes} and "
-    "would wait {waits} of the time.",
-    "pipeline_processes": "Your pipeline gives {rate} in {processes} processes, one for each GPU{written}; {device} "
-    "takes {takes} and would wait {waits} of the time.",
-    "pipeline_limit": "Your pipeline gives {rate} with any number of cores{written}; {device} takes {takes} and would "
-    "wait {waits} of the time.",
-    "pipeline_here": "Your pipeline gives {rate} with {cores} here{written}; {device} takes {takes} and would wait "
-    "{waits} of the time.",
-    "cores_of": "{number} cores",
-    "cores_between": "about {number} cores ({low} to {high})",
-    "cores_assumed": "{number} cores (assumed)",
-    "rate_of": "{number} {unit}s/s",
-    "written": ", {rate} with {workers} as written",
-    "workers": "As written, with {workers}, your pipeline gives {rate}; {device} takes {takes}: use {best}.",
-    "no_worker": "no worker process",
-    "collecting": "Your environment decides: {share} of the time on {device} is collecting; no device changes that.",
-    "odd": "Is it so long? {source} trains on {amount}: name your own with --examples and --epochs, or --steps.",
-    "nothing": "No device is left for {workload}: {reasons}.",
-    "why": "{devices}: {why}",
-    "no_fits": "does not fit",
-    "no_tight": "may not fit",
-    "no_time": "no time is known",
-    "no_price": "no price known",
-    "no_spot": "may be taken away",
-    "no_port": "needs PyTorch/XLA",
-    "no_free": "is not free",
-    "no_session": "a session ends after {hours} h",
-    "left_out": "left out",
-    "measured": "measured",
-    "estimated": "estimated",
-    "forecast": "forecast",
-    "rough": "{known}, rough",
-    "disturbed": "{known}, disturbed",
-    "fits": "{needed} of {available}",
-    "fits_unknown": "{needed}",
-    "fits_tight": "tight: {memory}",
-    "fits_no": "no: {memory}",
-    "fits_not": "no",
-    "units": "{count} {unit}s",
-    "epochs": "{count} {unit}s × {epochs} epochs",
-    "steps": "{count} steps",
-    "tokens": "{count} tokens",
-    "a_million": "a million {unit}s",
-    "predictions": "predictions of {amount}",
-    "product_size": "N {batch}",
-    "batch_size": "batch {batch}",
-    "batch_each": "batch {batch} on each",
-    "by_compile": "{format} by torch.compile",
-    "format_here": "{format} here",
-    "format_elsewhere": "{format} elsewhere",
-    "size": "For {amount}: name your own with --examples and --epochs, --steps or --tokens.",
-    "fits_nowhere": "{workload} fits none of these devices: it needs {needs} GB, {device} has {has}{do}.",
-    "try_gpus": "; try --gpus auto",
-    "try_change": "; with {name} {gb} GB",
-    "parts": "Memory{each}, {unit}: {parts}.{way}",
-    "of_each": " of each",
-    "part_weights": "weights {gb}",
-    "part_gradients": "gradients {gb}",
-    "part_optimizer": "optimiser {gb}",
-    "part_activations": "activations {gb}",
-    "part_update": "the optimiser's copies {gb}",
-    "part_rest": "buffers and fragments {gb}",
-    "part_kept": "kept by its runtime {gb}",
-    "part_context": "CUDA's context {gb}",
-    "way": " With {way}.",
-    "too_small": "{device} is too small ({gb} GB). What to change: {changes}.",
-    "tightly": "{device} may be too small ({gb} GB). What to change: {changes}.",
-    "change": "{name} {gb} GB ({time} times the time)",
-    "shared": "{count} GPUs (--gpus {count})",
-    "option": " Ask for it, e.g. --option method=lora.",
-    "intervals": "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there.",
-    "lived": "As scripts like this run: {times} times the clean step ({low} to {high} in 8 of 10){less}.",
-    "prepared": "; with images decoded beforehand: {times} times",
-    "whole": " On {device} the whole takes {ends} in 8 of 10 cases.",
-    "evaluation": "Evaluation: {times}, {share} of the hours.",
-    "evaluation_tokens": "{batches} of {tokens} tokens, one after the other,",
-    "evaluation_each": "{batches} {every}",
-    "evaluation_once": "{batches} once",
-    "evaluation_unknown": "Evaluation is not counted: {reasons}.",
-    "evaluation_batches": "how many batches line {line} takes is not known",
-    "evaluation_trainer": "how many batches its trainer takes is not known",
-    "evaluation_epoch": "how many examples an epoch has is not known",
-    "evaluation_often": "how often line {line} runs is not known",
-    "batch": "1 batch",
-    "batches": "{count} batches",
-    "every_epoch": "each epoch",
-    "every_epochs": "every {count} epochs",
-    "every_step": "each step",
-    "every_steps": "every {count} steps",
-    "below_1": "less than 1 %",
-    "untested": "Untested by published times, so with a wider range: {devices}.",
-    "host": "The CPU limits {devices}: a faster device changes nothing.",
-    "host_everywhere": "The CPU limits all of them: a faster device changes nothing.",
-    "contradicts": "{device} contradicts its forecast: measured is {times} times as long; trust that.",
-    "estimate": "{time} a step here, not measured.",
-    "disturbed_here": "Other programs disturbed the measurement {where}: measure again when it is quiet.",
-    "start": "Starting takes {times}: prices include it, times show it as +.",
-    "start_rented": "{time}",
-    "start_free": "on a free machine {time}",
-    "tpus": "TPUs",
-    "without_data": "Not included: loading data, validation.",
-    "without_validation": "Not included: validation.",
-    "feed": "To feed the {device}: {what}: {time} times the time of an example.",
-    "no_rows": "No rows of {devices}: {reason}.",
-    "feed_float32": "float32 products take {share} of the time, --precision {setting}",
-    "feed_time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
-    "feed_batch": "each chip has few examples, a batch {setting} times as large",
-    "note": "Note: {note}.",
-    "note_of": "Note on {devices}: {note}.",
-    "several": "Several GPUs may end in time: --gpus {counts}.",
-    "each_gpu": "Each GPU takes {batch}, as the script has it{rest}.",
-    "each_gpu_one": "; for several add --gpus 8, or 1,2,4,8 to compare",
-    "each_gpu_examples": "; a step of {gpus} GPUs takes {total}",
-    "each_gpu_steps": "; a step of {gpus} GPUs takes {total}, and any number of them makes {steps} steps",
-    "port_offer": "Cheaper with a port to PyTorch/XLA or JAX: {device}, {time}, USD {usd} (--devices gpu,tpu).",
-    "spot_offer": "Cheaper where it may be taken away at any moment: {device}, {time}, USD {usd} (--spot).",
-    "settling": "What would settle it: {command}",
-    "buying": "To buy one (about USD {usd}) is cheaper from {hours} h of use on.",
-    "more_names": "{count} more",
-    "and": "{first} and {last}",
-    "dearer": "Dearer and slower: {devices} (--all shows them).",
-    "smaller": "Too small: {devices}.",
-    "folded": "{devices}: {why}.",
-    "head_device": "device",
-    "head_fits": "memory, GB",
-    "head_step": "a step",
-    "head_speed_here": "× here",
-    "head_speed_pick": "× pick",
-    "head_generated": "a token",
-    "head_whole": "whole training",
-    "running": "Run it as: batch {batch}{passes}, {format}, {checkpointing}{workers}{faster}{largest}.",
-    "running_passes": " × {passes}",
-    "checkpointing": "gradient checkpointing",
-    "no_checkpointing": "no checkpointing",
-    "running_workers": ", {workers} to load data",
-    "running_faster": ": {time} times the time of an example",
-    "longest": "Longest sequence that fits, one in a pass and with gradient checkpointing: {fitting} tokens.",
-    "longest_on": "{device} {tokens}",
-    "longest_none": "No length surely fits: {names}.",
-    "running_largest": "; up to {largest} fit",
-    "head_kwh": "kWh",
-    "head_source": "source",
-    "no_study": "Nothing was measured yet, and nothing was forecast.",
-    "uses": "{uses}.",
-    "for": "{use} for {workloads}",
-    "same_elsewhere": "All rented devices take about the same time and money for {workloads}.",
-    "hurry": "In a hurry: {workloads}.",
-    "hurried": "{workload} on {device}, {time}, USD {usd}{more}",
-    "brief": "{device}: {time}, USD {usd}",
-    "head_workload": "workload",
-    "head_for": "for",
-    "head_here": "here",
-    "head_pick": "pick",
-    "head_fastest": "fastest",
-    "head_stake": "at stake",
-    "stake": "up to {stakes}",
-    "stakes": "{first} or {last}",
-    "usd": "USD {usd}",
-    "little": "little",
+PART_NAMES = {
+    "optimizer": "optimiser", "update": "the optimiser's copies", "rest": "buffers and fragments",
+    "kept": "kept by its runtime", "context": "CUDA's context",
+}  # fmt: skip
+WHY = {
+    Reason.FITS: "does not fit", Reason.TIGHT: "may not fit", Reason.TIME: "no time is known",
+    Reason.PRICE: "no price known", Reason.SPOT: "may be taken away", Reason.PORT: "needs PyTorch/XLA",
+    Reason.FREE: "is not free", Reason.SESSION: "a session ends after {hours:g} h",
+}  # fmt: skip
+FEEDING = {
+    "float32": "float32 products take {share} of the time, --precision {setting}",
+    "time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
+    "batch": "each chip has few examples, a batch {setting} times as large",
 }
-
-
-def say(sentence: str, **values: object) -> str:
-    """A sentence of SENTENCES with its parts."""
-    return SENTENCES[sentence].format(**values)
+INTERVALS = "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there."
+BY_LOOP = (
+    "This is the loop of transformers, which waits for the CPU at each token; a server such as vLLM is faster, and "
+    "another device may be the cheapest: whichdevice serve."
+)
 
 
 def title(answer: Answer) -> str:
     """Return what the answer is about: model, size of the work, batch, number formats."""
     work, amount = answer.work, amount_words(answer)
-    doing = say("predictions", amount=amount) if work.mode == "predict" else amount
-    engine = say("loop") if by_loop(work) else ""
+    doing = f"predictions of {amount}" if work.mode == "predict" else amount
+    engine = "transformers' own loop" if by_loop(work) else ""
     return " · ".join(filter(None, [work.name, doing, batch_words(work), formats(work.rows), engine]))
 
 
 def batch_words(work: AskedWork) -> str:
     """Return `batch 1,024`."""
-    size = "batch_size" if work.fixed == "batch" or work.most_devices == 1 else "batch_each"
-    return say("product_size" if work.unit == "product" else size, batch=f"{work.batch:,}")
+    if work.unit == "product":
+        return f"N {work.batch:,}"
+    shared = work.fixed == "batch" or work.most_devices == 1
+    return f"batch {work.batch:,}" + ("" if shared else " on each")
 
 
 def by_loop(work: AskedWork) -> bool:
@@ -301,13 +82,11 @@ def amount_words(answer: Answer) -> str:
     """Return the size of the work: `60,000 images × 10 epochs`."""
     amount, unit = answer.amount, answer.work.unit
     if not amount.given:
-        return say("a_million", unit=unit)
+        return f"a million {unit}s"
     count = f"{amount.number:,.0f}" if amount.counted == "steps" else count_words(amount.number)
     if amount.counted != "units":
-        return say(amount.counted, count=count)
-    if amount.epochs == 1:
-        return say("units", count=count, unit=unit)
-    return say("epochs", count=count, unit=unit, epochs=f"{amount.epochs:,.10g}")
+        return f"{count} {amount.counted}"
+    return f"{count} {unit}s" if amount.epochs == 1 else f"{count} {unit}s × {amount.epochs:,.10g} epochs"
 
 
 def count_words(value: float) -> str:
@@ -327,38 +106,39 @@ def formats(rows: Sequence[Row]) -> str:
     elsewhere = dict.fromkeys(_format(row) for row in known if not row.is_here and row.precision)
     if not here or not elsewhere or here == elsewhere:
         return ", ".join(here | elsewhere)
-    return ", ".join(
-        [*(say("format_here", format=name) for name in here)]
-        + [say("format_elsewhere", format=name) for name in elsewhere]
-    )
+    return ", ".join([*(f"{name} here" for name in here), *(f"{name} elsewhere" for name in elsewhere)])
 
 
 def _format(row: Row) -> str:
     name = FORMAT_NAMES.get(row.precision, row.precision)
-    return say("by_compile", format=name) if row.software == "torch.compile" else name
+    return f"{name} by torch.compile" if row.software == "torch.compile" else name
 
 
 def lines(answer: Answer) -> list[str]:
     """Return what is above the table; the first line is the decision."""
     if answer.pick is None:
         return _nothing(answer)
-    odd = [say("odd", source=answer.work.source, amount=amount_words(answer))] if facts.is_odd(answer) else []
-    above = [decision(answer), *odd, _why(answer), *_either(answer)]
-    above += [*_fastest(answer), *_with_more_time(answer)]
-    above += [*filter(None, [waiting(answer)]), *_feeding(answer), *_tight(answer), *_free(answer)]
-    size = _size(answer)  # what nobody named is never left out
-    return [*[*above, *_avoid(answer)][: MAX_LINES - len(size)], *size]
+    fastest = hurry_words(answer)
+    above = [decision(answer), "", _why(answer), _either(answer), fastest and f"Fastest: {fastest}."]
+    if facts.is_odd(answer):
+        trains = f"{answer.work.source} trains on {amount_words(answer)}"
+        above[1] = f"Is it so long? {trains}: name your own with --examples and --epochs, or --steps."
+    above += [_with_more_time(answer), waiting(answer), _feeding(answer), _tight(answer), _free(answer), _avoid(answer)]
+    size = []  # what nobody named is never left out
+    if not answer.amount.given and answer.work.mode != "operation":
+        size = [f"For {amount_words(answer)}: name your own with --examples and --epochs, --steps or --tokens."]
+    return [*[*filter(None, above)][: MAX_LINES - len(size)], *size]
 
 
-def _feeding(answer: Answer) -> list[str]:
+def _feeding(answer: Answer) -> str:
     """Return what a TPU that is picked, or the fastest device, needs so that its matrix units work."""
     options = [option for option in (answer.pick, answer.fastest) if option is not None and option.row.feed]
     if not options or options[0].host_decides:
-        return []
+        return ""
     row, change = options[0].row, options[0].row.feed[0]
     share, setting, took = chance(change["share"]), change["setting"], f"{change['time']:.2f}"
-    what = say(f"feed_{change['cause']}", share=share, setting=setting)
-    return [say("feed", device=row.card, what=what, time=took)]
+    what = FEEDING[change["cause"]].format(share=share, setting=setting)
+    return f"To feed the {row.card}: {what}: {took} times the time of an example."
 
 
 def decision(answer: Answer) -> str:
@@ -366,19 +146,22 @@ def decision(answer: Answer) -> str:
     pick = answer.pick
     assert pick is not None and pick.seconds is not None
     row, here = pick.row, answer.here
-    cost = say("no_cost") if pick.usd is None else say("cost", usd=usd_of(pick))
+    cost = ", no price known" if pick.usd is None else f", USD {usd_of(pick)}"
     if answer.work.mode == "operation" and row.step_time:
-        hourly = "" if row.usd_per_hour is None else say("hourly", usd=usd_words(row.usd_per_hour))
-        rate, amount, took = rate_words(answer, row), amount_words(answer), time_of(pick)
-        return say("operation", use=name_words(pick), rate=rate, hourly=hourly, amount=amount, time=took, usd=cost)
+        hourly = "" if row.usd_per_hour is None else f" at USD {usd_words(row.usd_per_hour)} an hour"
+        work = f"{rate_words(answer, row)}{hourly}; {amount_words(answer)}"
+        return f"{name_words(pick)}: {work}: {time_of(pick)}{cost}."
     if row.price.kind == "electricity":
-        cost += say("electricity")
-    instead = "" if row.is_here or here is None else without_time(here)
-    if not row.is_here and here is not None and here.seconds is not None:
-        instead = say("instead", time=time_of(here, interval=False), where=where(here.row))
-    start = say("to_start", time=start_of(row)) if start_matters(pick) else ""
-    use = say("as_good", use=name_words(pick)) if answer.toss_up else name_words(pick)
-    return say("decision", use=use, time=begun_of(pick), start=start, instead=instead, usd=cost)
+        cost += " of electricity"
+    instead = ""
+    if not row.is_here and here is not None:
+        why = "does not fit" if here.row.evidence == DOES_NOT_FIT else "has no time"
+        instead = f"; {where(here.row)} it {why}"
+        if here.seconds is not None:
+            instead = f" instead of {time_of(here, interval=False)} {where(here.row)}"
+    start = f" after {start_of(row)} to start" if start_matters(pick) else ""
+    use = f"{name_words(pick)}, or one as good" if answer.toss_up else name_words(pick)
+    return f"{use}: {begun_of(pick)}{start}{instead}{cost}."
 
 
 def small(value: float) -> str:
@@ -386,38 +169,28 @@ def small(value: float) -> str:
     return "<0.001" if 0 < value < 0.001 else two(value)
 
 
-def kwh_cell(option: Option) -> str:
-    """Return kilowatt-hours of the whole work."""
-    return "–" if option.kwh is None else small(option.kwh)
-
-
 def rate_words(answer: Answer, row: Row) -> str:
     """Return `128 products a second`."""
     rate = number(answer.work.units_on(row) / (row.step_time or math.inf))
-    return say("rate", number=rate, unit=answer.work.unit)
-
-
-def without_time(here: Option) -> str:
-    """Return why a measured machine has no time."""
-    return say("here_unfit" if here.row.evidence == DOES_NOT_FIT else "here_untimed", where=where(here.row))
+    return f"{rate} {answer.work.unit}s a second"
 
 
 def name_words(option: Option) -> str:
     """Return what to do: `Use this machine`, `Use a free T4 (Colab or Kaggle)`, `Rent an RTX 4090`."""
     row = option.row
     if row.is_here:
-        return say("use_here", device=row.device)
+        return f"Use {row.device}"
     if row.price.kind == "free":
-        card = say("free_cards" if row.devices > 1 else "a_free", card=row.card)
-        return say("use_free", device=card, provider=row.provider)
+        card = f"a free machine with {row.card}" if row.devices > 1 else f"a free {row.card}"
+        return f"Use {card} ({row.price.provider})"
     if row.spot:
-        card = say("spot_cards" if row.devices > 1 else "a_spot", card=row.card)
-        return say("use_spot", device=card, provider=row.provider)
+        card = f"{row.card} as spot machines" if row.devices > 1 else f"a spot {row.card}"
+        return f"Rent {card} ({row.price.provider})"
     if row.price.kind == "unknown":
-        return say("use_unpriced", device=called(row))
-    if not row.provider:
-        return say("use_rented", device=called(row))
-    return say("use_at" if row.price.providers == 1 else "use_lowest", device=called(row), provider=row.provider)
+        return f"Use {called(row)}"
+    if not row.price.provider:
+        return f"Rent {called(row)}"
+    return f"Rent {called(row)} ({'' if row.price.providers == 1 else 'lowest: '}{row.price.provider})"
 
 
 def called(row: Row) -> str:
@@ -438,12 +211,12 @@ def article(name: str) -> str:
 
 def where(row: Row) -> str:
     """Return `here`, or `on cpu` where a study gives the machine another name."""
-    return say("here") if row.device == "this machine" else say("on", device=row.device)
+    return "here" if row.device == "this machine" else f"on {row.device}"
 
 
 def time_of(option: Option, interval: bool = True) -> str:
     """Return the time of the whole work: `16 s [14–19 s] + 7 min` where a part of it is to start the machine."""
-    start = say("plus_start", time=time_words(option.row.start_time)) if start_matters(option) else ""
+    start = f" + {time_words(option.row.start_time)}" if start_matters(option) else ""
     return begun_of(option, interval) + start
 
 
@@ -477,72 +250,55 @@ def usd_of(option: Option, interval: bool = True) -> str:
     return ("about " if rough and option.usd >= 0.1 else "") + usd_words(option.usd) + ends
 
 
-def with_option(sentence: str, option: Option, **values: object) -> str:
-    """Return a sentence about an option: its device, time and price, without their intervals."""
-    time, usd = time_of(option, interval=False), usd_of(option, interval=False)
-    return say(sentence, **{"device": option.device, "time": time, "usd": usd, **values})
+def cost_words(option: Option, interval: bool = False) -> str:
+    """Return `2.1 h, USD 1.20`: the time, with its interval where that is wanted, and the price of the whole work."""
+    return f"{time_of(option, interval)}, USD {usd_of(option, interval=False)}"
 
 
 def _why(answer: Answer) -> str:
-    """Why this one, and how sure that is."""
+    """Return why it is this one, and how sure that is."""
     pick, by, choices = answer.pick, answer.by, answer.choices
     assert pick is not None
     if len(choices) == 1:
-        return say("alone")
+        return "It is the only choice."
     if not answer.matters:
         apart = "5 %" if (pick.seconds or 0) * NEAR > NEAR_SECONDS else f"{NEAR_SECONDS / 60:.0f} min"
-        dollars = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else say("usd", usd=f"{NEAR_USD:.2f}")
-        return say("no_matter", count=len(choices), apart=apart, more=dollars)
+        dollars = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else f"USD {NEAR_USD:.2f}"
+        return f"The choice hardly matters: none of {len(choices)} differs by more than {apart} and {dollars}."
     among = _among(answer)
-    most, sure = say(_most(answer)) + (say("by_loop") if by_loop(answer.work) else ""), pick.sure or 0.0
+    most, sure = _most(answer) + (" by this loop" if by_loop(answer.work) else ""), pick.sure or 0.0
     if sure >= SURE:
-        return say("sure" if sure >= CERTAIN else "nearly_sure", most=most, among=among, chance=chance(sure))
-    saves = _saves(answer)
+        return f"{most}{among}; that is sure." if sure >= CERTAIN else f"{most}{among}; {chance(sure)} sure."
+    most_saved = answer.regret_at_most
+    saves = f"another saves at most {f'USD {usd_words(most_saved)}' if by == 'cost' else time_words(most_saved)}"
     in_time = pick.in_time if pick.in_time is not None else 1.0
     if by != "time" and in_time < SURE and in_time - sure < LATE:
-        return say("late", most=most, among=among, chance=chance(in_time))
+        return f"{most}{among}, and {chance(in_time)} sure to do so."
     if answer.toss_up:
         devices = joined([option.device for option in answer.toss_up])
-        return say("toss_up", among=among, devices=devices, saves=saves)
-    return say("probably", most=most.lower(), among=among, chance=chance(sure), saves=saves)
-
-
-def _saves(answer: Answer) -> str:
-    """Return how much another choice saves at most in 9 of 10 cases."""
-    most = answer.regret_at_most
-    return say("usd", usd=usd_words(most)) if answer.by == "cost" else time_words(most)
+        return f"Too near to call{among}: {devices}; {saves} in 9 of 10 cases."
+    return f"Probably {most.lower()}{among}: {chance(sure)} sure; {saves} in 9 of 10 cases."
 
 
 def _most(answer: Answer) -> str:
-    """The sentence that says what the pick is of its kind."""
-    pick = answer.pick
-    assert pick is not None
-    if _is_only(answer):
-        return "only"
-    if answer.by == "time":
-        return "fastest_of_all"
-    near = any(option.usd is not None and option.usd < (pick.usd or 0) for option in _timely(answer))
-    return "near" if near else "cheapest"
-
-
-def _timely(answer: Answer) -> Sequence[Option]:
-    if answer.by == "time" or answer.work.mode == "operation":
-        return answer.choices
-    return [option for option in answer.choices if option.timely]
-
-
-def _is_only(answer: Answer) -> bool:
-    return len(_timely(answer)) == 1
+    """Return what the pick is of its kind."""
+    if len(answer.pool) == 1:
+        return "The only one"
+    if answer.by == "time" or answer.pick is None:
+        return "Fastest"
+    usd = answer.pick.usd or 0
+    near = any(option.usd is not None and option.usd < usd for option in answer.pool)
+    return "As good as the cheapest" if near else "Cheapest"
 
 
 def _among(answer: Answer) -> str:
-    only = _is_only(answer)
-    among = say("among", count=len(answer.choices if only else _timely(answer)))
+    only = len(answer.pool) == 1
+    among = f" of {len(answer.choices if only else answer.pool)}"
     deadline = time_words(answer.wants.deadline)
     if answer.late:
-        return among + say("none_in_time", time=deadline)
+        return among + f"; none ends within {deadline}"
     if answer.by != "time" and answer.work.mode != "operation":
-        among += say("ends_in_time" if only else "in_time", time=deadline)
+        among += f" that {'ends' if only else 'end'} within {deadline}"
     return among
 
 
@@ -553,54 +309,47 @@ def chance(share: float) -> str:
 
 def range_words(row: Row) -> str:
     """Return what an hour costs: `0.29 to 0.69`, or a price without a spread."""
-    low, high = (usd_words(end or 0.0) for end in (row.usd_per_hour_low, row.usd_per_hour_high))
-    return low if low == high else say("range", low=low, high=high)
+    low, high = (usd_words(end or 0.0) for end in row.usd_ends)
+    return low if low == high else f"{low} to {high}"
 
 
 def _hourly(answer: Answer) -> list[str]:
-    """The price of an hour of the choices that matter most, and how old it is where it is old."""
+    """Return the price of an hour of the choices that matter most, and how old it is where it is old."""
     parts = []
     for option in facts.priced(answer):
         row, price = option.row, option.row.price
-        usd, lowest = usd_words(row.usd_per_hour or 0.0), usd_words(price.lowest or 0.0)
-        count = counted(price.providers, "provider")
-        parts.append(
-            say("hour_of_one" if price.providers == 1 else "hour_of", device=row.device, usd=usd,
-                range=range_words(row), count=count, lowest=lowest, provider=price.provider)
-        )  # fmt: skip
-    hours = [say("hours_cost", prices="; ".join(parts))] if parts else []
-    old = [say("old_price", device=option.device, days=option.row.price.age) for option in facts.old_prices(answer)]
-    return hours + ([say("old_prices", devices=joined(old))] if old else [])
+        median = f" ({range_words(row)}), the median of {counted(price.providers, 'provider')}"
+        several = "" if price.providers == 1 else f"{median}, lowest {usd_words(price.lowest or 0.0)}"
+        parts.append(f"{row.device} USD {usd_words(row.usd_per_hour or 0.0)}{several} ({price.provider})")
+    hours = [f"An hour costs: {'; '.join(parts)}."] * bool(parts)
+    ages = {option.device: option.row.price.age or 0 for option in facts.priced(answer)}
+    old = [f"{device} {days} days" for device, days in ages.items() if days > OLD_DAYS]
+    return hours + ([f"Prices are old: {joined(old)}; whichdevice prices --update takes newer ones."] if old else [])
 
 
-def _either(answer: Answer) -> list[str]:
-    """The other choice where the pick is not sure, and what tells them apart."""
+def _either(answer: Answer) -> str:
+    """Return the other choice where the pick is not sure, and what tells them apart."""
     pick, rival = answer.pick, answer.rival
     if pick is None or rival is None or not answer.matters or rival.device == pick.row.card:
-        return []  # of a free one the paid one has a line of its own
+        return ""  # of a free one the paid one has a line of its own
     apart = []
     if rival.seconds and pick.seconds and abs(math.log(rival.seconds / pick.seconds)) > NEAR:
-        apart.append(say("takes", time=time_of(rival, interval=False)))
+        apart.append(f"it takes {time_of(rival, interval=False)}")
     if rival.usd is not None and pick.usd is not None and usd_words(rival.usd) != usd_words(pick.usd):
-        apart.append(say("costs", usd=usd_of(rival, interval=False)))
+        apart.append(f"costs USD {usd_of(rival, interval=False)}")
     mine, other = pick.row.memory, rival.row.memory
     if mine and other and abs(math.log(mine / other)) > 0.2:
-        apart.append(say("memory", other=f"{other / 1e9:.0f}", mine=f"{mine / 1e9:.0f}"))
-    return [say("rival", device=rival.device, apart=", ".join(apart) or say("same"))]
+        apart.append(f"has {other / 1e9:.0f} GB instead of {mine / 1e9:.0f}")
+    return f"Or {rival.device}: {', '.join(apart) or 'the two are the same by forecast'}."
 
 
-def _fastest(answer: Answer) -> list[str]:
-    """The fastest choice, and what an hour of waiting has to cost that it is worth it."""
-    fastest = facts.hurry(answer)
+def hurry_words(answer: Answer) -> str:
+    """Return the fastest choice, and the price of an hour of waiting that it is worth; empty where it saves little."""
+    fastest, usd = facts.hurry(answer), facts.hurry_usd(answer)
     if fastest is None:
-        return []
-    return [with_option("fastest", fastest, time=time_of(fastest), more=worth_words(answer))]
-
-
-def worth_words(answer: Answer) -> str:
-    """Return from which price of an hour of waiting on the fastest is worth it."""
-    usd = facts.hurry_usd(answer)
-    return "" if usd is None else say("more", usd=hour_words(usd))
+        return ""
+    worth = "" if usd is None else f"; worth it if an hour of waiting costs you USD {hour_words(usd)}"
+    return f"{fastest.device}, {cost_words(fastest, interval=True)}{worth}"
 
 
 def hour_words(usd: float) -> str:
@@ -608,93 +357,93 @@ def hour_words(usd: float) -> str:
     return f"{math.ceil(usd * 100 - 1e-6) / 100:.2f}" if usd < 10 else f"{math.ceil(usd):,}"
 
 
-def _with_more_time(answer: Answer) -> list[str]:
-    """A choice that is cheaper and ends after the deadline."""
-    later = facts.more_time(answer)
-    return [] if later is None else [with_option("more_time", later[0], days=later[1])]
+def _with_more_time(answer: Answer) -> str:
+    """Return a choice that is cheaper and ends after the deadline."""
+    option, days = facts.more_time(answer) or (None, 0)
+    if option is None:
+        return ""
+    return f"Cheaper with more time: {option.device}, {cost_words(option)} (--deadline {days}d)."
 
 
 def waiting(answer: Answer) -> str:
     """Return how long the pick, or else the fastest device, waits for the pipeline; empty where it hardly does."""
     work, limit = answer.work, facts.pipeline(answer)
     if answer.pick is not None and (share := facts.collecting(answer)) is not None:
-        return say("collecting", share=chance(share), device=answer.pick.row.card)
+        time = f"{chance(share)} of the time on {answer.pick.row.card}"
+        return f"Your environment decides: {time} is collecting; no device changes that."
     if limit is None:
         return ""
-    device = say("a_free", card=limit.card) if limit.free else limit.card
-    takes, waits = two(limit.takes), chance(limit.waits)
-    rate, written = say("rate_of", number=two(limit.rate), unit=work.unit), _workers(work.written_workers or 0)
+    device = f"a free {limit.card}" if limit.free else limit.card
+    takes, waits = two(limit.takes), f"would wait {chance(limit.waits)} of the time"
+    rate, written = f"{two(limit.rate)} {work.unit}s/s", _workers(work.written_workers or 0)
     if limit.as_written:
         best = _workers(limit.workers)
-        return say("workers", workers=written, rate=rate, device=device, takes=takes, best=best)
-    less = "" if limit.written is None else say("written", rate=two(limit.written), workers=written)
-    known = {"written": less, "device": device, "takes": takes, "waits": waits}
+        return f"As written, with {written}, your pipeline gives {rate}; {device} takes {takes}: use {best}."
+    less = "" if limit.written is None else f", {two(limit.written)} with {written} as written"
     if limit.cores is None:
-        return say("pipeline_here", rate=rate, cores=counted(max(1, work.pipeline_workers), "core"), **known)
-    if limit.processes > 1:
-        return say("pipeline_processes", rate=rate, processes=limit.processes, **known)
-    if not limit.core_rate:
-        return say("pipeline_limit", rate=rate, **known)
-    if limit.processes:
-        return say("pipeline_own", rate=rate, **known)
-    rate = say("rate_of", number=two(limit.core_rate), unit=work.unit)
-    return say("pipeline", rate=rate, cores=_cores(limit.cores), feed=two(limit.feed), **known)
+        gives = f"{rate} with {counted(max(1, work.pipeline_workers), 'core')} here"
+    elif limit.processes > 1:
+        gives = f"{rate} in {limit.processes} processes, one for each GPU"
+    elif not limit.core_rate:
+        gives = f"{rate} with any number of cores"
+    elif limit.processes:
+        gives = f"{rate} in the training's own process"
+    else:
+        machine = f"{device}, with {_cores(limit.cores)} in its machine"
+        core = f"{two(limit.core_rate)} {work.unit}s/s a core"
+        return f"Your pipeline gives {core}{less}; {machine}, {waits}; {two(limit.feed)} would feed it."
+    return f"Your pipeline gives {gives}{less}; {device} takes {takes} and {waits}."
 
 
 def _cores(cores: Cores) -> str:
-    ends = {name: f"{getattr(cores, name):,.0f}" for name in ("number", "low", "high")}
-    kind = "assumed" if cores.assumed else "of" if cores.low == cores.high else "between"
-    return say(f"cores_{kind}", **ends)
+    number = f"{cores.number:,.0f} cores"
+    if cores.assumed:
+        return f"{number} (assumed)"
+    return number if cores.low == cores.high else f"about {number} ({cores.low:,.0f} to {cores.high:,.0f})"
 
 
 def _workers(count: int) -> str:
-    return counted(count, "worker") if count else say("no_worker")
+    return counted(count, "worker") if count else "no worker process"
 
 
-def _tight(answer: Answer) -> list[str]:
-    """The best choice with room, in case the pick turns out to be too small."""
+def _tight(answer: Answer) -> str:
+    """Return the best choice with room, in case the pick turns out to be too small."""
     if answer.pick is None or not answer.pick.row.memory_tight:
-        return []
+        return ""
     other = facts.with_room(answer)
-    room = "" if other is None else with_option("room", other)
-    return [say("tight", memory=memory_of(answer.pick.row), room=room)]
+    room = "" if other is None else f" If it does not fit: {other.device}, {cost_words(other)}."
+    return f"Memory is tight there: {memory_of(answer.pick.row)} GB.{room}"
 
 
-def _free(answer: Answer) -> list[str]:
-    """The paid one of a pick that is free or spot, and whether a session is long enough."""
+def _free(answer: Answer) -> str:
+    """Return the paid one of a pick that is free or spot, and whether a session is long enough."""
     pick = answer.pick
     if pick is None or pick.row.price.kind not in ("free", "spot"):
-        return []
+        return ""
     session, hours, week = "", pick.row.session_hours, pick.row.week_hours
     if hours:
-        session = say("session", hours=f"{hours:g}")
+        session = f"; a session lasts up to {hours:g} h"
         if pick.times_taken:
-            week_words = say("week", hours=f"{week:g}") if week else ""
-            session += week_words + say("keep", count=f"{pick.times_taken + 1:.0f}")
+            week_words = f", a week {week:g} h" if week else ""
+            session += week_words + f": {pick.times_taken + 1:.0f} sessions, save before each ends"
     other = facts.rented_instead(answer)
     paid = ""
     if other is not None and other.usd is not None:
-        usd, provider, time = usd_of(other, interval=False), other.row.provider, time_of(other, interval=False)
-        way = "on_demand" if pick.row.spot else "paid"
-        paid = say(way, device=other.device, time=time, usd=usd, provider=provider)
+        on_demand = f". On demand: USD {usd_of(other, interval=False)}"
+        paid = on_demand if pick.row.spot else f". Paid: {other.device}, {cost_words(other)}"
+        paid += f" ({other.row.price.provider})"
     if not pick.row.spot:
-        return [say("free", session=session, paid=paid)]
+        return f"Free devices are not guaranteed{session}{paid}."
     save = facts.saving(answer)
-    interval = "" if save is None else say("save", interval=time_words(save))
-    return [say("spot", rate=chance(RATE * HOUR), save=interval, paid=paid)]
+    interval = "" if save is None else f": save every {time_words(save)}"
+    return f"It may be taken away at any moment, {chance(RATE * HOUR)} an hour (assumed){interval}{paid}."
 
 
-def _avoid(answer: Answer) -> list[str]:
+def _avoid(answer: Answer) -> str:
     pick, avoid = answer.pick, answer.avoid
     if pick is None or avoid is None or avoid.usd is None:
-        return []
-    return [say("avoid", device=avoid.device, usd=usd_words(avoid.usd), pick=pick.device)]
-
-
-def _size(answer: Answer) -> list[str]:
-    if answer.amount.given or answer.work.mode == "operation":
-        return []
-    return [say("size", amount=amount_words(answer))]
+        return ""
+    return f"Avoid {avoid.device}: USD {usd_words(avoid.usd)}, and slower than {pick.device}."
 
 
 def _nothing(answer: Answer) -> list[str]:
@@ -705,15 +454,15 @@ def _nothing(answer: Answer) -> list[str]:
         for option in answer.options:
             if option.ruled_out is not None and option.why != Reason.SPOT:  # its card is there without that, too
                 reasons.setdefault(option.ruled_out, []).append(option.row.card)
-        whole = "; ".join(say("why", devices=joined(names), why=why_words(why)) for why, names in reasons.items())
-        return [say("nothing", workload=answer.work.name, reasons=whole)]
+        whole = "; ".join(f"{joined(names)}: {why_words(why)}" for why, names in reasons.items())
+        return [f"No device is left for {answer.work.name}: {whole}."]
     needs, has = (two((value or 0.0) / 1e9) for value in (row.memory_taken, row.memory))
     fit = [change for change in row.changes if facts.surely_fits(change, row)]
     least = min(fit, key=lambda change: change["time"], default=None)
-    do = "" if row.kind != "gpu" else say("try_gpus")
+    do = "" if row.kind != "gpu" else "; try --gpus auto"
     if least is not None:
-        do = say("try_change", name=least["name"], gb=two((least["memory_needed"] + row.memory_kept) / 1e9))
-    first = say("fits_nowhere", workload=answer.work.name, needs=needs, device=row.device, has=has, do=do)
+        do = f"; with {least['name']} {two((least['memory_needed'] + row.memory_kept) / 1e9)} GB"
+    first = f"{answer.work.name} fits none of these devices: it needs {needs} GB, {row.device} has {has}{do}."
     return [first, *filter(None, [parts_words(row), changes_words(row)])]
 
 
@@ -721,15 +470,15 @@ def why_words(ruled_out: RuledOut) -> str:
     """Return why a device is no choice."""
     if ruled_out.reason == Reason.TIME and ruled_out.detail:
         return ruled_out.detail
-    return say(f"no_{ruled_out.reason}", hours=f"{ruled_out.hours or 0:g}")
+    return WHY[ruled_out.reason].format(hours=ruled_out.hours or 0)
 
 
 def known_words(option: Option) -> str:
     """Return how a row is known."""
     row = option.row
-    known = say(row.evidence if row.evidence in (MEASURED, ESTIMATED) else "forecast")
-    known = say("rough", known=known) if row.rough else known
-    return say("disturbed", known=known) if row.disturbed else known
+    known = row.evidence if row.evidence in (MEASURED, ESTIMATED) else "forecast"
+    known = f"{known}, rough" if row.rough else known
+    return f"{known}, disturbed" if row.disturbed else known
 
 
 def memory_words(answer: Answer) -> list[str]:
@@ -743,7 +492,7 @@ def memory_words(answer: Answer) -> list[str]:
     cheaper = facts.to_enlarge(answer)
     change = changes_words(cheaper) if cheaper else ""
     if cheaper and facts.changes(cheaper) and answer.work.tunable and answer.work.mode == "train":
-        change += say("option")
+        change += " Ask for it, e.g. --option method=lora."
     return [line for line in (parts_words(shown) if shown else "", change) if line]
 
 
@@ -754,9 +503,10 @@ def longest_words(answer: Answer) -> list[str]:
     if not lengths:
         return []
     ordered = sorted(lengths, key=lambda device: -lengths[device])
-    fitting = [say("longest_on", device=device, tokens=f"{lengths[device]:,}") for device in ordered if lengths[device]]
+    fitting = ", ".join(f"{device} {lengths[device]:,}" for device in ordered if lengths[device])
     none = joined([device for device in ordered if not lengths[device]])
-    return [say("longest", fitting=", ".join(fitting))] * bool(fitting) + [say("longest_none", names=none)] * bool(none)
+    longest = f"Longest sequence that fits, one in a pass and with gradient checkpointing: {fitting} tokens."
+    return [longest] * bool(fitting) + [f"No length surely fits: {none}."] * bool(none)
 
 
 def parts_words(row: Row) -> str:
@@ -766,29 +516,24 @@ def parts_words(row: Row) -> str:
         return ""
     little = sum(known.values()) - known.get("context", 0.0) - known.get("kept", 0.0) < MIN_GB * 1e9
     unit, size = ("MB", 1e6) if little else ("GB", 1e9)
-    parts = [say(f"part_{name}", gb=small(nbytes / size)) for name, nbytes in known.items()]
-    of_each = say("of_each") if row.devices > 1 else ""
-    way = say("way", way=row.way) if row.way else ""
-    return say("parts", each=of_each, unit=unit, parts=", ".join(parts), way=way)
+    parts = ", ".join(f"{PART_NAMES.get(name, name)} {small(nbytes / size)}" for name, nbytes in known.items())
+    of_each = " of each" if row.devices > 1 else ""
+    way = f" With {row.way}." if row.way else ""
+    return f"Memory{of_each}, {unit}: {parts}.{way}"
 
 
 def changes_words(row: Row) -> str:
     """Return what takes less memory on a device, in words; empty where nothing does."""
     changes = [
-        say(
-            "change",
-            name=change["name"],
-            gb=two((change["memory_needed"] + row.memory_kept) / 1e9),
-            time=two(change["time"]),
-        )
-        for change in facts.changes(row)
+        f"{one['name']} {two((one['memory_needed'] + row.memory_kept) / 1e9)} GB ({two(one['time'])} times the time)"
+        for one in facts.changes(row)
     ]
     if count := facts.gpus_that_hold(row):
-        changes.append(say("shared", count=count))
+        changes.append(f"{count} GPUs (--gpus {count})")
     if not changes:
         return ""
-    sentence = "tightly" if row.memory_tight else "too_small"
-    return say(sentence, device=row.device, gb=two((row.memory or 0.0) / 1e9), changes="; ".join(changes))
+    small = f"{row.device} {'may be' if row.memory_tight else 'is'} too small ({two((row.memory or 0.0) / 1e9)} GB)"
+    return f"{small}. What to change: {'; '.join(changes)}."
 
 
 def notes(answer: Answer) -> list[str]:
@@ -798,7 +543,13 @@ def notes(answer: Answer) -> list[str]:
 
 def notes_without_command(answer: Answer) -> list[str]:
     """Return the same notes without a command to copy, whose line is never broken."""
-    passing = [*_hourly(answer), *_several(answer), *_offers(answer), *_buying(answer)]
+    passing, counts, buy = _hourly(answer), facts.several_in_time(answer), facts.buying(answer)
+    if counts:
+        passing.append(f"Several GPUs may end in time: --gpus {','.join(map(str, counts))}.")
+    passing += _offers(answer)
+    if buy is not None:
+        price, hours = usd_words(buy.usd), two(buy.hours)
+        passing.append(f"To buy one (about USD {price}) is cheaper from {hours} h of use on.")
     return [*_each_gpu(answer), *running_lines(answer), *memory_words(answer), *lasting_notes(answer), *passing]
 
 
@@ -807,53 +558,57 @@ def running_lines(answer: Answer) -> list[str]:
     run, pick = facts.running(answer), answer.pick
     if run is None or pick is None:
         return []
-    passes = say("running_passes", passes=f"{run.passes:,}") if run.passes > 1 else ""
-    light = say("checkpointing" if run.checkpointing else "no_checkpointing")
-    workers = "" if run.workers is None else say("running_workers", workers=_workers(run.workers))
-    faster = say("running_faster", time=f"{run.time:.2f}") if abs(run.time - 1) > NEAR else ""
-    largest = "" if run.largest is None else say("running_largest", largest=f"{run.largest:,}")
-    return [
-        say("running", batch=f"{run.batch:,}", passes=passes, format=_format(pick.row), checkpointing=light,
-            workers=workers, faster=faster, largest=largest)
-    ]  # fmt: skip
+    passes = f" × {run.passes:,}" if run.passes > 1 else ""
+    light = "gradient checkpointing" if run.checkpointing else "no checkpointing"
+    workers = "" if run.workers is None else f", {_workers(run.workers)} to load data"
+    faster = f": {run.time:.2f} times the time of an example" if abs(run.time - 1) > NEAR else ""
+    largest = "" if run.largest is None else f"; up to {run.largest:,} fit"
+    step = f"batch {run.batch:,}{passes}, {_format(pick.row)}, {light}"
+    return [f"Run it as: {step}{workers}{faster}{largest}."]
 
 
 def lasting_notes(answer: Answer) -> list[str]:
     """Return the notes that hold whatever is picked."""
     rows, lasting = answer.work.rows, [*longest_words(answer), *answer.work.remarks]
     if by_loop(answer.work):
-        lasting.insert(0, say("serve"))
+        lasting.insert(0, BY_LOOP)
     tpus = {row.card for row in rows if row.kind == "tpu" and row.rented and row.step_time}
     for note, cards in facts.step_notes(answer).items():
-        noted = say("tpus") if len(cards) > 1 and set(cards) == tpus else joined(cards, 4) if cards else ""
-        lasting.append(say("note_of", devices=noted, note=note) if cards else say("note", note=note))
+        noted = "TPUs" if len(cards) > 1 and set(cards) == tpus else joined(cards, 4) if cards else ""
+        lasting.append(f"Note on {noted}: {note}." if cards else f"Note: {note}.")
     if any(option.seconds and not option.row.rough for option in answer.options):
-        lasting.append(say("intervals"))
+        lasting.append(INTERVALS)
     if untested := facts.untested(answer):
-        lasting.append(say("untested", devices=joined(untested, 4)))
+        lasting.append(f"Untested by published times, so with a wider range: {joined(untested, 4)}.")
     if step := facts.lived(answer):
-        ends = {name: f"{getattr(step, name):.1f}" for name in ("times", "low", "high")}
-        less = say("prepared", times=f"{step.prepared:.1f}") if step.prepared else ""
+        less = f"; with images decoded beforehand: {step.prepared:.1f} times" if step.prepared else ""
         written = partial(time_words, like=max(step.whole or (0.0,)))
-        whole = say("whole", device=step.card, ends=ends_in_words(*step.whole, written)) if step.whole else ""
-        lasting.append(say("lived", **ends, less=less) + whole)
+        ends_of_whole = ends_in_words(*step.whole, written) if step.whole else ""
+        whole = f" On {step.card} the whole takes {ends_of_whole} in 8 of 10 cases." if step.whole else ""
+        steps = f"{step.times:.1f} times the clean step ({step.low:.1f} to {step.high:.1f} in 8 of 10)"
+        lasting.append(f"As scripts like this run: {steps}{less}.{whole}")
     lasting += evaluation_lines(answer)
     hosts, everywhere = facts.host_bound(answer)
     if hosts:
-        lasting.append(say("host_everywhere") if everywhere else say("host", devices=joined(hosts, 4)))
+        limited = "all of them" if everywhere else joined(hosts, 4)
+        lasting.append(f"The CPU limits {limited}: a faster device changes nothing.")
     lasting += contradiction_lines(answer)
     lasting += [
-        say("estimate", time=time_words(row.step_time or 0.0, True).capitalize()) for row in facts.estimates(answer)
+        f"{time_words(row.step_time or 0.0, True).capitalize()} a step here, not measured."
+        for row in rows
+        if row.evidence == ESTIMATED and row.step_time
     ]
-    lasting += [say("disturbed_here", where=where(row)) for row in rows if row.is_here and row.disturbed]
+    lasting += [
+        f"Other programs disturbed the measurement {where(row)}: measure again when it is quiet."
+        for row in rows
+        if row.is_here and row.disturbed
+    ]
     started = {row.price.kind == "free": row for row in rows if row.start_time and row.step_time}
     if started:
-        times = [
-            say("start_free" if free else "start_rented", time=start_of(started[free])) for free in sorted(started)
-        ]
-        lasting.append(say("start", times=", ".join(times)))
+        times = ", ".join("on a free machine " * free + start_of(started[free]) for free in sorted(started))
+        lasting.append(f"Starting takes {times}: prices include it, times show it as +.")
     if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
-        lasting.append(say("without_validation" if answer.work.pipeline_rate else "without_data"))
+        lasting.append(f"Not included: {'' if answer.work.pipeline_rate else 'loading data, '}validation.")
     return lasting
 
 
@@ -862,9 +617,12 @@ def _each_gpu(answer: Answer) -> list[str]:
     on_each = facts.each_gpu(answer)
     if on_each is None:
         return []
-    kind = "one" if on_each.gpus is None else "examples" if on_each.steps is None else "steps"
-    rest = say(f"each_gpu_{kind}", gpus=on_each.gpus, total=f"{on_each.total:,}", steps=f"{on_each.steps or 0:,.0f}")
-    return [say("each_gpu", batch=counted(on_each.batch, "example"), rest=rest)]
+    rest = "for several add --gpus 8, or 1,2,4,8 to compare"
+    if on_each.gpus is not None:
+        rest = f"a step of {on_each.gpus} GPUs takes {on_each.total:,}"
+    if on_each.gpus is not None and on_each.steps is not None:
+        rest += f", and any number of them makes {on_each.steps:,.0f} steps"
+    return [f"Each GPU takes {counted(on_each.batch, 'example')}, as the script has it; {rest}."]
 
 
 def evaluation_lines(answer: Answer) -> list[str]:
@@ -879,53 +637,52 @@ def evaluation_lines(answer: Answer) -> list[str]:
         batches[key] = batches.get(key, 0.0) + (one.batches or 0.0) / min(1.0, every)  # several in an epoch are summed
     times = []
     for (per, every, tokens), count in batches.items():
-        taken = say("batch") if round(count) == 1 else say("batches", count=f"{count:,.0f}")
-        taken = say("evaluation_tokens", batches=taken, tokens=tokens) if tokens else taken
-        plural = "" if every == 1 else "s"
-        period = (
-            ""
-            if per == "training"
-            else say(f"every_{per}{plural}", count=f"{every:,.0f}" if every == round(every) else two(every))
-        )
-        times.append(say("evaluation_once" if per == "training" else "evaluation_each", batches=taken, every=period))
+        taken = "1 batch" if round(count) == 1 else f"{count:,.0f} batches"
+        taken = f"{taken} of {tokens} tokens, one after the other," if tokens else taken
+        number = f"{every:,.0f}" if every == round(every) else two(every)
+        period = "once" if per == "training" else f"each {per}" if every == 1 else f"every {number} {per}s"
+        times.append(f"{taken} {period}")
     reasons = dict.fromkeys(_why_not_counted(one) for one in besides.missing)
-    share = chance(besides.share) if besides.share >= ONE_PER_CENT else say("below_1")
-    counted_line = [say("evaluation", times=joined(times), share=share)] if times else []
-    return counted_line + ([say("evaluation_unknown", reasons=joined(list(reasons)))] if reasons else [])
+    share = chance(besides.share) if besides.share >= ONE_PER_CENT else "less than 1 %"
+    counted_line = [f"Evaluation: {joined(times)}, {share} of the hours."] if times else []
+    return counted_line + ([f"Evaluation is not counted: {joined(list(reasons))}."] if reasons else [])
 
 
 def _why_not_counted(one: Evaluation) -> str:
     if one.known:
-        return say("evaluation_epoch")
+        return "how many examples an epoch has is not known"
     if one.line is None:
-        return say("evaluation_trainer")
-    return say("evaluation_batches" if one.batches is None else "evaluation_often", line=one.line)
+        return "how many batches its trainer takes is not known"
+    unknown = f"how many batches line {one.line} takes" if one.batches is None else f"how often line {one.line} runs"
+    return f"{unknown} is not known"
 
 
 def contradiction_lines(answer: Answer) -> list[str]:
     """Return a line for each measured device that contradicts its forecast."""
+    times = {row.device: (row.step_time or 0.0) / (row.forecast_time or 1.0) for row in facts.contradictions(answer)}
     return [
-        say("contradicts", device=row.device, times=number((row.step_time or 0.0) / (row.forecast_time or 1.0)))
-        for row in facts.contradictions(answer)
+        f"{device} contradicts its forecast: measured is {number(longer)} times as long; trust that."
+        for device, longer in times.items()
     ]
-
-
-def _several(answer: Answer) -> list[str]:
-    counts = facts.several_in_time(answer)
-    return [say("several", counts=",".join(map(str, counts)))] if counts else []
 
 
 def _offers(answer: Answer) -> list[str]:
     """Return what would be cheaper as a spot machine, and after a port to other software."""
     spot, port = facts.cheaper(answer, Reason.SPOT), facts.cheaper(answer, Reason.PORT)
-    offers = [] if spot is None else [with_option("spot_offer", spot, device=spot.row.card)]
-    return offers + ([] if port is None else [with_option("port_offer", port)])
+    offers = []
+    if spot is not None:
+        cost = f"{spot.row.card}, {cost_words(spot)} (--spot)"
+        offers.append(f"Cheaper where it may be taken away at any moment: {cost}.")
+    if port is not None:
+        cost = f"{port.device}, {cost_words(port)} (--devices gpu,tpu)"
+        offers.append(f"Cheaper with a port to PyTorch/XLA or JAX: {cost}.")
+    return offers
 
 
 def settling_line(answer: Answer) -> list[str]:
     """Return the command that settles the choice, where that pays."""
     settle = facts.settling(answer)
-    return [] if settle is None else [say("settling", command=rent_command(answer.work, settle))]
+    return [] if settle is None else [f"What would settle it: {rent_command(answer.work, settle)}"]
 
 
 def rent_command(work: AskedWork, settle: facts.Settling) -> str:
@@ -942,17 +699,11 @@ def rent_command(work: AskedWork, settle: facts.Settling) -> str:
     return shlex.join(command) + (f"{ARGUMENTS}{script_arguments}" if script_arguments else "")
 
 
-def _buying(answer: Answer) -> list[str]:
-    buy = facts.buying(answer)
-    return [] if buy is None else [say("buying", usd=usd_words(buy.usd), hours=two(buy.hours))]
-
-
 def fits_words(row: Row) -> str:
     """Return `3.5 of 25`, with `no` where it does not fit and `tight` where it may or may not."""
     if row.memory_needed is None:
-        return say("fits_not") if row.fits is False else ""
-    sentence = "fits_tight" if row.memory_tight else "fits_no" if row.fits is False else None
-    return say(sentence, memory=memory_of(row)) if sentence else memory_of(row)
+        return "no" if row.fits is False else ""
+    return ("tight: " if row.memory_tight else "no: " if row.fits is False else "") + memory_of(row)
 
 
 def memory_of(row: Row) -> str:
@@ -960,16 +711,16 @@ def memory_of(row: Row) -> str:
     size = (row.memory_taken or 0.0) / 1e9
     needed = "<0.01" if 0 < size < 0.01 else two(size)
     if not row.memory:
-        return say("fits_unknown", needed=needed)
-    return say("fits", needed=needed, available=two(row.memory / 1e9))
+        return needed
+    return f"{needed} of {two(row.memory / 1e9)}"
 
 
 def joined(names: Sequence[str], most: int = 99) -> str:
     """Return `T4, L4 and A10G`; of many the first few."""
     names = list(dict.fromkeys(names))
     if len(names) > most:
-        names = [*names[: most - 1], say("more_names", count=len(names) - most + 1)]
-    return say("and", first=", ".join(names[:-1]), last=names[-1]) if len(names) > 1 else names[0]
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def as_json(answer: Answer) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from whichdevice.study.config.model import FORECAST_DEVICES
 if TYPE_CHECKING:
     from whichdevice.apps.questions.one_model import OneModel, Question
     from whichdevice.base.sheets.hardware import Software
-    from whichdevice.decide import Answer, Row, Wants
+    from whichdevice.decide import Answer, Wants
     from whichdevice.forecast.targets import Target
     from whichdevice.models.loading import Model
 
@@ -74,19 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say which step of a model is meant."""
     add = parser.add_argument
-    add("--mode", choices=MODES, default="train", type=mode_of, help="training steps, forward passes, generated tokens")
+    add("--mode", choices=MODES, default="train", help="training steps, forward passes, generated tokens")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
     add("--precision", choices=ASK_FORMATS, metavar="FORMAT", help=PRECISION_HELP)
     add("--option", action="append", default=[], metavar="KEY=VALUE", help=OPTION_HELP)
     parser.set_defaults(passed_on=[])
-
-
-def mode_of(text: str) -> str:
-    """Return the mode; raises StudyError where it was one earlier, before any of its options is looked at."""
-    if text == "serve":
-        raise StudyError("--mode serve: is now a command of its own: whichdevice serve MODEL --rps 5 --ttft 1s")
-    return text
 
 
 OPTION_HELP = "of the model's file or name, e.g. method=lora, objective=dpo; repeatable"
@@ -135,7 +128,10 @@ def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen
 
     asked, answers = answered(question, screen if screen.live and not as_json else None)
     if page is not None:
-        write_page(answers, page, screen.everything)
+        from whichdevice.study.report.page import render
+        from whichdevice.study.report.verdict import answer_parts
+
+        render("ask.html", page, answers=[answer_parts(answer, screen.everything) for answer in answers])
     if as_json:
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
@@ -167,19 +163,15 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     asked = OneModel(question, targets, counts)
 
     def first(paths: Sequence[Path]) -> None:
-        drafts = asked.answers([], paths)
-        if screen is not None and drafts:
-            screen.show(drafts, [FIRST_ANSWER], asked.left.rows)
+        if screen is not None and (early := asked.answers([], paths)):
+            screen.show(early, ["A first answer, from forecasts alone."], asked.left.rows)
 
     compiled = asked.forecast(first if screen is not None else None)
     if question.gpus is None and counts == (1,) and software == "eager" and question.mode == "train":
         asked, compiled = with_more_gpus(asked, compiled, software)
-    records: list[Path] = []
     if question.measuring:
-        if screen is not None:
-            first(compiled)
-        records = asked.measure(compiled)
-    answers = asked.answers(records, compiled)
+        first(compiled)
+    answers = asked.answers(asked.measure(compiled) if question.measuring else [], compiled)
     if all(answer.pick is None and not answer.fits_nowhere for answer in answers):
         raise StudyError(lines(answers[0])[0] if answers else f"{question.model}: no device has an answer")
     return asked, answers
@@ -193,7 +185,7 @@ def with_more_gpus(asked: "OneModel", compiled: list[Path], software: "Software"
     several = gpus_needed(asked.question, answers)
     if not several:
         return asked, compiled
-    small = {row.card for answer in answers for row in too_small(answer)}
+    small = {card for answer in answers for card in too_small(answer)}
     # A card without bfloat16 needs traces in another number format: where it is too small, leave it out.
     usual = [one for one in asked.targets if one.device not in small or not one.refusal("bfloat16", software)]
     names = [one.device for one in usual or asked.targets]
@@ -211,8 +203,10 @@ def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
     from whichdevice.forecast.targets import GPU_COUNTS, NODES
 
     late = any(answer.late for answer in answers)
-    large = any(2 * len({row.card for row in too_small(answer)}) >= len(cards_of(answer)) for answer in answers)
-    known = any(row.fits is not None for answer in answers for row in answer.work.rows if row.rented)
+    rented = [[row for row in answer.work.rows if row.rented] for answer in answers]
+    cards = [{row.card for row in rows} for rows in rented]
+    large = any(2 * len(too_small(answer)) >= len(of_it) for answer, of_it in zip(answers, cards, strict=True))
+    known = any(row.fits is not None for rows in rented for row in rows)
     if not known or not (large or late) or question.wants.only_free:
         return []
     if question.batch is None and question.wants.steps is None and question.model.address.kind == "hub":
@@ -226,18 +220,12 @@ def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
     return shared if len(shared) > 1 else []
 
 
-def cards_of(answer: "Answer") -> set[str]:
-    """Return the devices elsewhere, each once however it is offered."""
-    return {row.card for row in answer.work.rows if row.rented}
-
-
-def too_small(answer: "Answer") -> "list[Row]":
-    """Rows of devices elsewhere that do not hold the model."""
-    return [row for row in answer.work.rows if row.rented and row.fits is False]
+def too_small(answer: "Answer") -> set[str]:
+    """Return the devices elsewhere that do not hold the model, each once however it is offered."""
+    return {row.card for row in answer.work.rows if row.rented and row.fits is False}
 
 
 MAX_GPUS = 64  # that are tried without being asked for
-FIRST_ANSWER = "A first answer, from forecasts alone."
 
 
 def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
@@ -269,14 +257,6 @@ def check_size(question: "Question") -> None:
     if question.mode == "train" and stopped is not None and stopped.unknown and not named:
         wanted = "--epochs N or --steps N" if stopped.examples else "--steps N"
         raise StudyError(f"{question.model.text}: {stopped.unknown}: add {wanted}")
-
-
-def write_page(answers: "Sequence[Answer]", page: Path, everything: bool) -> None:
-    """Write the same answers as a page."""
-    from whichdevice.study.report.page import render
-    from whichdevice.study.report.verdict import answer_parts
-
-    render("ask.html", page, answers=[answer_parts(answer, everything) for answer in answers])
 
 
 class Screen:

@@ -13,7 +13,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from whichdevice.apps.commands.values import gpu_counts, prices_of
+from whichdevice.apps.commands.values import gpu_counts, positive, prices_of
 from whichdevice.base.errors import StudyError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ LATENCY = {"image": "1min", "video": "30min"}
 TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|min)?")
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 MIN_UNIT = 20.0  # seconds from which on a time needs its unit: milliseconds are likely meant
-MAX_SECONDS, MAX_TOKENS, MAX_RPS = 3600.0, 10_000_000, 1e6
+MAX_SECONDS, MAX_TOKENS = 3600.0, 10_000_000
 FORMATS = ("bf16", "fp8", "int8", "awq", "gptq", "nvfp4", "mxfp4", "q4_k_m", "q5_k_m", "q6_k", "q8_0")
 OF_LANGUAGE_MODELS = ("tokens", "ttft", "tpot", "weights", "gpus", "longest")
 
@@ -121,7 +121,7 @@ def _written(args: argparse.Namespace) -> "Serving":
     return ask_serving(
         ServingQuestion(
             model=served_model(full_name(args.model)),
-            load=Load(rps_of(args.rps), prompt, answer, ttft, tpot),
+            load=Load(positive("--rps", args.rps), prompt, answer, ttft, tpot),
             devices=devices_of(args.devices),
             counts=counts,
             weights=None if args.weights is None else weight_format(args.weights),
@@ -139,7 +139,7 @@ def _generated(args: argparse.Namespace, model: "Diffusion") -> "Serving":
     if given := [name for name in OF_LANGUAGE_MODELS if getattr(args, name)]:
         raise StudyError(f"--{given[0]}: is for language models; {args.model} takes --rps and --latency")
     seconds = seconds_of("--latency", args.latency or LATENCY[model.makes])
-    load = Load(rps_of(args.rps), 0, 1, seconds, seconds, model.makes)
+    load = Load(positive("--rps", args.rps), 0, 1, seconds, seconds, model.makes)
     return ask_generation(model, load, devices_of(args.devices), prices_of(args.price, device_named))
 
 
@@ -155,13 +155,6 @@ def tokens_of(text: str) -> tuple[int, int]:
     if not (0 < prompt <= MAX_TOKENS and 0 < answer <= MAX_TOKENS):
         raise StudyError(f"--tokens {text}: those of a prompt and of its answer are needed, e.g. {PROMPT},{ANSWER}")
     return prompt, answer
-
-
-def rps_of(rps: float | None) -> float | None:
-    """Return the requests a second of --rps; raises StudyError."""
-    if rps is not None and not 0 < rps < MAX_RPS:
-        raise StudyError(f"--rps {rps:g}: a number above 0 is needed")
-    return rps
 
 
 def seconds_of(option: str, text: str) -> float:

@@ -1,4 +1,4 @@
-"""Values of options of the commands: numbers, prices, providers and counts, each checked in one line."""
+"""Values of options of the commands: numbers, prices and counts, each checked in one line."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,31 +23,10 @@ def prices_of(given: Sequence[str], find: Callable[[str], str] | None = None) ->
     return prices
 
 
-def providers_of(text: str | None) -> tuple[str, ...]:
-    """Return the providers that the user names, as the price sheet writes them; raises StudyError on another."""
-    from whichdevice.base.errors import did_you_mean
-    from whichdevice.base.sheets.hardware import hardware_rows
-
-    if text is None:
-        return ()
-    sheet = {offer.provider.casefold(): offer.provider for row in hardware_rows().values() for offer in row.offers}
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := next((name for name in names if name.casefold() not in sheet), None):
-        raise StudyError(f"--providers {unknown}: no price of theirs is known{did_you_mean(unknown, sheet.values())}")
-    return tuple(sheet[name.casefold()] for name in names)
-
-
 def positive(name: str, value: float | None) -> float | None:
     """Return a number above 0 or None; raises StudyError."""
     if value is not None and not 0 < value < LARGEST:
         raise StudyError(f"{name} {value:g}: a number above 0 is needed")
-    return value
-
-
-def usd(name: str, value: float | None) -> float | None:
-    """Return a price of 0 or more or None; raises StudyError."""
-    if value is not None and not 0 <= value < LARGEST_USD:
-        raise StudyError(f"{name} {value:g}: a price of 0 or more is needed")
     return value
 
 

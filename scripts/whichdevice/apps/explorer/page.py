@@ -26,8 +26,10 @@ def write_page(page: Path, names: Iterable[str] = (), served: Served = lambda _:
     chosen = [models[name] for name in names] or list(models.values())
     described = [_described(model, devices, sheet) | {"serving": served(model.name)} for model in chosen]
     first = FIRST if FIRST in {model.name for model in chosen} else chosen[0].name
+    days = [str(offer.date) for row in sheet.values() for offer in row.offers]
     render(
-        "explorer.html", page, EXPLORER_FOLDER, models=described, first=first, dates=_dates(sheet.values()),
+        "explorer.html", page, EXPLORER_FOLDER, models=described, first=first,
+        dates=f"Prices: the oldest is of {min(days)}, the newest of {max(days)}.",
         examples=MILLION, deadline=DEADLINE_HOURS,
     )  # fmt: skip
 
@@ -41,7 +43,7 @@ def _described(model: KnownModel, devices: Sequence[Target], sheet: Mapping[str,
         "title": " · ".join([words.title(answer), *[training] * (training != MIXED)]),
         "chart": chart(answer), "rows": products(answer),
         "notes": [
-            *([words.say("smaller", devices=words.joined(small, 6))] if small and answer.pick else []),
+            *([f"Too small: {words.joined(small, 6)}."] if small and answer.pick else []),
             *words.notes(answer), *_left_out(model, training, devices),
         ],
     }  # fmt: skip
@@ -53,9 +55,4 @@ def _left_out(model: KnownModel, training: str, devices: Sequence[Target]) -> li
     for target in devices:
         if reason := without(model, training, target):
             reasons.setdefault(reason, []).append(target.device)
-    return [words.say("no_rows", devices=words.joined(names), reason=reason) for reason, names in reasons.items()]
-
-
-def _dates(rows: Iterable[HardwareRow]) -> str:
-    days = sorted(str(offer.date) for row in rows for offer in row.offers)
-    return f"Prices: the oldest is of {days[0]}, the newest of {days[-1]}."
+    return [f"No rows of {words.joined(names)}: {reason}." for reason, names in reasons.items()]

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -110,11 +109,6 @@ class OneModel:
         self.model = self.question.model
         self.study = self._study()
 
-    @cached_property
-    def precision(self) -> str:
-        """The number format of the forecasts: as asked, else the script's, else mixed."""
-        return self.question.precision or script_precision(self.model)
-
     def _study(self) -> Study:
         """One workload at one batch size; of mode generate for one sequence, too."""
         from whichdevice.models.consistency import check_declared
@@ -141,7 +135,7 @@ class OneModel:
             "forecast": {
                 "devices": [*dict.fromkeys(one.slice.name if one.slice else one.device for one in self.targets)],
                 "gpus": list(self.gpus),
-                "precision": [self.precision],
+                "precision": [question.precision or script_precision(model)],
                 "batch_size": of_each or None,
                 "largest_batch": question.largest,
                 "longest_sequence": question.longest,
@@ -154,11 +148,6 @@ class OneModel:
         check_cells(study, study_runs(study), {})
         return study
 
-    @property
-    def _batch(self) -> int:
-        """The examples of a step on each GPU."""
-        return int(step_settings(self.question)["batch_size"])
-
     def forecast(self, show: Callable[[list[Path]], object] | None = None) -> list[Path]:
         """Return paths of the records of its programs; what was compiled before, by any command, is read.
 
@@ -168,7 +157,8 @@ class OneModel:
         targets = {(target.device, target.devices) for target in self.targets}  # a study has all devices in all numbers
         requests = [one for one in program_requests(self.study) if (one.device, one.devices) in targets]
         if self.question.fixed != "batch":
-            requests = [one for one in requests if one.batch_size == one.devices * self._batch]
+            of_each = int(step_settings(self.question)["batch_size"])
+            requests = [one for one in requests if one.batch_size == one.devices * of_each]
         paths = [compiled_path(self.study, request) for request in requests]
         self.left.forecasts = Countdown(len(paths), PROGRAM_SECONDS)
         devices = counted(len(self.targets), "device")
@@ -180,25 +170,26 @@ class OneModel:
             redirect_stderr(_Waits(line)),  # of each compile's phases the line says enough
         ):
 
-            def found(_: int, record: CompiledRecord) -> None:
+            def show_early(records: Sequence[CompiledRecord]) -> None:
                 nonlocal shown
+                if show is not None:
+                    early = list(_early(requests, paths, records, Path(folder)))
+                    line.above(lambda: show(early))
+                    shown = time.monotonic()
+
+            def finish(_: int, record: CompiledRecord) -> None:
                 self.left.forecasts.finish()
                 known.append(record)
-                if show is not None and len(known) < len(paths) and time.monotonic() - shown > SHOWN_EVERY:
-                    drafts = list(_drafts(requests, paths, known, Path(folder)))
-                    line.above(lambda: show(drafts))
-                    shown = time.monotonic()
+                if len(known) < len(paths) and time.monotonic() - shown > SHOWN_EVERY:
+                    show_early(known)
 
-            def draft(record: CompiledRecord) -> None:
-                nonlocal shown
-                if show is not None and not known:
-                    drafts = list(_drafts(requests, paths, [record], Path(folder)))
-                    line.above(lambda: show(drafts))
-                    shown = time.monotonic()
+            def begin(record: CompiledRecord) -> None:
+                if not known:
+                    show_early([record])
 
             compile_study(
-                self.study, paths, None, on_record=found, waits=self.question.measuring,
-                on_draft=None if show is None else draft,
+                self.study, paths, None, on_record=finish, waits=self.question.measuring,
+                on_draft=None if show is None else begin,
             )  # fmt: skip
         self.left.forecasts.pieces = self.left.forecasts.done
         return paths
@@ -272,9 +263,8 @@ class OneModel:
         from whichdevice.measure.machine.calibration import host_flops
 
         traced = [record for path in compiled if path.is_file() for record in [read_compiled(path)]]
-        one = next(
-            (trace for trace in traced if trace.facts and trace.facts.memory_parts and trace.asked.devices == 1), None
-        )
+        alone = (trace for trace in traced if trace.facts and trace.facts.memory_parts and trace.asked.devices == 1)
+        one = next(alone, None)
         if one is None or one.facts is None or one.asked.mode == "decode" or one.asked.mode == "prefill":
             return None
         wider = 2.0 if one.asked.precision != "float32" else 1.0  # a CPU takes the step in float32
@@ -298,11 +288,10 @@ class OneModel:
         from whichdevice.study.request import dataset_folder, dataset_of
 
         dataset = dataset_of(self.study, next(iter(self.study.workloads)))
-        if (
-            dataset is not None
-            and not (folder := dataset_folder(self.study, dataset)).joinpath("dataset.json").is_file()
-        ):
-            prepare_dataset(dataset, "standin", None, STANDIN_SEED, folder)
+        if dataset is not None:
+            folder = dataset_folder(self.study, dataset)
+            if not folder.joinpath("dataset.json").is_file():
+                prepare_dataset(dataset, "standin", None, STANDIN_SEED, folder)
 
     def answers(self, records: Sequence[Path], compiled: Sequence[Path]) -> list[Answer]:
         """Return the answer for each batch size, from the tables of these records."""
@@ -367,15 +356,15 @@ class _Waits(io.StringIO):
         return len(text)
 
 
-def _drafts(
+def _early(
     requests: Sequence[ProgramRequest], paths: Sequence[Path], known: Sequence[CompiledRecord], folder: Path
 ) -> Iterator[Path]:
-    """Paths of all records as far as they are known, those of a draft in a folder of their own."""
+    """Yield paths of all records as far as they are known; of another GPU in place of one in a folder of their own."""
     for request, path in zip(requests, paths, strict=True):
         if path.is_file():
             yield path
-        elif (draft := provisional(request, known)) is not None:
-            write_compiled(draft, folder / path)
+        elif (stand_in := provisional(request, known)) is not None:
+            write_compiled(stand_in, folder / path)
             yield folder / path
 
 

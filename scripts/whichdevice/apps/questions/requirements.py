@@ -21,12 +21,8 @@ from whichdevice.models.script.stand_ins import LOGGING, WRAPPING
 FORECASTS = {KERAS: ("keras==3.15.*", "jax==0.10.*"), JAX: ("keras==3.15.*", "jax==0.10.*"), TORCH: ("torch",)}
 GPU = ("jax-cuda12-pjrt==0.10.*", "nvidia-cuda-nvcc-cu12==12.9.*")
 PIP_NAMES = {
-    "PIL": "pillow",
-    "cv2": "opencv-python",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-    "skimage": "scikit-image",
-}
+    "PIL": "pillow", "cv2": "opencv-python", "sklearn": "scikit-learn", "yaml": "pyyaml", "skimage": "scikit-image",
+}  # fmt: skip
 FOUR_BITS = {"bitsandbytes", "BitsAndBytesConfig", "load_in_4bit", "load_in_8bit"}
 LOADED = re.compile(r"from_pretrained\(\s*['\"]([\w./-]+)['\"]")
 HOW = "or install whichdevice where your packages are"
@@ -41,9 +37,8 @@ def require(address: Address) -> None:
     if address.kind == "hub":
         libraries = ["transformers", *(["diffusers"] if diffusion_name(address.function) else [])]
         missing += [library for library in libraries if find_spec(library) is None]
-    missing += [
-        name for name in map(_pip_name, _missing_imports(address)) if not any(m.startswith(name) for m in missing)
-    ]
+    imports = [PIP_NAMES.get(name, name.replace("_", "-")) for name in _missing_imports(address)]
+    missing += [name for name in imports if not any(known.startswith(name) for known in missing)]
     if missing:
         command = shlex.join([*_pip(), *missing])
         names = ", ".join(name.partition("=")[0] for name in missing)
@@ -54,18 +49,21 @@ def _refuse_bitsandbytes(address: Address) -> None:
     """Raise StudyError where the file needs bitsandbytes, whose layers and optimisers exist on a GPU alone."""
     if address.path is None or address.path.suffix != ".py":
         return
-    try:
-        text = address.path.read_bytes()
-        names = set(_names(parsed(text)))
-    except (OSError, SyntaxError, ValueError, RecursionError):  # what comes after gives the reason
-        return
-    if names & FOUR_BITS:
-        loaded = LOADED.search(text.decode("utf-8", "replace"))
+    if FOUR_BITS & {name for tree in _trees(address.path) for name in _names(tree)}:
+        loaded = LOADED.search(address.path.read_text("utf-8", "replace"))
         raise StudyError(
             f"{address.label}: bitsandbytes needs CUDA, and no GPU is needed to answer: leave it out of the file and "
             'write METHOD = "qlora" for 4-bit weights, OPTIMIZER = "AdamW8bit" for its optimiser; or ask '
             f"hf:{loaded[1] if loaded else 'NAME'} --option method=qlora"
         )
+
+
+def _trees(path: Path) -> list[ast.Module]:
+    """Return the tree of a file; none where it cannot be read, for which what comes after gives the reason."""
+    try:
+        return [parsed(path.read_bytes())]
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return []
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
@@ -101,10 +99,7 @@ def _missing_imports(address: Address) -> Iterator[str]:
     """Packages that the file imports without a condition and that are nowhere, but for those with stand-ins."""
     if address.kind != "file" or address.path is None or address.root is None:
         return
-    try:
-        body = parsed(address.path.read_bytes()).body
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return
+    body = [node for tree in _trees(address.path) for node in tree.body]
     names = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module or "" for node in body if isinstance(node, ast.ImportFrom) and not node.level]
     for name in dict.fromkeys(module.partition(".")[0] for module in names):
@@ -113,10 +108,6 @@ def _missing_imports(address: Address) -> Iterator[str]:
         )
         if name and not is_local and name not in LOGGING | WRAPPING and find_spec(name) is None:
             yield name
-
-
-def _pip_name(package: str) -> str:
-    return PIP_NAMES.get(package, package.replace("_", "-"))
 
 
 def _installed(package: str) -> bool:

@@ -24,7 +24,6 @@ from whichdevice.decide.serving import (
     decide,
     with_formats,
 )
-from whichdevice.decide.serving_words import say
 from whichdevice.forecast.serving.forecast import TESTED, Load, ServingForecast, serve_all
 from whichdevice.forecast.serving.server import Server, memory_of
 from whichdevice.forecast.targets import GROUPS, find_target
@@ -95,7 +94,8 @@ def ask_serving(question: ServingQuestion) -> Serving:
 def _check(question: ServingQuestion) -> None:
     model, tokens = question.model, question.load.prompt + question.load.answer
     if tokens > model.longest:
-        raise StudyError(say("too_long", model=model.name, longest=f"{model.longest:,}", tokens=f"{tokens:,.0f}"))
+        takes = f"{model.name}: takes {model.longest:,} tokens, and a request has {tokens:,.0f}"
+        raise StudyError(f"{takes}: ask for fewer (--tokens), or a model with a longer context")
     for rows in map(rows_named, ([name] for name in question.devices or ())):
         if rows and not any(_counts(question, row) for row in rows):
             asked, rented = (", ".join(map(str, counts)) for counts in (question.counts, _rented(rows[0].device)))
