@@ -200,9 +200,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as plain data for JSON: seconds, USD, bytes; None where not known."""
-        named: dict[str, Option | None] = {
-            name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival", "avoid")
-        }
+        named = {name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival", "avoid")}
         work = {name: value for name, value in asdict(self.work).items() if name != "rows"}
         options = [
             {"device": option.device, "batch": self.work.batch_on(option.row), **asdict(option.row),

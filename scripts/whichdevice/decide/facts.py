@@ -385,14 +385,6 @@ def step_notes(answer: Answer) -> dict[str, list[str]]:
     return {note: [] if set(noted) == cards else list(dict.fromkeys(noted)) for note, noted in notes.items()}
 
 
-# Memory.
-
-
-def memory(row: Row) -> float:
-    """Return the bytes that a device has, 0 where that is not known."""
-    return row.memory_available or 0.0
-
-
 def parts(row: Row) -> dict[str, float]:
     """Return what adds up to the memory that a step takes; `rest` is buffers and fragments.
 
@@ -409,7 +401,7 @@ def parts(row: Row) -> dict[str, float]:
 
 def surely_fits(change: Mapping[str, Any], row: Row) -> bool:
     """Return whether a changed step fits a device."""
-    return bool(change["memory_needed"] <= SURELY * memory(row))
+    return bool(change["memory_needed"] <= SURELY * (row.memory_available or 0.0))
 
 
 def changes(row: Row) -> list[Mapping[str, Any]]:
@@ -425,7 +417,7 @@ def gpus_that_hold(row: Row) -> int | None:
         return None
     shared = sum(row.memory_parts.get(name, 0.0) for name in ("weights", "gradients", "optimizer"))
     rest = (row.memory_needed or 0.0) - shared
-    return next((count for count in (2, 4, 8) if shared / count + rest <= SAFE * memory(row)), None)
+    return next((count for count in (2, 4, 8) if shared / count + rest <= SAFE * (row.memory_available or 0.0)), None)
 
 
 def to_enlarge(answer: Answer) -> Row | None:
@@ -436,13 +428,15 @@ def to_enlarge(answer: Answer) -> Row | None:
         return None
     hourly = math.inf if pick.row.usd_per_hour is None or pick.row.is_here else pick.row.usd_per_hour
     small = [row for row in traced if row.memory_tight or (row.fits is False and (row.usd_per_hour or 0.0) < hourly)]
-    return max(small, key=memory, default=None)
+    return max(small, key=lambda row: row.memory_available or 0.0, default=None)
 
 
 def largest_too_small(answer: Answer) -> Row | None:
     """Return the largest device where nothing holds the step; None where another reason rules some out."""
     rows = [option.row for option in answer.options if option.row.memory_needed and option.row.memory_available]
-    return max(rows, key=lambda row: memory(row) * row.devices) if answer.fits_nowhere and rows else None
+    if not answer.fits_nowhere:
+        return None
+    return max(rows, key=lambda row: (row.memory_available or 0.0) * row.devices, default=None)
 
 
 def as_dict(answer: Answer) -> dict[str, Any]:

@@ -69,8 +69,7 @@ def batch_words(work: AskedWork) -> str:
     """Return `batch 1,024`."""
     if work.unit == "product":
         return f"N {work.batch:,}"
-    shared = work.fixed == "batch" or work.most_devices == 1
-    return f"batch {work.batch:,}" + ("" if shared else " on each")
+    return f"batch {work.batch:,}" + " on each" * (work.fixed != "batch" and work.most_devices > 1)
 
 
 def by_loop(work: AskedWork) -> bool:
@@ -315,15 +314,15 @@ def range_words(row: Row) -> str:
 
 def _hourly(answer: Answer) -> list[str]:
     """Return the price of an hour of the choices that matter most, and how old it is where it is old."""
-    parts = []
+    parts, old = [], []
     for option in facts.priced(answer):
         row, price = option.row, option.row.price
         median = f" ({range_words(row)}), the median of {counted(price.providers, 'provider')}"
         several = "" if price.providers == 1 else f"{median}, lowest {usd_words(price.lowest or 0.0)}"
         parts.append(f"{row.device} USD {usd_words(row.usd_per_hour or 0.0)}{several} ({price.provider})")
+        if (price.age or 0) > OLD_DAYS:
+            old.append(f"{row.device} {price.age} days")
     hours = [f"An hour costs: {'; '.join(parts)}."] * bool(parts)
-    ages = {option.device: option.row.price.age or 0 for option in facts.priced(answer)}
-    old = [f"{device} {days} days" for device, days in ages.items() if days > OLD_DAYS]
     return hours + ([f"Prices are old: {joined(old)}; whichdevice prices --update takes newer ones."] if old else [])
 
 
@@ -487,7 +486,7 @@ def memory_words(answer: Answer) -> list[str]:
     if pick is None:
         return []
     traced = [option.row for option in answer.options if option.row.memory_parts]
-    largest = max(traced, key=facts.memory, default=None)
+    largest = max(traced, key=lambda row: row.memory_available or 0.0, default=None)
     shown = next((row for row in traced if row.device == pick.device), largest)
     cheaper = facts.to_enlarge(answer)
     change = changes_words(cheaper) if cheaper else ""
