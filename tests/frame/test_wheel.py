@@ -71,6 +71,7 @@ CALLS = {
     "plan": (SMALL, 0, "matmul"),
     "prices": (["T4"], 0, "T4"),
     "rent": (["--on", "L4", "--dry-run"], 2, "no checkout of whichdevice"),
+    "serve": (["nothing"], 2, "nothing"),
     "study": (["cpu", "--dry-run", *SMALL], 0, "measure"),
 }
 

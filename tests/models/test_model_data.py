@@ -43,7 +43,7 @@ def test_data_sorted_by_class_validate_with_every_class_and_always_the_same_exam
     train, held_out = splits_of(given, None, "mine.py: data()")
     assert np.unique(held_out["targets"]).tolist() == [0, 1, 2, 3]
     assert sorted([*train["inputs"], *held_out["inputs"]]) == [*range(800)]
-    np.testing.assert_array_equal(splits_of(given, None, "mine.py: data()").validation["inputs"], held_out["inputs"])
+    np.testing.assert_array_equal(splits_of(given, None, "mine.py: data()")[1]["inputs"], held_out["inputs"])
 
 
 def test_a_smaller_fraction_is_drawn_from_a_larger_one_and_has_every_class(tmp_path):

@@ -18,7 +18,7 @@ from whichdevice.models.loading import Model
 from whichdevice.models.script.beside import trainers_beside
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import keep
-from whichdevice.models.script.size import Amount, Stack, amounts, is_whole
+from whichdevice.models.script.size import Stack, TrainingLength, amounts, is_whole
 from whichdevice.models.script.text import turns_over
 
 DRAWS = (
@@ -59,7 +59,7 @@ def test_the_innermost_loop_is_over_batches_and_those_around_it_over_epochs(case
         "Namespace": SimpleNamespace, "optimizers": [SimpleNamespace(param_groups=[])] * 2,
         "DataLoader": lambda data, batch_size: data[::batch_size],
     }  # fmt: skip
-    assert stack_in(names + case["script"], tmp_path, given)[0].amount == Amount(**case["amount"])
+    assert stack_in(names + case["script"], tmp_path, given)[0].amount == TrainingLength(**case["amount"])
 
 
 def test_a_length_that_each_turn_draws_is_told_from_one_that_stays(tmp_path: Path) -> None:
@@ -91,19 +91,19 @@ def test_a_batch_that_the_loop_leaves_as_it_is_is_all_examples(text: str, tmp_pa
 
 
 def test_examples_are_a_loaders_or_of_the_longest_array_like_a_batch() -> None:
-    def size(loops: Amount, shapes: list[tuple[int, ...]], *rest: Any) -> tuple[Any, Any]:
+    def size(loops: TrainingLength, shapes: list[tuple[int, ...]], *rest: Any) -> tuple[Any, Any]:
         found = amounts(scopes, loops, shapes, *rest)
         return found["examples"], found["epochs"]
 
     scopes = [{"x": np.zeros((8, 5)), "data": {"all": np.zeros((90, 5)), "labels": np.zeros(90)}, "num_epochs": 6}]
-    assert size(Amount(), [(8, 5)], None) == (90, 6)
-    assert size(Amount(2), [(8, 7), (8,)], 70) == (70, 2)
-    assert size(Amount(1, 500), [(8, 5)], 70) == (4000, 1)
-    assert size(Amount(3, 250), [(8, 5)], None) == (2000, 3)
-    assert size(Amount(3, 12), [(8, 5)], None) == (90, 3), "the last batch is smaller"
-    assert size(Amount(1, 500), [(8, 5)], 70, None, True) == (8, 500)
-    assert size(Amount(2, batches=9), [(800, 5)], 288, 9) == (7200, 2), "rows of a batch of 32 graphs"
-    assert size(Amount(unknown="no end"), [(8, 5)], None) == (90, None)
+    assert size(TrainingLength(), [(8, 5)], None) == (90, 6)
+    assert size(TrainingLength(2), [(8, 7), (8,)], 70) == (70, 2)
+    assert size(TrainingLength(1, 500), [(8, 5)], 70) == (4000, 1)
+    assert size(TrainingLength(3, 250), [(8, 5)], None) == (2000, 3)
+    assert size(TrainingLength(3, 12), [(8, 5)], None) == (90, 3), "the last batch is smaller"
+    assert size(TrainingLength(1, 500), [(8, 5)], 70, None, True) == (8, 500)
+    assert size(TrainingLength(2, batches=9), [(800, 5)], 288, 9) == (7200, 2), "rows of a batch of 32 graphs"
+    assert size(TrainingLength(unknown="no end"), [(8, 5)], None) == (90, None)
 
 
 ASKED = "line 3 has no end that shows: add "

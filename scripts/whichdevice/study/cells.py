@@ -21,6 +21,7 @@ from whichdevice.study.config.model import DeviceKind, Only, Study, Workload
 AXIS_DEFAULTS: dict[str, Any] = {"fraction": 1.0, "sequence_length": None}
 AXIS_TYPES: dict[str, Any] = {"fraction": float, "sequence_length": int}
 CELL = re.compile(r"^(?P<backend>[a-z]+)-(?P<precision>[a-z0-9_]+)-b(?P<batch_size>\d+)(?P<axes>(-[a-z_]+=[^-/=]+)*)$")
+MERGED = "merged"  # folder of a study: records of other machines
 REPEAT = re.compile(r"r[1-9]\d*")
 KEY = re.compile(r"[0-9a-f]{12}")  # the last folder of a record's path: what was measured, as a hash
 AnyStudy = TypeVar("AnyStudy", bound=Study)
@@ -217,8 +218,6 @@ def make_tables(folder: Path) -> str:
 
 def _is_default(study: Study) -> bool:
     """Whether it is the config that ships; the sources found for its data do not matter, merged records do."""
-    from whichdevice.study.records.store import MERGED
-
     data = study.data.model_copy(update={"sources": {}})
     plain = study.model_copy(update={"data": data})
     return all(getattr(plain, name) == value for name, value in Study()) and not Path(study.root, MERGED).is_dir()

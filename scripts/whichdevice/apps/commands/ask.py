@@ -74,12 +74,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say which step of a model is meant."""
     add = parser.add_argument
-    add("--mode", choices=MODES, default="train", help="training steps, forward passes, generated tokens")
+    add("--mode", choices=MODES, default="train", type=mode_of, help="training steps, forward passes, generated tokens")
     add("--batch", type=int, metavar="N", help="examples per step; default: the model's own; generate: also 1")
     add("--sequence-length", type=int, metavar="N", help="where the model has sequences")
     add("--precision", choices=ASK_FORMATS, metavar="FORMAT", help=PRECISION_HELP)
     add("--option", action="append", default=[], metavar="KEY=VALUE", help=OPTION_HELP)
     parser.set_defaults(passed_on=[])
+
+
+def mode_of(text: str) -> str:
+    """Return the mode; raises StudyError where it was one earlier, before any of its options is looked at."""
+    if text == "serve":
+        raise StudyError("--mode serve: is now a command of its own: whichdevice serve MODEL --rps 5 --ttft 1s")
+    return text
 
 
 OPTION_HELP = "of the model's file or name, e.g. method=lora, objective=dpo; repeatable"

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     artefact = _artefact(args)
     print(f"{args.model} from {artefact}, served by {IMAGE} in {args.region}.")
-    print(_price(args.machine_type, args.region), flush=True)
+    print(price_line(args.machine_type, args.region), flush=True)
     if not args.dry_run:
         with _vertex(args) as api:
             if _made(api, args.model):
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _price(machine_type: str, region: str) -> str:
+def price_line(machine_type: str, region: str) -> str:
     """The price of an hour and a month by config/vertex_prices.csv, an estimate, in words."""
     rows = [row for row in csv_rows(CONFIG / "vertex_prices.csv") if row["machine_type"] == machine_type]
     if not rows:

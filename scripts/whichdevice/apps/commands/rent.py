@@ -96,7 +96,7 @@ def model_study(args: argparse.Namespace) -> dict[str, Any]:
 
     target, model = find_target(args.on), looked_at(Model.read(args.model), args.passed_on)
     batch, length = at_least_one("--batch", args.batch), at_least_one("--sequence-length", args.sequence_length)
-    question = Question(model, args.mode, batch=batch, sequence_length=length, options=given_options(args.option))
+    question = Question(model, mode=args.mode, batch=batch, sequence_length=length, options=given_options(args.option))
     check_mode(model, args.mode)
     precision = usual_precision(target, args.precision or script_precision(model))
     name = config_name(model)

@@ -18,7 +18,7 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically, write_changed
 from whichdevice.base.parts import Integer, Part, first_fault, read_as
 from whichdevice.measure.record import SCHEMA_VERSION, Machine, Record
-from whichdevice.study.cells import Run, parse_run
+from whichdevice.study.cells import MERGED, Run, parse_run
 from whichdevice.study.config.model import LONGEST_NAME, NAME, DeviceKind
 
 RECORD = "record.json"
@@ -26,7 +26,7 @@ MAX_RECORD_BYTES = 32 * 2**20  # of a record; one of a long run is some 100 kB
 NAMED = re.compile(NAME)
 RECORD_KEY = re.compile(r"[0-9a-f]{12}")  # of a record: the folder between r<repeat> and record.json
 FILE = re.compile(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]*")
-OWN, MERGED, SOURCE, CONFIG = "runs", "merged", "source.json", "config.yaml"
+OWN, SOURCE, CONFIG = "runs", "source.json", "config.yaml"
 KEYS = "keys.json"  # of the last call: which record of each run counts
 
 
