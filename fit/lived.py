@@ -42,7 +42,6 @@ FREEDOM, T80 = 3, 1.6377  # of Student's t, and what 80 % of its distribution ar
 NEAR = 0.05  # of a log, below which a miss counts no less
 TURNS = 60
 FORWARD = 1 / 3  # of a step, that an evaluated example takes beside a trained one
-HABITS_KNOW = (0, 1, 2)  # columns: one factor, time of a kernel, images of files; 3, 4: loss read, several GPUs
 
 
 @dataclass(frozen=True)
@@ -223,12 +222,7 @@ class Reports:
         self.groups = np.array([row.line.group for row in rows])
         counts = Counter(self.groups)
         self.weight = np.array([counts[group] ** -0.5 for group in self.groups])
-        self.shows = np.array(
-            [
-                (*shows(row.clean, row.kernels, row.line.images), row.line.reads != "seldom", row.line.gpus > 1)
-                for row in rows
-            ]
-        )
+        self.shows = np.array([shows(row.clean, row.kernels, row.line.images) for row in rows])
 
     def without(self, left: np.ndarray) -> "Reports":
         """The rows of the other sources."""
@@ -239,15 +233,14 @@ class Reports:
         return others
 
 
-def fitted(reports: Reports, columns: Sequence[int] = HABITS_KNOW) -> np.ndarray:
-    """Return the constants of some columns with the least sum of absolute logs; n rows of a source weigh as much as √n.
+def fitted(reports: Reports) -> np.ndarray:
+    """Return the constants with the least sum of absolute logs; n rows of a source weigh as much as √n.
 
     By least squares that weigh each row by its miss before (Schlossmacher 1973), held a little to no effect.
     """
     logs, weight = reports.lived - reports.clean, reports.weight / reports.weight.sum()
-    shown = reports.shows[:, columns]
-    held = np.diag([0.0] + [HELD] * (len(columns) - 1))
-    constants, misses = np.zeros(len(columns)), np.ones(len(logs))
+    shown, held = reports.shows, np.diag([0.0, HELD, HELD])
+    constants, misses = np.zeros(len(held)), np.ones(len(logs))
     for _ in range(TURNS):
         trust = weight / np.maximum(np.abs(misses), NEAR)
         weighted = shown.T * trust
@@ -307,19 +300,10 @@ class LeftOut:
         }
 
 
-def by(*columns: int) -> Model:
-    """A model that knows some columns of what a report shows."""
-
-    def model(reports: Reports) -> Callable[[Reports], np.ndarray]:
-        constants = fitted(reports, columns)
-        return lambda others: others.clean + np.maximum(others.shows[:, columns] @ constants, 0.0)  # the clean step too
-
-    return model
-
-
-def by_the_likeliest(reports: Reports) -> Callable[[Reports], np.ndarray]:
-    """The model of those below under which these rows are the likeliest, with each of their sources left out."""
-    return max(KNOWING, key=lambda model: LeftOut.of(reports, model).score()["likely"])(reports)
+def by_habits(reports: Reports) -> Callable[[Reports], np.ndarray]:
+    """The rule: the clean step, by the time of its kernels and its images of files; never less than the clean step."""
+    constants = fitted(reports)
+    return lambda others: others.clean + np.maximum(others.shows @ constants, 0.0)
 
 
 def by_one_factor(reports: Reports) -> Callable[[Reports], np.ndarray]:
@@ -334,17 +318,10 @@ def by_clean_step(reports: Reports) -> Callable[[Reports], np.ndarray]:
 
 
 MODELS: Mapping[str, Model] = {
-    "kernels and images": by(*HABITS_KNOW),
-    "kernels, images and reading": by(*HABITS_KNOW, 3),
-    "kernels, images and several GPUs": by(*HABITS_KNOW, 4),
-    "kernels and reading": by(0, 1, 3),
-    "kernels": by(0, 1),
-    "images": by(0, 2),
+    "kernels and images": by_habits,
     "naive: one factor for all": by_one_factor,
     "naive: the clean step": by_clean_step,
 }
-KNOWING = tuple(MODELS.values())
-CHOSEN = "what the others choose of these"
 LATER = "dit_1"  # the first report that was collected after the rule was chosen
 
 
@@ -362,7 +339,7 @@ def blind(reports: Reports, model: Model) -> LeftOut:
 def main() -> None:
     """Fit, test, and write the constants and the page."""
     reports = Reports(beside())
-    scores = {name: LeftOut.of(reports, model) for name, model in {**MODELS, CHOSEN: by_the_likeliest}.items()}
+    scores = {name: LeftOut.of(reports, model) for name, model in MODELS.items()}
     constants = fitted(reports)
     sd = spread(next(iter(scores.values())).logs, reports.weight)
     numbers = math.exp(constants[0]), *constants[1:], sd
@@ -389,7 +366,7 @@ def _page(reports: Reports, scores: Mapping[str, LeftOut], habits: Habits) -> It
         "|---|--:|--:|--:|--:|",
     )
     yield from (_score(name, left_out) for name, left_out in scores.items())
-    later = {name: blind(reports, model) for name, model in MODELS.items() if name == best or name.startswith("naive")}
+    later = {name: blind(reports, model) for name, model in MODELS.items()}
     yield from (
         "",
         f"| {len(set(later[best].reports.groups))} sources that were collected after the rule was chosen, by constants "

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 # Standard deviations (log) that a fit starts from. PRIOR_LEVELS levels of this spread count beside a part's own levels.
-START = {"family": 0.1, "question": 0.12, "author": 0.1, "source": 0.05, "class": 0.15, "chip": 0.1,
-         "chip of software": 0.06, "machine": 0.06, "rest": 0.1}  # fmt: skip
+START = {"family": 0.1, "question": 0.12, "author": 0.1, "source": 0.05, "class": 0.15, "chip": 0.117,
+         "machine": 0.06, "rest": 0.1}  # fmt: skip
 PRIOR_LEVELS = 3.0
 # Parts that have a variance for each software; the others have one for all.
 OF_SOFTWARE = ("family", "question", "author", "source", "rest")
@@ -48,7 +48,6 @@ class Columns:
                 ("source", its_source, of),
                 ("class", its_class),
                 ("chip", its_chip),
-                ("chip of software", its_chip, of),
                 ("machine", its_source, its_chip),
             ]
             for of, its_family, its_source, its_chip, its_class in zip(
@@ -151,7 +150,7 @@ def _of_software(
     variances: Mapping[str, float],
     chips: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Offsets and spreads of one software; a chip's are of its class, itself and itself with the software."""
+    """Offsets and spreads of one software; a chip's are of its class and itself, whatever the software."""
 
     def combined(*wanted: tuple[str, ...], also: float = 0.0) -> tuple[float, float]:
         chosen = np.array([name in wanted for name in names], dtype=float)
@@ -162,20 +161,15 @@ def _of_software(
 
     centre = ("centre", software)
     families = sorted({name[1] for name in names if name[0] == "family" and name[2] == software})
-    of_chips, classes = {}, {}
-    for chip, chip_class in sorted(item for item in chips.items() if ("chip", item[0]) in names):
-        with_software = ("chip of software", chip, software)
-        also = 0.0 if with_software in names else variances["chip of software"]
-        of_chips[chip] = combined(("class", chip_class), ("chip", chip), with_software, also=also)
-    for chip_class in sorted({name[1] for name in names if name[0] == "class"}):
-        classes[chip_class] = combined(("class", chip_class), also=variances["chip"] + variances["chip of software"])
+    known = sorted(chip for chip in chips if ("chip", chip) in names)
+    classes = sorted({chips[chip] for chip in known})
     return {
         "variances": {part: variance(part) for part in ("question", "machine", "rest")}
         | {"source": variance("author") + variance("source")},  # nobody has seen the author of a new one
         "widths": {"other": 1.0},  # of variances alone; validation.py finds those of models that were left out
         "families": {family: combined(centre, ("family", family, software)) for family in families},
         "family": combined(centre, also=variance("family")),
-        "chips": of_chips,
-        "classes": classes,
-        "class": (0.0, math.sqrt(sum(variances[part] for part in ("class", "chip", "chip of software")))),
+        "chips": {chip: combined(("class", chips[chip]), ("chip", chip)) for chip in known},
+        "classes": {of: combined(("class", of), also=variances["chip"]) for of in classes},
+        "class": (0.0, math.sqrt(variances["class"] + variances["chip"])),
     }

@@ -248,19 +248,9 @@ def decode_rows() -> list[Row]:
         seconds = context / rate if prefill else 1 / rate
         rows.append(
             Row(
-                line["source"],
-                line["kind"],
-                server,
-                line["published_as"],
-                1.0,
-                context,
-                0.0,
-                seconds,
-                None,
-                None,
-                "",
+                line["source"], line["kind"], server, line["published_as"], 1.0, context, 0.0, seconds, None, None, ""
             )
-        )
+        )  # fmt: skip
     return rows
 
 

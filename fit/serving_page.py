@@ -185,8 +185,6 @@ def _full(every: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         requests = Requests.drawn(100, row.prompt, row.answer)
         rate = float(Engines.of([row.server], requests.tokens).full_rate(requests)[0])
-        parts = row.server.count if row.server.whole_attention else 1
-        del parts
         logs.append(math.log((row.rate or math.nan) / (rate * row.answer)))
     its = score(np.array(logs))
     bias = math.exp(float(np.median(logs)))

@@ -5,6 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from needs import require
+
+require("gpu compiler")
 
 LAYERS = """
 from whichdevice.forecast.xla.programs import compile_program
@@ -22,8 +25,6 @@ print(found.operations / five.operations, found.bytes / five.bytes, found.kernel
 
 
 @pytest.mark.slow
-@pytest.mark.long  # the sum itself is in test_work.py
-@pytest.mark.needs("gpu compiler")
 def test_five_layers_are_one_and_four_times_the_difference_to_two():
     path = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, "-c", LAYERS]
