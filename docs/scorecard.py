@@ -290,7 +290,6 @@ KINDS = {  # of ratios, with what each divides, in words
     "product ÷ second clock": "Is that of a matrix product right?  Reported time ÷ time by a second clock",
     "float32 product ÷ C loop": "Do float32 matrix products use the whole processor?  Their speed ÷ a C loop's",
     "bfloat16 product ÷ C loop": "Do bfloat16 matrix products?  Their speed ÷ a C loop's",
-    "fit ÷ epoch": "How much does Keras' fit cost?  Time of an epoch by fit ÷ in one compiled program",
 }
 COLOURS = {"epyc": "#0072b2", "xeon": "#d55e00"}
 
