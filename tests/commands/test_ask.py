@@ -132,7 +132,7 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
         ([MODEL, "--option", "width"], "--option width: needs KEY=VALUE"),
         (["resnet50", "--mode", "generate"], "resnet50: the model does not generate tokens"),
         (["matmul", "--mode", "predict"], "--mode predict: matmul is a single operation"),
-        (["hf:gpt2", "--mode", "serve", "--rps", "5"], "is now a command of its own: whichdevice serve"),
+        (["gpt2", "--mode", "serve", "--rps", "5"], "--mode serve: is now a command of its own: whichdevice serve"),
         ([MODEL, "--html", "no/such/folder/a.html"], "--html no/such/folder/a.html: no folder"),
     ],
 )
