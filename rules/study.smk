@@ -7,7 +7,13 @@ from whichdevice.study.config.load import load_study, write_study
 from whichdevice.base.locks import StudyLock
 from whichdevice.study.request import DATASETS
 from whichdevice.study.planning.sources import prefer_this_environment, require_writable
-from whichdevice.study.planning.progress import StudyProgress, answer_lines, closing_lines, shows_progress, stopped_lines
+from whichdevice.study.planning.progress import (
+    StudyProgress,
+    answer_lines,
+    closing_lines,
+    shows_progress,
+    stopped_lines,
+)
 from whichdevice.study.planning.study_plan import plan_study
 from whichdevice.study.remote.records import bring_records
 from whichdevice.base.terminal import wrapped
