@@ -538,3 +538,6 @@ def test_the_longest_sequence_is_said_of_each_card_where_it_was_asked_for() -> N
     ]  # fmt: skip
     assert not [line for line in notes(answer(FAST, CHEAP)) if "ongest" in line]
     assert {row["longest_sequence"] for row in as_json(answer(*rows))["rows"]} == {0, 9_216, 32_768}
+    shown = notes(answer(*(row for row in rows if row.longest_sequence)))
+    assert any("Longest sequence that fits" in line for line in shown)
+    assert not any("No length" in line for line in shown)

@@ -715,11 +715,11 @@ def memory_of(row: Row) -> str:
 
 
 def joined(names: Sequence[str], most: int = 99) -> str:
-    """Return `T4, L4 and A10G`; of many the first few."""
+    """Return `T4, L4 and A10G`; of many the first few; of none nothing."""
     names = list(dict.fromkeys(names))
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
