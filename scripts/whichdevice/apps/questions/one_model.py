@@ -1,7 +1,7 @@
 """A study of one model: measured on this machine, forecast for others, and answered through the tables of every study.
 
-asked = OneModel("resnet50", targets)
-answers = asked.answers(wants, asked.measure(), asked.forecast())
+asked = OneModel(question, targets)
+answers = asked.answers(asked.measure(), asked.forecast())
 """
 
 import io

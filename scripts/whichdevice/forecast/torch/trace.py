@@ -7,7 +7,7 @@ Forward pass, loss, backward pass and the optimiser's update run as PyTorch runs
 alone: no device, driver or vendor's compiler is needed. The tensors are fake ones of the CPU; `AsOnGPU` makes what
 differs on a GPU as it is there.
 
-With models/torch_fakes.py this is the file that uses PyTorch's own parts below its public interface:
+With models/script/torch_fakes.py this is the file that uses PyTorch's own parts below its public interface:
 `TorchDispatchMode`, `tree_leaves`, the counters' registry, an operator's schema and packet, a storage's `_cdata`.
 tests/forecast/test_trace.py names what a new PyTorch broke.
 """
