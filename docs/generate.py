@@ -262,7 +262,7 @@ def config() -> str:
         "data": (model.Data, ""),
         "measure": (model.Measure, ""),
         "train": (model.Train, ""),
-        "forecast": (model.Forecast, ""),
+        "forecast": (model.Forecasting, ""),
         "workloads.NAME": (model.Workload, "Every combination of the lists is one cell. NAME is yours."),
         "storage": (model.Storage, "Never written to `results/<study>/config.yaml`."),
     }

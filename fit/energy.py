@@ -1,4 +1,4 @@
-"""Watts of a board: fits answer/energy.py to measured runs and writes docs/reference/energy-validation.md.
+"""Watts of a board: fits decide/energy.py to measured runs and writes docs/reference/energy-validation.md.
 
 fit/data/energy_serving.csv and energy_diffusion.csv hold measured runs of ML.ENERGY's leaderboard
 (ml-energy/leaderboard@0cd52dab, public/data/tasks): language models served by vLLM, one token after another, and models

@@ -12,7 +12,7 @@ from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.measure.record import Record
 from whichdevice.study import tables
 from whichdevice.study.cells import Run
-from whichdevice.study.config.model import Data, Device, Forecast, Measure, Study, Train, Workload
+from whichdevice.study.config.model import Data, Device, Forecasting, Measure, Study, Train, Workload
 from whichdevice.study.tables import table_about, table_names
 from whichdevice.study.tables.base import Column, Sources, read_table, table, write_table
 from whichdevice.study.tables.make import TABLES, collect, write_tables
@@ -113,7 +113,7 @@ def test_tables_follow_the_keys_that_their_rule_names_and_no_other(tmp_path: Pat
     edits = {
         "data": Data(source="files"),
         "train": Train(epochs=9, seconds=1),
-        "forecast": Forecast(devices=[]),
+        "forecast": Forecasting(devices=[]),
         "measure": Measure(repeats=study.measure.repeats, seconds=9, min_steps=9, timeout=9),
     }
     assert {*edits, *(name.partition(".")[0] for name in named), "study"} == {*Study.model_fields}

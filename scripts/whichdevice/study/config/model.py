@@ -217,7 +217,7 @@ FORECAST_DEVICES = (
 )  # fmt: skip
 
 
-class Forecast(Section):
+class Forecasting(Section):
     """Forecasts for devices that nobody here has: programs of XLA, which need Linux on x86-64, or traces of PyTorch."""
 
     devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
@@ -300,8 +300,8 @@ class Study(Section):
     data: Data = Field(default_factory=Data, description="where the datasets come from")
     measure: Measure = Field(default_factory=Measure, description="how speed is timed")
     train: Train = Field(default_factory=Train, description="how learning is followed")
-    forecast: Forecast = Field(
-        default_factory=Forecast, description="what the workloads would take on devices that nobody here has"
+    forecast: Forecasting = Field(
+        default_factory=Forecasting, description="what the workloads would take on devices that nobody here has"
     )
     workloads: Annotated[dict[Name, Workload], Field(min_length=1)] = Field(
         default_factory=_default_workloads, description="what is run, by any name"
