@@ -45,21 +45,19 @@ MAX_GB = 3.0
 FOUND = {  # script, what it needs: what is found
     ("torch_volume.py", ""): Found("torch", 4, 8, 3, precision="mixed", asks=4, keeps="examples"),
     ("torch_entry.py", ""): Found("torch", 16, 640, 3, precision="float32"),
-    ("torch_graph.py", "torch geometric"): Found("torch", 200, 200, 200, precision="float32"),
+    ("torch_graph.py", "torch geometric"): Found("torch", 200, 40000, 1, precision="float32"),
     ("torch_graphs.py", "torch geometric"): Found("torch", 32, 320, 5, precision="float32", unit="graph"),
-    ("torch_boxes.py", ""): Found("torch", 8, 400, 3, notes=(VARIED,)),
+    ("torch_boxes.py", ""): Found("torch", 8, 400, 3),
     ("torch_nested.py", ""): Found("torch", 2, 400, 3),
     ("torch_large.py", ""): Found("torch", 2, 1000, 1, precision="float32", asks=None, keeps="steps"),
     ("torch_processes.py", ""): Found(
         "torch", 32, 640, 3, precision="mixed", conditions=Conditions(gpus=2), asks=2, keeps="examples"
     ),
-    ("torch_deepspeed.py", ""): Found(
-        "torch", 16, 320, 3, precision="mixed", notes=(TWO,), asks=None, keeps="examples"
-    ),
+    ("torch_deepspeed.py", ""): Found("torch", 32, 320, 3, precision="mixed", asks=None, keeps="examples"),
     ("torch_parts.py", ""): Found("torch", 6400, 64000, 3, precision="float32"),
     ("torch_cuda.py", ""): Found("torch", 64, 640, 3, precision="mixed", notes=(SHARED.format(batch=64, gpus=2),)),
     ("torch_trainer.py", "accelerate"): Found(
-        "torch", 1, 100, 2, precision="mixed", notes=(SUMMED,), asks=None, keeps="examples"
+        "torch", 8, 100, 2, precision="mixed", asks=None, keeps="examples"
     ),
     ("torch_lightning.py", "lightning"): Found("torch", 64, 640, 3, precision="mixed", asks=4, keeps="examples"),
     ("torch_fabric.py", "lightning"): Found("torch", 64, 640, 3, precision="mixed", asks=2, keeps="examples"),

@@ -281,7 +281,7 @@ class OneModel:
         from whichdevice.models.workloads.base import Options
 
         workload = self.model.workload(Options(1, given=dict(self.question.options)))
-        return workload.only_on_gpu if isinstance(workload, TorchFile) else None
+        return workload.unmeasured if isinstance(workload, TorchFile) else None
 
     def _prepare_data(self) -> None:
         from whichdevice.study.prepare import STANDIN_SEED, prepare_dataset

@@ -49,7 +49,9 @@ class Segment:
     kept: int = 0  # bytes beside weights, gradients and state where a backward pass begins
     gradients: int = 0  # the most bytes of gradients
     whole: int = 0  # gradients that are whole
-    live: Mapping[str, int] = field(default_factory=dict)  # bytes by part at its end
+    rows: int = 0  # of the first tensor that meets one on the GPU, whole numbers before others
+    indexes: bool = False  # whether these are whole numbers
+    live: Mapping[Part, int] = field(default_factory=dict)  # bytes by part at its end
 
 
 class Recorder(Kernels):
@@ -121,8 +123,21 @@ class Recorder(Kernels):
     def _follow(self, inputs: Sequence[Any], outputs: Sequence[Any], mutable: bool) -> set[int]:
         """Hold what was made of something on the GPU, with what it was made of."""
         if any(storage_of(tensor) in self._part for tensor in inputs) or any(map(is_fake, outputs)):
+            for tensor in inputs:
+                if tensor.dim() and self._is_given(tensor):
+                    self.note_given(tensor)
             self.hold(*inputs, *outputs)
         return self._settle(inputs, outputs, mutable)
+
+    def note_given(self, tensor: Any) -> None:
+        """Note how long the script's data are where no module is called with them."""
+        indexes = not tensor.is_floating_point()
+        if not self.segment.rows or (indexes and not self.segment.indexes):
+            self.segment.rows, self.segment.indexes = len(tensor), indexes
+
+    def _is_given(self, tensor: Any) -> bool:
+        """Return whether a tensor comes from the script's data."""
+        return not is_fake(tensor) and storage_of(tensor) not in self._part
 
     def _put(
         self,
@@ -175,6 +190,10 @@ class Recorder(Kernels):
     def is_held(self, tensor: Any) -> bool:
         """Return whether a tensor is on the GPU."""
         return storage_of(tensor) in self._part
+
+    def is_weight(self, tensor: Any) -> bool:
+        """Return whether a tensor is a weight, or a view of one."""
+        return self._part.get(storage_of(tensor)) == "weights"
 
     def _drop(self, key: int, nbytes: int) -> None:
         self.bytes_of[self._part.pop(key)] -= nbytes
@@ -237,8 +256,8 @@ def trace_between(first: tuple[int, Trace], second: tuple[int, Trace], size: int
             of_start, of_end = (group.get((item.kind, item.precision), (0.0, 0.0, 0.0)) for group in sums)
             ratios = [line(a, b) / b if b else 1.0 for a, b in zip(of_start, of_end, strict=True)]
             each = [ratio / (ratios[2] or 1.0) for ratio in ratios[:2]]
-            changed = {"operations": item.operations * each[0], "bytes": item.bytes * each[1]}
-            items.append(replace(item, count=item.count * ratios[2], **changed))
+            operations, nbytes = (size * ratio for size, ratio in zip((item.operations, item.bytes), each, strict=True))
+            items.append(replace(item, operations=operations, bytes=nbytes, count=item.count * ratios[2]))
         return replace(end, items=tuple(items))
 
     memory = {name: line(below.memory[name], nbytes) for name, nbytes in above.memory.items()}

@@ -22,6 +22,7 @@ from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import facts_on, frozen_note, in_float8, layout_note, outcome, way_on, work_of
 from whichdevice.forecast.torch.memory import LIGHT, RESERVE, SPREAD, Plan, need
+from whichdevice.forecast.torch.recorded import Recordings
 from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
@@ -72,6 +73,13 @@ class Traced:
             self._cache = cache * (length if request.mode == "decode" else prompt)
             workload = type(workload)(workload.adapter, replace(given, given={**given.given, "length": prompt}))
         self._request, self._workload, self.note = request, workload, None
+        self._first = 1 if workload.tunable else request.batch_size
+        if isinstance(workload.adapter, ScriptAdapter) and workload.adapter.found is not None:
+            self._compiled = workload.compiled
+            self.plan: Plan = Recordings(workload.address, workload.adapter.found, request.precision)
+            self._first = workload.adapter.found.batch_size
+            self.trace(self._first)
+            return
         precision = workload.number_format(request.precision)
         if precision != request.precision:
             self.note = f"all in {precision}"
@@ -85,10 +93,7 @@ class Traced:
             torch.compiler.set_stance("force_eager")  # a compiled module hides its kernels
             with suppress(Exception):  # of which the whole step says more
                 on_draft(self)
-            self._first = 1 if workload.tunable else request.batch_size
             self.trace(self._first)
-        if isinstance(workload.adapter, ScriptAdapter):
-            self.plan.folder = folder  # what follows says no more than its traces do
         workload.check_options()
         path = workload.address.path
         calls = (

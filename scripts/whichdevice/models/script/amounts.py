@@ -29,6 +29,7 @@ AROUND = ("tqdm", "enumerate", "reversed", "iter", "list", "sorted", "track")  #
 RANGES = {"range": range, "trange": range, "arange": range}
 RUNNERS = ("torch.", "runpy", "whichdevice.", "threading", "importlib", "tqdm")  # modules whose loops are no training's
 BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+NAMES, STARTS = "whichdevice.models.script.torch_names", "started"
 MOST = 1e15  # turns; of more nobody waits for the end
 
 
@@ -53,32 +54,36 @@ class Length(NamedTuple):
     by_loader: bool = False  # whether an epoch is a pass of a loader
 
 
-def loops_at(frame: FrameType | None, loaders: Mapping[Any, Any]) -> tuple[list[Loop], int | None]:
-    """Return the loops around what a frame calls, outermost first, and a trainer's own number of steps.
+def loops_at(frame: FrameType | None, loaders: Mapping[Any, Any], sizes: Mapping[int, int]) -> tuple[list[Loop], Any]:
+    """Return the loops around what a frame calls, outermost first, and a library's trainer at work.
 
-    `loaders` are what gives batches by the file and line where a loop began to go over it. With such a number the loops are those around the trainer.
+    `loaders` are what gives batches by the file and line where a loop began to go over it, `sizes` the examples of a
+    batch by the place of its loader in memory. With such a number the loops are those around the trainer.
     """
-    loops, most = list[Loop](), None
+    loops, trainer = list[Loop](), None
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
+        if frame.f_code.co_name == STARTS and name == NAMES:  # a process of its own: the script starts some at once
+            break
         if not name.startswith(RUNNERS) or name == "__main__":
-            own = frame.f_locals.get("self")
-            if most is None and (most := steps_of(own)) is not None:
-                loops = []
-            if most is None or steps_of(own) is None:
-                loops = _loops_in(frame, loaders) + loops
-            else:
-                loops = []
+            own = trainer_in(frame.f_locals.get("self"))
+            trainer = own or trainer
+            loops = [] if own is not None else _loops_in(frame, loaders, sizes) + loops
         frame = frame.f_back
-    return loops, most
+    return loops, trainer
+
+
+def trainer_in(owner: Any) -> Any:
+    """Return a trainer of Hugging Face or Lightning that states its steps; None: it is none, and has none."""
+    return next((held for held in (owner, _attribute(owner, "trainer")) if steps_of(held)), None)
 
 
 def steps_of(trainer: Any) -> int | None:
-    """Return the number of steps that a trainer of Hugging Face or Lightning states."""
-    for owner in (trainer, _attribute(trainer, "trainer")):
-        for limit in (_attribute(_attribute(owner, "state"), "max_steps"), _attribute(owner, "estimated_stepping_batches")):
-            if isinstance(limit, int | float) and not isinstance(limit, bool) and 0 < limit < MOST:
-                return int(limit)
+    """Return the number of steps that a trainer states."""
+    stated = _attribute(_attribute(trainer, "state"), "max_steps"), _attribute(trainer, "estimated_stepping_batches")
+    for limit in stated:
+        if isinstance(limit, int | float) and not isinstance(limit, bool) and 0 < limit < MOST:
+            return int(limit)
     return None
 
 
@@ -95,7 +100,7 @@ def _tree(file: str) -> ast.Module | None:
     return None
 
 
-def _loops_in(frame: FrameType, loaders: Mapping[Any, Any]) -> list[Loop]:
+def _loops_in(frame: FrameType, loaders: Mapping[Any, Any], sizes: Mapping[int, int]) -> list[Loop]:
     """Return the loops around the line that a frame is at."""
     node: Any = _tree(frame.f_code.co_filename)
     found, line = list[Loop](), frame.f_lineno
@@ -103,14 +108,16 @@ def _loops_in(frame: FrameType, loaders: Mapping[Any, Any]) -> list[Loop]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             found = []
         elif isinstance(node, ast.For | ast.While) and node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0):
-            if (loop := _loop(node, frame, loaders)) is not None:
-                found.append(loop)
+            loop = _loop(node, frame, loaders, sizes)
+            found += [loop] if loop is not None else []
         inner = (part for part in ast.iter_child_nodes(node) if hasattr(part, "lineno"))
         node = next((part for part in inner if part.lineno <= line <= part.end_lineno), None)  # type: ignore[attr-defined]
     return found
 
 
-def _loop(node: ast.For | ast.While, frame: FrameType, loaders: Mapping[Any, Any]) -> Loop | None:
+def _loop(
+    node: ast.For | ast.While, frame: FrameType, loaders: Mapping[Any, Any], sizes: Mapping[int, int]
+) -> Loop | None:
     """Return a loop as it is now; None of one over optimisers."""
     ends = [part.test for part in _parts(node.body) if isinstance(part, ast.If) and _leaves(part)]
     tests = [node.test, *ends] if isinstance(node, ast.While) else ends
@@ -130,7 +137,11 @@ def _loop(node: ast.For | ast.While, frame: FrameType, loaders: Mapping[Any, Any
     if over is None or begun is over:
         over = begun
     loader = over if over is not None and any(one is over for one in loaders.values()) else None
-    return Loop(node.lineno, _length(over), loader, place, limits, any("epoch" in name.lower() for name in names))
+    turns = _length(over)
+    if turns is None and loader is not None and sizes.get(id(loader)):  # its sampler does not know
+        examples = _length(loader.dataset)
+        turns = examples and -(-examples // sizes[id(loader)])
+    return Loop(node.lineno, turns, loader, place, limits, any("epoch" in name.lower() for name in names))
 
 
 def _parts(body: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -146,7 +157,7 @@ def _leaves(statement: ast.If) -> bool:
 
 def _limits(test: ast.expr, frame: FrameType) -> list[tuple[ast.expr, tuple[float, float]]]:
     """Return the comparisons in a test, each with both of its sides."""
-    found = []
+    found = list[tuple[ast.expr, tuple[float, float]]]()
     for part in ast.walk(test):
         if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], BOUNDS):
             sides = [_value(side, frame) for side in (part.left, part.comparators[0])]

@@ -37,7 +37,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, TORCH, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script.found import AS_WRITTEN, RECORDER, Conditions, Evaluation, Found
+from whichdevice.models.script.found import AS_WRITTEN, RECORDER, Conditions, Evaluation, Found, Script
 from whichdevice.models.script.run import WATCH_IT, ScriptRun, calls_of, is_own, run_watched
 from whichdevice.models.script.several import SHARED
 from whichdevice.models.script.tensorflow_step import TensorFlowScript, keep_step, kept_step
@@ -121,6 +121,23 @@ def keep(address: Address, found: Found, variant: str = "") -> None:
     write_atomically(json.dumps(asdict(found)), _kept(address, variant))
 
 
+def keep_watched(script: Script) -> str:
+    """Keep what was recorded of a loop that is no script; return a file that stands for it."""
+    text = f'"""A step that was watched: {script.functions.trace.digest()}"""\nimport torch\n\noptimizer.step()\n'
+    path = FOLDER / f"watched_{hashlib.sha256(text.encode()).hexdigest()[:16]}.py"
+    write_atomically(text, path)
+    address = read_address(str(path))
+    keep(address, script.found)
+    _keep_trace(script, _recorded(address))
+    return str(path)
+
+
+def _keep_trace(script: Script, path: Path) -> None:
+    recorded = script.functions
+    record = {"trace": recorded.trace.digest(), "steps": recorded.steps, "is_alone": recorded.is_alone}
+    write_atomically(json.dumps(record), path)
+
+
 @dataclass(frozen=True)
 class Failure:
     """The end of a run in which no training started."""
@@ -156,7 +173,9 @@ def probe(address: Address) -> Found:
 
 def _on_two(address: Address, training: Found) -> Found:
     """Return what was found with what two GPUs share, as a run on two shows it."""
-    gpus = 2 * training.conditions.gpus
+    gpus, first = 2 * training.conditions.gpus, recording(address)[1]
+    if first["is_alone"]:  # its trainer gives each of several a batch
+        return training
     try:
         other, recorded = recording(address, gpus=gpus)
     except StudyError:
@@ -165,7 +184,7 @@ def _on_two(address: Address, training: Found) -> Found:
     if other.batch_size < training.batch_size:
         note = SHARED.format(batch=training.batch_size, gpus=asks if asks > 1 else 4)
         return replace(training, keeps="batch", asks=1, notes=(*training.notes, note))
-    steps = recording(address)[1]["steps"]
+    steps = first["steps"]
     if training.keeps != "batch" and steps is not None and steps == recorded["steps"]:
         return replace(training, keeps="steps")
     return training
@@ -399,14 +418,14 @@ def _look(address: Address, run: ScriptRun, variant: str) -> None:
     sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
     try:
         if not variant:
-            training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))
+            size = getattr(script.functions, "loads", None) or training.batch_size
+            training = replace(training, pipeline=tuple(rates(script.batches, size)))
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))
     training = replace(training, memory=peak_memory())
     if training.framework == TORCH:
-        record = {"trace": script.functions.trace.digest(), "steps": script.functions.steps}
-        write_atomically(json.dumps(record), _recorded(address, variant))
+        _keep_trace(script, _recorded(address, variant))
     elif isinstance(script, TensorFlowScript) and script.step is not None:
         keep_step(script.step, _kept(address))
     elif training.framework == KERAS:

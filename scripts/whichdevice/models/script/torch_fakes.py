@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     unset_fake_temporarily,
 )
-from torch.utils._pytree import tree_any, tree_leaves, tree_map_only
+from torch.utils._pytree import tree_any, tree_map_only
 
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
 READING = {  # methods that give what is no tensor

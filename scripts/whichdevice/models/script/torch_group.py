@@ -26,7 +26,9 @@ def group_names(world: Callable[[], int]) -> Iterator[tuple[Any, str, Callable[.
     """Yield modules, names in them and the functions that stand for these, in a group of so many processes."""
     import torch.distributed.nn
 
-    gathering = {name: partial(_gathered_from_all, world) for name in ("all_gather", "gather")}
+    gathering: dict[str, Callable[..., Any]] = dict.fromkeys(
+        ("all_gather", "gather"), partial(_gathered_from_all, world)
+    )
 
     for name, function in EXCHANGES.items():
         yield torch.distributed, name, function

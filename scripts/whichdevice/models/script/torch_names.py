@@ -22,7 +22,6 @@ from typing import Any
 
 import torch
 
-from whichdevice.models.script.run import replaced
 from whichdevice.models.script.stand_ins import Silent
 from whichdevice.models.script.torch_fakes import is_fake, replace_tensors, tree_map_only
 from whichdevice.models.script.torch_group import group_names
@@ -293,6 +292,7 @@ class Names:
         self.gpus = 1
         self.splits = 0  # GPUs that share each batch in one process
         self.each = False  # whether each GPU has a batch, by a trainer's or an engine's own setting
+        self.is_alone = False  # whether a trainer is kept from seeing several
         self.casts = True  # whether mixed precision is as the script has it
         self.shares_out = False  # its model, among a number of GPUs that only its command has
         self.mixed = False
@@ -504,9 +504,11 @@ class Names:
             optimizer = torch.optim.SGD(weights) if "SGD" in _named(settings) else torch.optim.AdamW(weights)
         engine = Engine(model, optimizer, lr_scheduler, settings, self._count())
         self.each = True
-        loader = training_data and torch.utils.data.DataLoader(
-            training_data, batch_size=engine.train_micro_batch_size_per_gpu(), collate_fn=collate_fn, shuffle=True
-        )
+        loader = None
+        if training_data is not None:
+            sampler = torch.utils.data.DistributedSampler(training_data, self._count(), 0)
+            size = engine.train_micro_batch_size_per_gpu()
+            loader = torch.utils.data.DataLoader(training_data, size, sampler=sampler, collate_fn=collate_fn)
         return engine, optimizer, loader, lr_scheduler
 
     def replace_trainers(self, lightning: Any) -> None:
@@ -559,6 +561,7 @@ class Names:
             self.gpus = max(self.gpus, count_of(given.get("devices", 1)) * int(given.get("num_nodes", 1)))
             self.mixed = self.mixed or "16" in str(given.get("precision", ""))
             self.each = self.each or given.get("strategy") != "dp"
+            self.is_alone = True
             known = {name: value for name, value in ALONE_IN_LIGHTNING.items() if name in given}
             init(trainer, *args, **{**given, **known, "accelerator": "cpu"})
 
@@ -596,7 +599,7 @@ def silent_logger(logger: Any) -> type:
 
 
 def _moving(move: Callable[..., Any], changed: Moved) -> Callable[..., torch.nn.Module]:
-    """Return a method that moves a module or changes its type; on the CPU the tensors' type or order in memory alone."""
+    """Return a method that moves a module, or changes its type: on the CPU the type or order in memory alone."""
 
     def moved(module: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
         given = [*args, *kwargs.values()]

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, wraps
 from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 from types import FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -27,31 +29,28 @@ from torch.nn.modules.module import (
     register_module_parameter_registration_hook,
 )
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_any, tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.data import DataLoader
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import number, two
 from whichdevice.models.address import file_address
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script.amounts import Length, Loop, length_of, loops_at
+from whichdevice.models.script.amounts import Length, Loop, length_of, loops_at, steps_of
 from whichdevice.models.script.environment import Environment, environment_in
-from whichdevice.models.script.found import RECORDER, Found, Script
+from whichdevice.models.script.evaluation import of_trainer
+from whichdevice.models.script.found import RECORDER, Conditions, Found, Script
 from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own, others_like
-from whichdevice.models.script.torch_fakes import SOUND, Evaluations, is_fake, ones
-from whichdevice.models.script.torch_names import Names, is_cuda, on_cpu, takes_gradients
+from whichdevice.models.script.several import SHARED
+from whichdevice.models.script.torch_answers import Answers, Batches, checkpoint_blocks
+from whichdevice.models.script.torch_fakes import Evaluations, is_fake
+from whichdevice.models.script.torch_names import Names, takes_gradients
 
 PERIODS = 2  # that are recorded
 PATIENCE, MANY_STEPS = 20.0, 64  # seconds and steps of some optimisers for which another one is waited for
 COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
-LARGE = 2**28  # bytes of a tensor that has no values once it is on the GPU
 MAX_GRADIENTS = 1000  # that are taken without a step of an optimiser
-LIKE = 3  # blocks of one class from which on they are checkpointed
 PLACES = 12  # innermost lines that tell one call from another
-CHANGES = ("add_", "sub_", "mul_", "copy_", "__iadd__", "__isub__", "__imul__")
-SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
-ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 NEEDS_RANK = re.compile(r"environ\[\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*\](?!\s*=[^=])")  # it does not
 JOINING = ("init_process_group(", "init_distributed(", "init_device_mesh(", "DistributedSampler(")
@@ -77,7 +76,7 @@ class Turn:
     loaded: Counter[int]  # batches by the place of their loader in memory
     rows: Counter[Any]  # examples that modules were called with in training, by the place in the script
     loops: list[Loop]
-    most: int | None  # steps, as a trainer states them
+    trainer: Any  # of a library, that states its steps
     line: int | None  # of the script
 
 
@@ -95,13 +94,14 @@ class Watching(Watcher):
         self._stepped = Counter[Any]()  # steps by optimiser
         self._optimizers: list[Any] = []  # that were made
         self._called: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
+        self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
         self._modules: dict[int, torch.nn.Module] = {}  # outermost ones that were called in training
         self._depth, self._casts = 0, list[Any]()
         self._loaded, self._rows, self._interval = Counter[int](), Counter[Any](), dict[Any, int]()
         self._waits_for_rows: Any = None  # the place of a call whose examples do not show yet
         self._gradients, self._by_hand = 0, False
         self._changed = False  # whether weights changed without an optimiser
-        self._time_major = self._graphs = self._mixed = False
+        self._graphs = self._mixed = False
         self._sizes: dict[int, int] = {}  # examples of a batch, by the place of its loader
         self._began = math.inf  # when an optimiser first stepped
         self._environment: Environment | None = None
@@ -186,6 +186,21 @@ class Watching(Watcher):
         torch.manual_seed(SEED)
         self._replace_gradients()
         self._replace_loaders()
+        self._hook()
+        for mode in (self.recorder, import_module(RECORDER).AsOnGPU(self.recorder), Answers(self)):
+            mode.__enter__()  # of the script's thread, which does not end
+
+    def attach_live(self, optimizer: torch.optim.Optimizer) -> None:
+        """Watch a loop that trains on with this optimiser."""
+        self._replace_gradients()
+        self._hook()
+        for weight in (weight for group in optimizer.param_groups for weight in group["params"]):
+            self._trained(weight)
+        self._optimizers.append(optimizer)
+        self.replacements.enter_context(self.recorder)
+
+    def _hook(self) -> None:
+        """See weights, calls of modules and steps of optimisers."""
         hooks = [
             register_module_parameter_registration_hook(self._registered),
             register_module_buffer_registration_hook(self._buffered),
@@ -196,8 +211,6 @@ class Watching(Watcher):
         ]
         for hook in hooks:
             self.replacements.callback(hook.remove)
-        for mode in (self.recorder, import_module(RECORDER).AsOnGPU(self.recorder), Answers(self)):
-            mode.__enter__()  # of the script's thread, which does not end
 
     def _is_meant(self, function: FunctionType) -> bool:
         """Whether a function that other processes run is the script's own."""
@@ -237,14 +250,14 @@ class Watching(Watcher):
         return made
 
     def _buffered(self, module: torch.nn.Module, name: str, buffer: Any) -> None:
-        if isinstance(buffer, torch.Tensor) and not self.run.over and buffer.layout == torch.strided:
-            if buffer.device.type != "meta":
-                self.recorder.hold_as("weights", buffer)
+        known = isinstance(buffer, torch.Tensor) and buffer.layout == torch.strided and not buffer.is_meta
+        if known and not self.run.over:
+            self.recorder.hold_as("weights", buffer)
 
     def moved(self, module: torch.nn.Module, dtype: torch.dtype | None, layout: torch.memory_format | None) -> None:
         """Change the type of a module's tensors, or the order of their axes in memory."""
         for owner in module.modules():
-            for name, weight in owner.named_parameters(recurse=False):
+            for weight in owner.parameters(recurse=False):
                 weight.data = _changed(weight.detach(), dtype, layout)
                 self.recorder.hold_as("weights", weight)
             for name, buffer in owner.named_buffers(recurse=False):
@@ -268,13 +281,11 @@ class Watching(Watcher):
             self._begin_call(module)
         if self._depth == 1:
             args = self._in_format(module, args)
-        if isinstance(module, torch.nn.RNNBase) and not module.batch_first and args and args[0].ndim == 3:
-            self._time_major = True
         if self._waits_for_rows is not None:
             given = [part for part in tree_leaves(args) if isinstance(part, torch.Tensor) and part.ndim]
             if given:
                 place, self._waits_for_rows = self._waits_for_rows, None
-                self._interval[place] = max(self._interval.get(place, 0), len(given[0]))
+                self._interval.setdefault(place, len(given[0]))
         return args
 
     def _begin_call(self, module: torch.nn.Module) -> None:
@@ -375,7 +386,7 @@ class Watching(Watcher):
 
     def changes(self, weight: Any) -> None:
         """Note that the script changes a weight itself after a backward pass."""
-        if not self._optimizers and self._gradients and isinstance(weight, torch.nn.Parameter):
+        if not self._optimizers and self._gradients and self.recorder.is_weight(weight):
             self._changed = True
 
     def _step_by_hand(self) -> None:
@@ -389,6 +400,7 @@ class Watching(Watcher):
             return
         trained = [weight for group in optimizer.param_groups for weight in group["params"] if weight.requires_grad]
         self.recorder.weights_trained = max(1, len(trained))
+        self._learn |= {id(weight): weight for weight in trained}
         if not self._stepped[optimizer]:
             self._mixed = self._mixed or any(weight.dtype in HALVES for weight in trained)
         self.recorder.stepping += 1
@@ -414,9 +426,9 @@ class Watching(Watcher):
         self._rows.update(self._interval)
         self._interval.clear()
         frame = sys._getframe(1)
-        loops, most = loops_at(frame, self._begins)
+        loops, trainer = loops_at(frame, self._begins, self._sizes)
         line = self._line(frame)
-        self.turns.append(Turn(optimizer, self.recorder.take(), self._loaded, self._rows, loops, most, line))
+        self.turns.append(Turn(optimizer, self.recorder.take(), self._loaded, self._rows, loops, trainer, line))
         self._loaded, self._rows = Counter(), Counter()
         self._stepped[optimizer] += 1
         if self._is_enough(frame):
@@ -497,7 +509,7 @@ class Watching(Watcher):
         least = min(repeated, key=self._stepped.__getitem__)
         ends = [place for place, turn in enumerate(self.turns) if turn.optimizer is least]
         ends = [-1, *ends] if len(ends) == 1 else ends  # the first step is all that there is
-        return least, [self.turns[begin + 1 : end + 1] for begin, end in zip(ends, ends[1:], strict=False)]
+        return least, [self.turns[begin + 1 : end + 1] for begin, end in pairwise(ends)]
 
     def _script(self) -> Script:
         """The script as what was recorded of it."""
@@ -507,13 +519,12 @@ class Watching(Watcher):
         where = f"{name}, line {line}" if line else name
         if not self._modules and not self._by_hand and self._called is None:
             raise StudyError(f"{where}: its optimiser steps and no module is called: {IN_MODULE}")
-        trained = {id(weight): weight for one in self._stepped if one != "by hand"
-                   for group in one.param_groups for weight in group["params"] if weight.requires_grad}  # fmt: skip
+        trained = self._learn
         used = {id(weight): weight for module in self._modules.values() for weight in module.parameters()}
         if self._by_hand:
             trained = {key: weight for key, weight in used.items() if weight.requires_grad}
         segments = [turn.segment for period in periods for turn in period]
-        if not any(segment.gradients for segment in segments):
+        if not any(segment.whole for segment in segments):
             raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
         if any(weight.dtype == torch.float64 for weight in trained.values()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
@@ -524,6 +535,8 @@ class Watching(Watcher):
         counted = self._amounts(least, periods, loader, size)
         notes, between = self._collects(size, len(periods))
         notes += [BY_HAND] * self._by_hand
+        gpus, shared = self._of_gpus(size)
+        notes += shared
         if isinstance(least, torch.optim.LBFGS):
             notes.append(EVALUATES.format(times=least.defaults["max_iter"]))
         found = Found(
@@ -534,11 +547,14 @@ class Watching(Watcher):
             unit="graph" if self._graphs else "example",
             line=line,
             notes=(*notes, *others_like(self.run.path, line)),
-            **self._of_gpus(),
+            **gpus,
             **counted,
             between=between,
+            evaluations=tuple(of_trainer(periods[-1][-1].trainer) or ()),
         )
-        return Script(found, SimpleNamespace(trace=trace, steps=self._steps), loader)
+        loads = self._sizes.get(id(loader))
+        recorded = SimpleNamespace(trace=trace, steps=self._steps, loads=loads, is_alone=self._names.is_alone)
+        return Script(found, recorded, loader)
 
     def _batch(self, periods: Sequence[Sequence[Turn]]) -> tuple[Any, int]:
         """Return the loader of the training, and the examples of a period on one GPU."""
@@ -546,9 +562,10 @@ class Watching(Watcher):
         if loaded:
             key = max(loaded, key=loaded.__getitem__)
             loader = next(one for one in self.loaders if id(one) == key)
-            return loader, max(1, round(self._sizes[key] * loaded[key] / len(periods)))
+            return loader, max(1, round(self._sizes[key] * loaded[key] / len(periods) / self._split))
         rows = sum((turn.rows for period in periods for turn in period), Counter[Any]())
-        return None, max(1, round(max(rows.values(), default=1) / len(periods)))
+        called = next(iter(rows.values()), 0) / len(periods)  # by the first call in a period
+        return None, max(1, round((called or periods[-1][0].segment.rows) / self._split))
 
     def _amounts(
         self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any, size: int
@@ -560,19 +577,24 @@ class Watching(Watcher):
         each = {key: batches / len(periods) for key, batches in drawn.items()}
         length = length_of(ends[0].loops, ends[-1].loops, count, each)
         batches, examples = _length(loader), _length(getattr(loader, "dataset", None))
-        if ends[-1].most:
-            length = _by_trainer(ends[-1].most, ends[-1].loops, batches and batches / each.get(id(loader), 1.0))
+        if (most := steps_of(ends[-1].trainer)) is not None:
+            length = _by_trainer(most, ends[-1].loops, batches and batches / each.get(id(loader), 1.0))
         if length.turns is None or length.epochs is None:
             whole = examples if loader is not None and examples else None
             return {"examples": whole, "epochs": None, "unknown": length.unknown}
         steps = max(1, round(length.turns))
         self._steps = steps * max(1, round(length.epochs))
-        own = steps * size
+        own = steps * size * self._split
         if length.by_loader and examples and batches:
             whole = self._sizes[id(loader)] * batches * self._world
             if abs(whole - examples) <= self._sizes[id(loader)] * self._world:  # but for a part of a batch
                 own = examples
         return {"examples": own, "epochs": max(1, round(length.epochs))}
+
+    @property
+    def _split(self) -> int:
+        """The GPUs that share each batch in one process."""
+        return self.run.conditions.gpus if self._names.splits else 1
 
     @property
     def _world(self) -> int:
@@ -589,15 +611,19 @@ class Watching(Watcher):
         between = 0.0 if environment.is_on_gpu else frames / rate
         return [note.format(frames=number(frames), rate=two(rate))], between
 
-    def _of_gpus(self) -> dict[str, Any]:
-        """Return the GPUs that the script asks for; what they share shows where it runs on two."""
-        gpus = max(self._names.gpus, self._names.splits, 1)
-        gpus = gpus if gpus > 1 else self._launched
+    def _of_gpus(self, size: int) -> tuple[dict[str, Any], list[str]]:
+        """Return the GPUs that the script asks for, and what those of one process share.
+
+        What those of several processes share shows where it runs on two.
+        """
+        if splits := self._names.splits:
+            return {}, [SHARED.format(gpus=splits if splits > 1 else 4, batch=size * self._split)]
+        gpus = self._names.gpus if self._names.gpus > 1 else self._launched
         each = self._each or self._names.each
         several = gpus > 1 or self._by_torchrun or self._names.shares_out
         if not (several or each):
-            return {}
-        return {"keeps": "examples" if each else "batch", "asks": gpus if gpus > 1 else None if several and each else 1}
+            return {}, []
+        return {"keeps": "examples", "asks": gpus if gpus > 1 else None if several else 1}, []
 
     def _precision(self, trace: Any) -> str:
         """Mixed where products are in 16 bits; else TF32, without convolutions only where the script asks for that."""
@@ -670,130 +696,51 @@ def _length(data: Any) -> int | None:
         return None
 
 
-def checkpoint_blocks(module: torch.nn.Module) -> None:
-    """Let a module's repeated blocks compute their activations again in the backward pass."""
-    from torch.utils.checkpoint import checkpoint
-
-    own = next((part for part in module.modules() if hasattr(part, "gradient_checkpointing_enable")), None)
-    if own is not None:
-        own.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
-        return
-    groups: dict[Any, list[torch.nn.Module]] = {}
-    for owner in module.modules():
-        for child in owner.children():
-            groups.setdefault((id(owner), type(child)), []).append(child)
-
-    def weights(group: list[torch.nn.Module]) -> int:
-        return sum(weight.numel() for block in group for weight in block.parameters())
-
-    for block in max((group for group in groups.values() if len(group) >= LIKE), key=weights, default=[]):
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
-
-
-class Batches(Iterator[Any]):
-    """The batches of a loader, of whose making nothing is recorded."""
-
-    def __init__(self, batches: Iterator[Any], loader: Any, watching: Watching) -> None:
-        self._batches, self._loader, self._watching = batches, loader, watching
-
-    def __next__(self) -> Any:
-        recorder = self._watching.recorder
-        recorder.resting += 1
-        try:
-            batch = next(self._batches)
-        finally:
-            recorder.resting -= 1
-        self._watching.loaded(self._loader, batch)
-        return batch
-
-    def __len__(self) -> int:
-        return len(self._batches)  # type: ignore[arg-type]
-
-
-class Answers(TorchFunctionMode):
-    """Answers what a script asks of devices and of values, wherever it calls PyTorch."""
-
-    def __init__(self, watching: Watching) -> None:
-        super().__init__()
-        self._watching, self._recorder = watching, watching.recorder
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call a function of PyTorch, with the CPU in place of a GPU."""
-        name, named = getattr(function, "__name__", ""), dict(kwargs or {})
-        if function is torch.device:
-            with torch._C.DisableTorchFunction():  # it stays a GPU's by name
-                return torch.device("cuda", *args) if [*map(type, args)] == [int] else torch.device(*args, **named)
-        if self._recorder.resting:
-            args, kwargs = on_cpu(args, named)
-            return function(*args, **kwargs)
-        first = args[0] if args and isinstance(args[0], torch.Tensor) else None
-        if first is not None and name in ("cuda", "pin_memory"):
-            return self._on_gpu(first) if name == "cuda" else first
-        if function in ON_GPU:
-            return ON_GPU[function]
-        if name == "to" and len(args) > 1 and type(args[1]) is int:
-            args = (first, "cuda", *args[2:])
-        goes = any(map(is_cuda, (*args, *named.values()))) or type(named.get("device")) is int
-        args, kwargs = on_cpu(args, named)
-        if name in CHANGES or function == SET_DATA:
-            self._watching.changes(first)
-        if tree_any(is_fake, (args, kwargs)):
-            return self._without_values(function, name, args, kwargs)
-        if goes and first is None:
-            with self._recorder.fakes.mode:
-                made = function(*args, **kwargs)
-            if isinstance(made, torch.Tensor) and made.nbytes > LARGE:
-                self._recorder.hold(made)
-                return made
-        made = function(*args, **kwargs)
-        return tree_map_only(torch.Tensor, self._on_gpu, made) if goes else made
-
-    def _on_gpu(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a tensor that is sent to the GPU, a large one without values."""
-        if tensor.layout != torch.strided or tensor.device.type == "meta":
-            return tensor
-        if tensor.nbytes > LARGE and not is_fake(tensor) and not tensor.requires_grad:
-            tensor = self._recorder.fakes.like(tensor)
-        self._recorder.hold(tensor)
-        return tensor
-
-    def _without_values(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Call a function of a tensor without values; where these are asked for there are ones."""
-        if name == "_assert":
-            return None
-        if name in ("numpy", "tolist", "__array__", "__format__", "__repr__", "__contains__"):
-            return function(*ones(args), **kwargs)
-        if name == "__deepcopy__":
-            return self._copied(*args[:2])
-        if name in SOUND or (name in ("ne", "__ne__") and args[0] is args[1]):
-            return torch.full((), SOUND.get(name, False), dtype=torch.bool).expand(args[0].shape)
-        if name == "share_memory_":
-            return args[0]
-        if function == SET_DATA and is_fake(args[0]) != is_fake(args[1]):
-            args = (args[0], self._recorder.fakes.like(args[1]) if is_fake(args[0]) else ones(args[1]).clone())
-        return function(*args, **kwargs)
-
-    def _copied(self, tensor: Any, known: dict[int, Any]) -> Any:
-        if id(tensor) not in known:
-            made = self._recorder.fakes.like(tensor)
-            if isinstance(tensor, torch.nn.Parameter):
-                made = self._watching.weight(torch.nn.Parameter(made, tensor.requires_grad))
-            known[id(tensor)] = made
-        return known[id(tensor)]
-
-
 class Watch:
-    """The training step of a PyTorch loop that runs on: `with Watch(optimizer, ask) as step:` around its first steps."""
+    """The training step of a PyTorch loop that runs on: `with Watch(optimizer, ask) as step:` around its steps."""
 
     meant: "Watch | None" = None  # in a script that is run until its training starts: the one that is meant
     probing = False  # whether a script is run so
 
     def __init__(self, optimizer: torch.optim.Optimizer, ask: Callable[..., Any]) -> None:
         self.optimizer, self._ask = optimizer, ask
+        self._watching: Watching | None = None
+        self._script: Script | None = None
         Watch.meant = self
 
     def __enter__(self) -> "Watch":
+        if not Watch.probing:
+            self._watching = Watching(Live())  # type: ignore[arg-type]
+            self._watching.attach_live(self.optimizer)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        pass
+        watching, self._watching = self._watching, None
+        if watching is None:
+            return
+        watching.run.over = True
+        watching.replacements.close()
+        if error[0] is None:
+            self._script = watching.ended({})
+            if self._script is None:
+                raise StudyError("watch: the optimiser did not step: run at least one step inside of `with`")
+
+    def ask(self, **wants: Any) -> Any:
+        """The answer for this step, with the options of `whichdevice.ask`; raises StudyError in one line."""
+        if self._script is None:
+            raise StudyError("watch: nothing was recorded: run a step inside of `with whichdevice.watch(...)`")
+        from whichdevice.models.script.look import keep_watched
+
+        return self._ask(keep_watched(self._script), **wants)
+
+
+class Live:
+    """Stands for the run of a script where a loop of one's own is watched, which trains on."""
+
+    conditions = Conditions(values=True)
+    path = Path("watch")
+    over = counts_gpus = False
+
+    def stop(self, _: Any) -> None:
+        """Record no more."""
+        self.over = True
