@@ -230,7 +230,9 @@ def length_of(first: Sequence[Loop], last: Sequence[Loop], periods: int, drawn: 
             return Length(whole, outer, by_loader=loop.loader is not None)
         turns = _turns(loop, earlier, periods, drawn, place == len(last) - 1)
         if turns is None:
-            return Length(unknown=f"how often its loop in line {loop.line} turns does not show")
+            return _by_outer(first, last[:place], periods) or Length(
+                unknown=f"how often its loop in line {loop.line} turns does not show"
+            )
         if loop.loader is not None or (place == len(last) - 1 and (place or not loop.is_epoch)):
             by_loader = by_loader or loop.loader is not None
             inner *= turns
@@ -239,6 +241,18 @@ def length_of(first: Sequence[Loop], last: Sequence[Loop], periods: int, drawn: 
         else:
             outer *= turns
     return Length(inner, outer, by_loader=by_loader)
+
+
+def _by_outer(first: Sequence[Loop], outer: Sequence[Loop], periods: int) -> Length | None:
+    """Return the length of a training by an outer loop that went on while periods were observed; None: none did."""
+    before = {loop.line: loop for loop in first}
+    for place in range(len(outer) - 1, -1, -1):
+        loop, earlier = outer[place], before.get(outer[place].line)
+        began = None if earlier is None else earlier.place
+        turned = 0 if loop.place is None or began is None else loop.place - began
+        if loop.turns and turned > 0:
+            return Length(periods / turned, math.prod(one.turns or math.nan for one in outer[: place + 1]))
+    return None
 
 
 def _product(loops: Sequence[Loop], drawn: Mapping[int, float]) -> float:

@@ -134,7 +134,8 @@ def keep_watched(script: Script) -> str:
 
 def _keep_trace(script: Script, path: Path) -> None:
     recorded = script.functions
-    record = {"trace": recorded.trace.digest(), "steps": recorded.steps, "is_alone": recorded.is_alone}
+    record = {name: getattr(recorded, name) for name in ("steps", "compares", "joins")}
+    record["trace"] = recorded.trace.digest()
     write_atomically(json.dumps(record), path)
 
 
@@ -174,7 +175,7 @@ def probe(address: Address) -> Found:
 def _on_two(address: Address, training: Found) -> Found:
     """Return what was found with what two GPUs share, as a run on two shows it."""
     gpus, first = 2 * training.conditions.gpus, recording(address)[1]
-    if first["is_alone"]:  # its trainer gives each of several a batch
+    if not first["compares"]:
         return training
     try:
         other, recorded = recording(address, gpus=gpus)
@@ -185,7 +186,7 @@ def _on_two(address: Address, training: Found) -> Found:
         note = SHARED.format(batch=training.batch_size, gpus=asks if asks > 1 else 4)
         return replace(training, keeps="batch", asks=1, notes=(*training.notes, note))
     steps = first["steps"]
-    if training.keeps != "batch" and steps is not None and steps == recorded["steps"]:
+    if first["joins"] and steps is not None and steps == recorded["steps"]:
         return replace(training, keeps="steps")
     return training
 

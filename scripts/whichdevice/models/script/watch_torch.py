@@ -47,6 +47,7 @@ from whichdevice.models.script.torch_fakes import Evaluations, is_fake
 from whichdevice.models.script.torch_names import Names, takes_gradients
 
 PERIODS = 2  # that are recorded
+SLOW = 10.0  # seconds of a period, from which on one is enough
 PATIENCE, MANY_STEPS = 20.0, 64  # seconds and steps of some optimisers for which another one is waited for
 COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 MAX_GRADIENTS = 1000  # that are taken without a step of an optimiser
@@ -106,6 +107,7 @@ class Watching(Watcher):
         self._began = math.inf  # when an optimiser first stepped
         self._environment: Environment | None = None
         self._begins: dict[tuple[str, int], Any] = {}  # loaders, by the file and line where a loop began with them
+        self._by_loader = False  # whether an epoch is a pass of a loader
         self._steps: int | None = None  # of the whole training on one GPU
         self._light = False  # whether blocks are checkpointed already
         self._evaluations = Evaluations()
@@ -446,7 +448,8 @@ class Watching(Watcher):
             return False
         known = [one for one in self._optimizers if any(
             weight.requires_grad for group in one.param_groups for weight in group["params"])]  # fmt: skip
-        enough = all(self._stepped[one] > PERIODS for one in {*self._stepped, *known})
+        periods = PERIODS if waited < SLOW else 1
+        enough = all(self._stepped[one] > periods for one in {*self._stepped, *known})
         return enough or waited > PATIENCE or len(self.turns) > MANY_STEPS * (1 + len(known))
 
     # Batches.
@@ -535,7 +538,7 @@ class Watching(Watcher):
         counted = self._amounts(least, periods, loader, size)
         notes, between = self._collects(size, len(periods))
         notes += [BY_HAND] * self._by_hand
-        gpus, shared = self._of_gpus(size)
+        gpus, shared = self._of_gpus(size, periods[-1][-1].trainer)
         notes += shared
         if isinstance(least, torch.optim.LBFGS):
             notes.append(EVALUATES.format(times=least.defaults["max_iter"]))
@@ -553,7 +556,10 @@ class Watching(Watcher):
             evaluations=tuple(of_trainer(periods[-1][-1].trainer) or ()),
         )
         loads = self._sizes.get(id(loader))
-        recorded = SimpleNamespace(trace=trace, steps=self._steps, loads=loads, is_alone=self._names.is_alone)
+        trainer = periods[-1][-1].trainer
+        compares = trainer is None and not self._names.is_alone  # libraries' trainers share examples out
+        joins = self._each or self._names.each or not self._by_loader
+        recorded = SimpleNamespace(trace=trace, steps=self._steps, loads=loads, compares=compares, joins=joins)
         return Script(found, recorded, loader)
 
     def _batch(self, periods: Sequence[Sequence[Turn]]) -> tuple[Any, int]:
@@ -579,7 +585,8 @@ class Watching(Watcher):
         batches, examples = _length(loader), _length(getattr(loader, "dataset", None))
         if (most := steps_of(ends[-1].trainer)) is not None:
             length = _by_trainer(most, ends[-1].loops, batches and batches / each.get(id(loader), 1.0))
-        if length.turns is None or length.epochs is None:
+        self._by_loader = length.by_loader
+        if length.turns is None or length.epochs is None or not math.isfinite(length.turns * length.epochs):
             whole = examples if loader is not None and examples else None
             return {"examples": whole, "epochs": None, "unknown": length.unknown}
         steps = max(1, round(length.turns))
@@ -611,7 +618,7 @@ class Watching(Watcher):
         between = 0.0 if environment.is_on_gpu else frames / rate
         return [note.format(frames=number(frames), rate=two(rate))], between
 
-    def _of_gpus(self, size: int) -> tuple[dict[str, Any], list[str]]:
+    def _of_gpus(self, size: int, trainer: Any) -> tuple[dict[str, Any], list[str]]:
         """Return the GPUs that the script asks for, and what those of one process share.
 
         What those of several processes share shows where it runs on two.
@@ -623,7 +630,9 @@ class Watching(Watcher):
         several = gpus > 1 or self._by_torchrun or self._names.shares_out
         if not (several or each):
             return {}, []
-        return {"keeps": "examples", "asks": gpus if gpus > 1 else None if several else 1}, []
+        settings = getattr(trainer, "args", None)
+        keeps = "steps" if (getattr(settings, "max_steps", None) or 0) > 0 else "examples"
+        return {"keeps": keeps, "asks": gpus if gpus > 1 else None if several else 1}, []
 
     def _precision(self, trace: Any) -> str:
         """Mixed where products are in 16 bits; else TF32, without convolutions only where the script asks for that."""
