@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import yaml
 
-from whichdevice.apps.commands.ask import check_size
+from whichdevice.apps.commands.ask import MILLION, with_size
 from whichdevice.apps.questions.one_model import Question
-from whichdevice.base.errors import StudyError
 from whichdevice.decide import Wants
 from whichdevice.models.loading import Model
 from whichdevice.models.script.beside import trainers_beside
@@ -106,7 +105,7 @@ def test_examples_are_a_loaders_or_of_the_longest_array_like_a_batch() -> None:
     assert size(TrainingLength(unknown="no end"), [(8, 5)], None) == (90, None)
 
 
-ASKED = "line 3 has no end that shows: add "
+ASKED = "line 3 has no end that shows: this is for a million steps; add "
 SIZES = {  # examples that a script shows, whether its end shows, what the question names: what is asked for
     "all shown": (640, True, {}, None),
     "no end": (640, False, {}, ASKED + "--epochs N or --steps N"),
@@ -119,8 +118,8 @@ SIZES = {  # examples that a script shows, whether its end shows, what the quest
 
 
 @pytest.mark.parametrize("case", SIZES)
-def test_a_size_that_no_loop_shows_is_asked_for_unless_it_is_named(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_size_that_no_loop_shows_is_a_million_steps_unless_it_is_named(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     examples, ends, named, asked = SIZES[case]
     monkeypatch.chdir(tmp_path)
@@ -128,12 +127,11 @@ def test_a_size_that_no_loop_shows_is_asked_for_unless_it_is_named(
     unknown = None if ends else "the loop in line 3 has no end that shows"
     keep(Model.read("train.py").address, Found("torch", 64, examples, 1 if ends else None, unknown=unknown))
     question = Question(model=Model.read("train.py"), wants=Wants(**named))
+    sized, (_, said) = with_size(question), capsys.readouterr()
     if asked is None:
-        check_size(question)
-        return
-    with pytest.raises(StudyError, match=asked) as refused:
-        check_size(question)
-    assert "\n" not in str(refused.value)
+        assert sized == question and not said
+    else:
+        assert sized.wants.steps == MILLION and asked in said and said.count("\n") == 1
 
 
 HELPER = """

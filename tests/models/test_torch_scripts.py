@@ -24,7 +24,7 @@ from whichdevice.models.address import Address, read_address
 from whichdevice.models.script.found import Conditions, Found, Script
 from whichdevice.models.script.look import known, probe, recording
 from whichdevice.models.script.run import run_watched
-from whichdevice.models.script.several import ACCUMULATION, SHARED, divides_by_gpus
+from whichdevice.models.script.several import SHARED
 from whichdevice.models.script.torch_fakes import Evaluations, Fakes
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.watch_torch import BY_HAND
@@ -90,37 +90,6 @@ def test_a_script_for_gpus_runs_to_its_first_step_and_writes_nothing(name, needs
     found = probe(read_address(f"{SCRIPTS}/{name}"))
     assert replace(found, line=None, pipeline=()) == FOUND[name, needs]
     assert not Path("written").exists()
-
-
-@pytest.mark.parametrize(
-    ("line", "divides"),
-    [
-        ("args.batch_size = int(args.batch_size / ngpus_per_node)", True),
-        ("batch //= torch.distributed.get_world_size()", True),
-        ("local_batch = config['batch_size'] // torch.cuda.device_count()", True),
-        ("train_bs //= args.num_processes", True),
-        ("each = int(len(batch) / world_size)", True),
-        ("local_batch = total // world_size", True),
-        ("accumulation = batch_size // MAX_GPU_BATCH_SIZE", False),
-        ("num_batches = total_batches // world_size", False),
-        ("steps = len(batches) // args.num_processes", False),
-        ("steps = len(data) // batch_size // world_size", False),
-        ("accum_steps = total_batch_size // (size * length * ddp_world_size)", False),
-        ("batch_loss /= world_size", False),
-        ("batch_time = sum(t) / n_gpus", False),
-        ("num_batch = number // world_size", False),
-        ("loss = loss_of(batch) / world_size", False),
-        ("workers = (workers + gpus - 1) // gpus", False),
-        ("lr = lr * batch_size * world_size / 512", False),
-    ],
-)
-def test_a_script_shows_whether_its_gpus_share_a_batch(line, divides):
-    assert divides_by_gpus(line) is divides
-
-
-def test_all_examples_of_a_step_over_those_of_its_gpus_are_batches_that_are_summed():
-    line = "sums = args.global_batch_size // (args.micro_batch_size * args.data_parallel_size)"
-    assert divides_by_gpus(line, ACCUMULATION) and not divides_by_gpus(line)
 
 
 @pytest.mark.slow

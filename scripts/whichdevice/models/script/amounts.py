@@ -30,6 +30,7 @@ RANGES = {"range": range, "trange": range, "arange": range}
 RUNNERS = ("torch.", "runpy", "whichdevice.", "threading", "importlib", "tqdm")  # modules whose loops are no training's
 BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 NAMES, STARTS = "whichdevice.models.script.torch_names", "started"
+STAYING, LEAVING = (ast.LtE, ast.GtE), (ast.Lt, ast.Gt)  # of a `while`, of what breaks: they turn where both are equal
 MOST = 1e15  # turns; of more nobody waits for the end
 
 
@@ -41,7 +42,8 @@ class Loop:
     turns: int | None = None  # in all; None: its end does not show
     loader: Any = None  # what gives its batches, where that is a loader
     place: float | None = None  # of the turn that is running, in steps of its range
-    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # both sides of what ends it
+    limits: Mapping[str, tuple[float, float, bool]] = field(default_factory=dict)  # both sides of what ends it, ...
+    # ... and whether it still turns where they are equal
     is_epoch: bool = False  # whether its variable counts epochs
 
 
@@ -119,9 +121,9 @@ def _loop(
     node: ast.For | ast.While, frame: FrameType, loaders: Mapping[Any, Any], sizes: Mapping[int, int]
 ) -> Loop | None:
     """Return a loop as it is now; None of one over optimisers."""
-    ends = [part.test for part in _parts(node.body) if isinstance(part, ast.If) and _leaves(part)]
-    tests = [node.test, *ends] if isinstance(node, ast.While) else ends
-    limits = {ast.unparse(part): sides for test in tests for part, sides in _limits(test, frame)}
+    ends = [(part.test, LEAVING) for part in _parts(node.body) if isinstance(part, ast.If) and _leaves(part)]
+    tests = [(node.test, STAYING), *ends] if isinstance(node, ast.While) else ends
+    limits = {ast.unparse(part): sides for test, equal in tests for part, sides in _limits(test, equal, frame)}
     if isinstance(node, ast.While):
         return Loop(node.lineno, limits=limits)
     names = [part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)]
@@ -155,15 +157,17 @@ def _leaves(statement: ast.If) -> bool:
     return any(isinstance(part, ast.Break | ast.Return) for part in statement.body)
 
 
-def _limits(test: ast.expr, frame: FrameType) -> list[tuple[ast.expr, tuple[float, float]]]:
-    """Return the comparisons in a test, each with both of its sides."""
-    found = list[tuple[ast.expr, tuple[float, float]]]()
+def _limits(
+    test: ast.expr, equal: Sequence[type[ast.cmpop]], frame: FrameType
+) -> list[tuple[ast.expr, tuple[float, float, bool]]]:
+    """Return the comparisons in a test, each with both of its sides, and whether it is one of these."""
+    found = list[tuple[ast.expr, tuple[float, float, bool]]]()
     for part in ast.walk(test):
         if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], BOUNDS):
             sides = [_value(side, frame) for side in (part.left, part.comparators[0])]
             numbers = [float(side) for side in sides if isinstance(side, int | float)]
             if len(numbers) == len(sides):
-                found.append((part, (numbers[0], numbers[1])))
+                found.append((part, (numbers[0], numbers[1], isinstance(part.ops[0], tuple(equal)))))
     return found
 
 
@@ -277,7 +281,7 @@ def _turns(
 def _counted(earlier: Loop, loop: Loop, periods: int) -> float | None:
     """Return the periods until a counter is at its limit; None where none changes towards it."""
     least = math.inf
-    for text, (left, right) in loop.limits.items():
+    for text, (left, right, equal) in loop.limits.items():
         before = earlier.limits.get(text)
         if before is None:
             continue
@@ -285,5 +289,5 @@ def _counted(earlier: Loop, loop: Loop, periods: int) -> float | None:
             rate = (now - then) / periods
             if rate > 0 and limit > now and limit != now:
                 begin = then % rate
-                least = min(least, math.ceil((limit - begin) / rate - 1e-9))
+                least = min(least, math.ceil((limit - begin) / rate - 1e-9 + equal * 1e-6))
     return least if least < MOST else None

@@ -49,6 +49,7 @@ from whichdevice.models.script.torch_names import Names, takes_gradients
 PERIODS = 2  # that are recorded
 SLOW = 10.0  # seconds of a period, from which on one is enough
 PATIENCE, MANY_STEPS = 20.0, 64  # seconds and steps of some optimisers for which another one is waited for
+MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
 COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 MAX_GRADIENTS = 1000  # that are taken without a step of an optimiser
 PLACES = 12  # innermost lines that tell one call from another
@@ -93,6 +94,7 @@ class Watching(Watcher):
         self.turns: list[Turn] = []
         self.loaders: list[Any] = []  # that gave batches
         self._stepped = Counter[Any]()  # steps by optimiser
+        self._trials: dict[int | None, tuple[list[Turn], Counter[Any]]] = {}  # loops of few steps, by their line
         self._optimizers: list[Any] = []  # that were made
         self._called: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
         self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
@@ -140,7 +142,7 @@ class Watching(Watcher):
     @property
     def has_started(self) -> bool:
         """Return whether it has seen a step."""
-        return bool(self.turns)
+        return bool(self.turns or self._trials)
 
     def _count(self) -> int:
         """The GPUs that the script sees."""
@@ -430,11 +432,44 @@ class Watching(Watcher):
         frame = sys._getframe(1)
         loops, trainer = loops_at(frame, self._begins, self._sizes)
         line = self._line(frame)
+        if line in self._trials:
+            self._forget()
+            if time.monotonic() - self._began > TRIAL_SECONDS:
+                self.run.stop(self._longest)
+            return
         self.turns.append(Turn(optimizer, self.recorder.take(), self._loaded, self._rows, loops, trainer, line))
         self._loaded, self._rows = Counter(), Counter()
         self._stepped[optimizer] += 1
         if self._is_enough(frame):
-            self.run.stop(self._script)
+            if not self._is_trial():
+                self.run.stop(self._longest)
+            self._trials[line] = self.turns, self._stepped
+            self.turns, self._stepped = [], Counter()
+
+    def _forget(self) -> None:
+        """Leave out what ran since the last step."""
+        self.recorder.take()
+        self._loaded, self._rows = Counter(), Counter()
+
+    def _is_trial(self) -> bool:
+        """Return whether a loop of few steps was recorded, after which the training may come."""
+        least, periods = self._periods()
+        length = self._length(least, periods, None)
+        steps = (length.turns or MAX_TRIAL_STEPS + 1) * (length.epochs or 1)
+        return steps <= MAX_TRIAL_STEPS and not length.by_loader and self._environment is None
+
+    def _longest(self) -> Script:
+        """The longest of what was recorded."""
+        if self.turns:
+            self._trials[self.turns[-1].line] = self.turns, self._stepped
+
+        def steps(recorded: tuple[list[Turn], Counter[Any]]) -> float:
+            self.turns, self._stepped = recorded
+            length = self._length(*self._periods(), None)
+            return (length.turns or math.inf) * (length.epochs or 1)
+
+        self.turns, self._stepped = max(self._trials.values(), key=steps)
+        return self._script()
 
     def _is_enough(self, frame: FrameType) -> bool:
         """Return whether periods of all optimisers are recorded, and frames of an environment were collected again."""
@@ -504,7 +539,7 @@ class Watching(Watcher):
         """Return what was seen of a script that ended by itself."""
         if self._changed and not self.turns:
             self._step_by_hand()
-        return self._script() if self.turns else None
+        return self._longest() if self.has_started else None
 
     def _periods(self) -> tuple[Any, list[list[Turn]]]:
         """Return the optimiser that steps least often, and the turns of each of its periods."""
@@ -577,14 +612,8 @@ class Watching(Watcher):
         self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any, size: int
     ) -> dict[str, Any]:
         """Return examples of an epoch and epochs, as far as they were observed."""
-        ends = [turn for turn in self.turns if turn.optimizer is least]
-        count = max(1, len(ends) - 1)
-        drawn = sum((turn.loaded for period in periods for turn in period), Counter[int]())
-        each = {key: batches / len(periods) for key, batches in drawn.items()}
-        length = length_of(ends[0].loops, ends[-1].loops, count, each)
         batches, examples = _length(loader), _length(getattr(loader, "dataset", None))
-        if (most := steps_of(ends[-1].trainer)) is not None:
-            length = _by_trainer(most, ends[-1].loops, batches and batches / each.get(id(loader), 1.0))
+        length = self._length(least, periods, loader)
         self._by_loader = length.by_loader
         if length.turns is None or length.epochs is None or not math.isfinite(length.turns * length.epochs):
             whole = examples if loader is not None and examples else None
@@ -597,6 +626,16 @@ class Watching(Watcher):
             if abs(whole - examples) <= self._sizes[id(loader)] * self._world:  # but for a part of a batch
                 own = examples
         return {"examples": own, "epochs": max(1, round(length.epochs))}
+
+    def _length(self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any) -> Length:
+        """Return how long the loops around the steps go on, or what a trainer states."""
+        ends = [turn for turn in self.turns if turn.optimizer is least]
+        drawn = sum((turn.loaded for period in periods for turn in period), Counter[int]())
+        each = {key: batches / len(periods) for key, batches in drawn.items()}
+        if (most := steps_of(ends[-1].trainer)) is None:
+            return length_of(ends[0].loops, ends[-1].loops, max(1, len(ends) - 1), each)
+        batches = _length(loader)
+        return _by_trainer(most, ends[-1].loops, batches and batches / each.get(id(loader), 1.0))
 
     @property
     def _split(self) -> int:
