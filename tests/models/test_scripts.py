@@ -299,7 +299,7 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
     found = (script := started(text, tmp_path)).found
     torch = found.framework == "torch"
     data = [] if torch else script.functions.data()
-    arrays = [] if torch else leaves(data if found.framework == "keras" else data[0])  # those of validation are the same
+    arrays = leaves(data[0] if found.framework == "jax" else data)  # those of validation are the same
     shapes = [each.shape[1:] for each in arrays]
     assert (found.framework, found.batch_size, found.examples, found.epochs, shapes) == STEPS[text]
     kept = 1024 if "steps_per_epoch" in text else 4 * found.batch_size

@@ -26,7 +26,6 @@ def train(rank, world_size):
                 loss = torch.nn.functional.cross_entropy(torch.cat(parts)[: len(labels)], labels.to(rank))
             scaler.scale(loss).backward()
             scaler.step(optimizer)
-            raise SystemExit("it trained")
 
 
 if __name__ == "__main__":

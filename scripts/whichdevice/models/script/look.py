@@ -175,7 +175,7 @@ def probe(address: Address) -> Found:
 def _on_two(address: Address, training: Found) -> Found:
     """Return what was found with what two GPUs share, as a run on two shows it."""
     gpus, first = 2 * training.conditions.gpus, recording(address)[1]
-    if not first["compares"]:
+    if not first["compares"]:  # a library's trainer shares examples out, or its number of processes is fixed
         return training
     try:
         other, recorded = recording(address, gpus=gpus)

@@ -5,6 +5,8 @@ least often counts. Weights have no values, so what follows from them takes neit
 until they meet a weight: masks, lengths and labels keep their values. Devices of CUDA are the CPU.
 """
 
+import builtins
+import io
 import math
 import os
 import re
@@ -98,7 +100,7 @@ class Watching(Watcher):
         self._optimizers: list[Any] = []  # that were made
         self._called: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
         self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
-        self._modules: dict[int, torch.nn.Module] = {}  # outermost ones that were called in training
+        self._modules: dict[int, torch.nn.Module] = {}  # outermost ones that were called
         self._depth, self._casts = 0, list[Any]()
         self._loaded, self._rows, self._interval = Counter[int](), Counter[Any](), dict[Any, int]()
         self._waits_for_rows: Any = None  # the place of a call whose examples do not show yet
@@ -109,6 +111,7 @@ class Watching(Watcher):
         self._began = math.inf  # when an optimiser first stepped
         self._environment: Environment | None = None
         self._begins: dict[tuple[str, int], Any] = {}  # loaders, by the file and line where a loop began with them
+        self._shares_out = False  # whether several GPUs share a loader's examples out
         self._by_loader = False  # whether an epoch is a pass of a loader
         self._steps: int | None = None  # of the whole training on one GPU
         self._light = False  # whether blocks are checkpointed already
@@ -281,6 +284,8 @@ class Watching(Watcher):
         learns = torch.is_grad_enabled() and module.training
         if self._depth == 1 and self._changed and torch.is_grad_enabled():
             self._step_by_hand()
+        if self._depth == 1:
+            self._modules[id(module)] = module
         if self._depth == 1 and learns:
             self._begin_call(module)
         if self._depth == 1:
@@ -298,7 +303,6 @@ class Watching(Watcher):
         if self._called is None and next(module.parameters(), None) is not None:
             self._called = type(module).__name__, self._line(frame)
             self._evaluations.end()
-        self._modules[id(module)] = module
         place = tuple((code, line) for code, line in _lines(frame))
         self._waits_for_rows = (id(module), place)
         if self.run.conditions.checkpointing and not self._light:
@@ -426,6 +430,8 @@ class Watching(Watcher):
         for tensor in tree_leaves([*getattr(optimizer, "state", {}).values()]):
             if isinstance(tensor, torch.Tensor) and self.recorder.is_held(tensor):
                 self.recorder.hold_as("optimizer", tensor)
+        if not self.has_started:
+            self._write_nothing()
         self._began = min(self._began, time.monotonic())
         self._rows.update(self._interval)
         self._interval.clear()
@@ -445,6 +451,19 @@ class Watching(Watcher):
                 self.run.stop(self._longest)
             self._trials[line] = self.turns, self._stepped
             self.turns, self._stepped = [], Counter()
+
+    def _write_nothing(self) -> None:
+        """Let the script write nothing of what it writes once it trains: a checkpoint, a log."""
+        begin = builtins.open
+
+        @wraps(begin)
+        def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            writes = not isinstance(file, int) and set(mode) & set("wax")
+            return begin(os.devnull if writes else file, mode.replace("x", "w"), *args, **kwargs)
+
+        for owner in (builtins, io):
+            self.replace(owner, "open", opened)
+        self.replace(torch, "save", lambda *_, **__: None)
 
     def _forget(self) -> None:
         """Leave out what ran since the last step."""
@@ -592,7 +611,7 @@ class Watching(Watcher):
         )
         loads = self._sizes.get(id(loader))
         trainer = periods[-1][-1].trainer
-        compares = trainer is None and not self._names.is_alone  # libraries' trainers share examples out
+        compares = trainer is None and not self._names.is_alone and not self._has_fixed_number
         joins = self._each or self._names.each or not self._by_loader
         recorded = SimpleNamespace(trace=trace, steps=self._steps, loads=loads, compares=compares, joins=joins)
         return Script(found, recorded, loader)
@@ -624,8 +643,13 @@ class Watching(Watcher):
         if length.by_loader and examples and batches:
             whole = self._sizes[id(loader)] * batches * self._world
             if abs(whole - examples) <= self._sizes[id(loader)] * self._world:  # but for a part of a batch
-                own = examples
+                own, self._shares_out = examples, self._world > 1
         return {"examples": own, "epochs": max(1, round(length.epochs))}
+
+    @property
+    def _has_fixed_number(self) -> bool:
+        """Whether the number of processes stands in the script."""
+        return self._names.gpus > self.run.conditions.gpus
 
     def _length(self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any) -> Length:
         """Return how long the loops around the steps go on, or what a trainer states."""
@@ -669,8 +693,8 @@ class Watching(Watcher):
         several = gpus > 1 or self._by_torchrun or self._names.shares_out
         if not (several or each):
             return {}, []
-        settings = getattr(trainer, "args", None)
-        keeps = "steps" if (getattr(settings, "max_steps", None) or 0) > 0 else "examples"
+        by_steps = (getattr(getattr(trainer, "args", None), "max_steps", None) or 0) > 0
+        keeps = "steps" if by_steps or (self._has_fixed_number and not self._shares_out) else "examples"
         return {"keeps": keeps, "asks": gpus if gpus > 1 else None if several else 1}, []
 
     def _precision(self, trace: Any) -> str:
