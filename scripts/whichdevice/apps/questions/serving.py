@@ -115,12 +115,11 @@ def _runs(row: HardwareRow, kept: WeightFormat) -> bool:
     """Whether the engine has kernels for this format on this device."""
     if _engine(row, kept) == LLAMA_CPP:
         return True
-    capability = row.compute_capability or ""
-    if capability.startswith("gfx"):
+    if row.vendor == "AMD":
         return kept.name in AMD_FORMATS
     if row.kind == "tpu":
         return kept.name in TPU_FORMATS and row.device not in OLD_TPUS
-    return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
+    return row.vendor == "NVIDIA" and float(row.compute_capability or 0) >= MIN_CAPABILITY[kept.name]
 
 
 def rows_named(names: Sequence[str] | None) -> list[HardwareRow]:
