@@ -8,7 +8,6 @@ chip of the others.
     target = find_target("v5e-2x2")             # a TPU slice
 """
 
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -288,7 +287,7 @@ def _words(name: str) -> set[str]:
     return set(re.findall(r"[a-z0-9+]+", text)) - FILLER
 
 
-def environment(_: object = None) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Variables with which JAX lowers a step on this CPU; to be set before it is imported."""
     return {
         "JAX_PLATFORMS": "cpu",
@@ -297,21 +296,3 @@ def environment(_: object = None) -> dict[str, str]:
         "CUDA_VISIBLE_DEVICES": "-1",
         "JAX_ENABLE_COMPILATION_CACHE": "false",
     }
-
-
-# Below: what forecast/xla imports. All of it goes with that folder.
-COMPILER, COMPILER_PACKAGES = "XLA for CUDA", ("jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12")
-
-
-class CompilerMissingError(StudyError):
-    """XLA's compiler for CUDA is not on this machine, or does not load."""
-
-
-def own_flags() -> list[str]:
-    """The user's XLA_FLAGS."""
-    return os.environ.get("XLA_FLAGS", "").split()
-
-
-def program_device(target: Target) -> str:
-    """The card whose program is taken."""
-    return target.device
