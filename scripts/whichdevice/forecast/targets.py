@@ -97,7 +97,7 @@ class Target:
     def refusal(self, precision: str, software: Software = "xla") -> str | None:
         """Why it has no products in this number format, or no such software, in one line; None where it has both."""
         if software not in self.row.software:
-            return f"{self.device}: {NO_XLA}"
+            return NO_XLA
         if self.kind == "tpu":
             known = precision in ("float32", "mixed_bfloat16", "bfloat16")
             return None if known else f"{self.device} has no {precision}; take float32 or mixed_bfloat16"
