@@ -217,7 +217,7 @@ class _Pool:
         self, groups: list[Group], worker: int, workers: int, on_message: Callable[[dict[str, Any]], None]
     ) -> Finish:
         asked = [[(number, self._drafts[number].asked.model_dump(mode="json")) for number in group] for group in groups]
-        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(()), **RETURNED}
+        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(), **RETURNED}
         variables["TMPDIR"] = str(self._folder)  # a process that is ended leaves its files there
         limit = sum(self._drafts[number].asked.timeout for group in groups for number in group) + 60
         log = self._log or self._folder / f"{worker}.log"
