@@ -4,8 +4,8 @@
     fusion.put("memory", "half", 0, reads=[7], writes=[8], nbytes={7: 100, 8: 100})
     fusion.items()
 
-Products, convolutions and attention stay kernels of libraries, with all they read and write. Values are storages between
-two writes. This is the simplest form of what Inductor does; `make forecasts` shows how far that holds.
+Products, convolutions and attention stay kernels of libraries, with all they read and write. A value is a storage
+between two writes. This is the simplest form of what Inductor does; `make forecasts` shows how far that holds.
 """
 
 from collections.abc import Mapping, Sequence
