@@ -64,8 +64,8 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         seen.measured.append(path)
         return record
 
-    def compile_programs(
-        requests: list[ProgramRequest], log: Path | None, on_record: Any, waits: bool, on_draft: Any = None
+    def count_steps(
+        requests: list[ProgramRequest], log: Path | None, on_record: Any, waits: bool
     ) -> list[CompiledRecord]:
         seen.asked += requests
         missing = max(seen.needed - 15e9, 0) or None
@@ -86,14 +86,12 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             )
             for each in requests
         ]
-        if seen.draft and on_draft is not None:
-            on_draft(found[0])
         for number, record in enumerate(found):
             on_record(number, record)
         return found
 
     monkeypatch.setattr("whichdevice.study.measure.measure", measure)
-    monkeypatch.setattr("whichdevice.study.programs.compile_programs", compile_programs)
+    monkeypatch.setattr("whichdevice.study.programs.count_steps", count_steps)
     monkeypatch.chdir(tmp_path)
     return seen
 

@@ -63,7 +63,7 @@ def rates(software: str) -> Mapping[str, float]:
     path = FOLDER / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}.json"
     with suppress(OSError, ValueError):
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    variables = environment(()) | thread_environment(usable_cores()) | package_first()
+    variables = environment() | thread_environment(usable_cores()) | package_first()
     try:
         command = [sys.executable, "-m", __name__, software]
         done = subprocess.run(  # nosec B603

@@ -152,11 +152,6 @@ class TorchFile(NativeFile):
             return "4-bit weights need a GPU"
         return "an 8-bit optimiser needs a GPU" if tuning.optimizer == EIGHT_BITS else None
 
-    @property
-    def unmeasured(self) -> str | None:
-        """Why no machine without a GPU measures it; None where one does."""
-        return self.only_on_gpu
-
     def traced_optimizer(self, module: Any) -> Any:
         """Return `optimizer`'s, or one with the sizes and kernels of the 8-bit one."""
         eight = self.tuning.optimizer == EIGHT_BITS
@@ -347,4 +342,4 @@ def by_class(prediction: Any, target: Any, places_first: bool) -> tuple[Any, Any
 class ScriptFile(TorchFile):
     """A training script of PyTorch, which is recorded as it runs: its step is the script's own."""
 
-    unmeasured = "a script is recorded, not measured here"  # type: ignore[assignment]
+    only_on_gpu = "a script of PyTorch is recorded, not measured"

@@ -8,7 +8,7 @@ import io
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -22,9 +22,8 @@ from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.base.terminal import Countdown, LiveLine
 from whichdevice.decide import Answer, Row, Wants, answers
 from whichdevice.decide.rows import PARTS, estimated, without_time
-from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
+from whichdevice.forecast.products import CompiledRecord, read_compiled
 from whichdevice.forecast.targets import GPU_COUNTS, NODES, Target, software_of
-from whichdevice.forecast.xla.compile import provisional
 from whichdevice.measure.record import Record
 from whichdevice.models.address import known_on_hub
 from whichdevice.models.hugging_face import configuration
@@ -151,8 +150,7 @@ class OneModel:
     def forecast(self, show: Callable[[list[Path]], object] | None = None) -> list[Path]:
         """Return paths of the records of its programs; what was compiled before, by any command, is read.
 
-        On a terminal `show` gets the paths of a first answer, and of the next ones as programs are known: where a GPU's
-        is not, that of another GPU stands for it.
+        On a terminal `show` gets the paths of the records that are there so far.
         """
         targets = {(target.device, target.devices) for target in self.targets}  # a study has all devices in all numbers
         requests = [one for one in program_requests(self.study) if (one.device, one.devices) in targets]
@@ -166,31 +164,19 @@ class OneModel:
         shown = 0.0
         with (
             self.left.line(lambda: f"forecasting for {devices}", f"forecasting for {devices}") as line,
-            tempfile.TemporaryDirectory() as folder,
             redirect_stderr(_Waits(line)),  # of each compile's phases the line says enough
         ):
 
-            def show_early(records: Sequence[CompiledRecord]) -> None:
-                nonlocal shown
-                if show is not None:
-                    early = list(_early(requests, paths, records, Path(folder)))
-                    line.above(lambda: show(early))
-                    shown = time.monotonic()
-
             def finish(_: int, record: CompiledRecord) -> None:
+                nonlocal shown
                 self.left.forecasts.finish()
                 known.append(record)
-                if len(known) < len(paths) and time.monotonic() - shown > SHOWN_EVERY:
-                    show_early(known)
+                if show is not None and len(known) < len(paths) and time.monotonic() - shown > SHOWN_EVERY:
+                    there = [path for path in paths if path.is_file()]
+                    line.above(lambda: show(there))
+                    shown = time.monotonic()
 
-            def begin(record: CompiledRecord) -> None:
-                if not known:
-                    show_early([record])
-
-            compile_study(
-                self.study, paths, None, on_record=finish, waits=self.question.measuring,
-                on_draft=None if show is None else begin,
-            )  # fmt: skip
+            compile_study(self.study, paths, None, on_record=finish, waits=self.question.measuring)
         self.left.forecasts.pieces = self.left.forecasts.done
         return paths
 
@@ -281,7 +267,7 @@ class OneModel:
         from whichdevice.models.workloads.base import Options
 
         workload = self.model.workload(Options(1, given=dict(self.question.options)))
-        return workload.unmeasured if isinstance(workload, TorchFile) else None
+        return workload.only_on_gpu if isinstance(workload, TorchFile) else None
 
     def _prepare_data(self) -> None:
         from whichdevice.study.prepare import STANDIN_SEED, prepare_dataset
@@ -354,18 +340,6 @@ class _Waits(io.StringIO):
         if "waiting for another" in text:
             self._line.line(text)
         return len(text)
-
-
-def _early(
-    requests: Sequence[ProgramRequest], paths: Sequence[Path], known: Sequence[CompiledRecord], folder: Path
-) -> Iterator[Path]:
-    """Yield paths of all records as far as they are known; of another GPU in place of one in a folder of their own."""
-    for request, path in zip(requests, paths, strict=True):
-        if path.is_file():
-            yield path
-        elif (stand_in := provisional(request, known)) is not None:
-            write_compiled(stand_in, folder / path)
-            yield folder / path
 
 
 def script_precision(model: Model) -> str:
