@@ -26,6 +26,7 @@ def train(rank, world_size):
                 loss = torch.nn.functional.cross_entropy(torch.cat(parts)[: len(labels)], labels.to(rank))
             scaler.scale(loss).backward()
             scaler.step(optimizer)
+            scaler.update()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.base.terminal import Countdown, LiveLine
 from whichdevice.decide import Answer, Row, Wants, answers
-from whichdevice.decide.rows import PARTS, estimated, without_time
+from whichdevice.decide.rows import PARTS, estimated, timed, without_time
 from whichdevice.forecast.products import CompiledRecord, read_compiled
 from whichdevice.forecast.targets import GPU_COUNTS, NODES, Target, software_of
 from whichdevice.measure.record import Record
@@ -196,6 +196,9 @@ class OneModel:
         reasons = {record.status: record.reason for record in map(read_compiled, filter(Path.is_file, compiled))}
         if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
             raise StudyError(failed)
+        if self.model.found is not None and eager:
+            self.unmeasured = self._estimate(compiled) or self._timed(here)
+            return []
         if only_on_gpu := self._only_on_gpu():
             self.unmeasured = without_time(here, only_on_gpu)
             return []
@@ -260,6 +263,19 @@ class OneModel:
         if needed <= available and step <= LONGEST_STEP:
             return None
         return estimated(THIS_MACHINE.replace("_", " "), step, needed, available)
+
+    def _timed(self, here: str) -> Row:
+        """This machine by a few steps of a PyTorch script here."""
+        from whichdevice.models.script.look import seconds_here
+
+        def doing() -> str:
+            return f"measuring {self.model} here"
+
+        with self.left.line(doing, doing()):
+            try:
+                return timed(here, seconds_here(self.model.address))
+            except StudyError as error:
+                return without_time(here, str(error))
 
     def _only_on_gpu(self) -> str | None:
         """Why no CPU runs a PyTorch model's step; None where one does."""

@@ -134,8 +134,8 @@ def keep_watched(script: Script) -> str:
 
 def _keep_trace(script: Script, path: Path) -> None:
     recorded = script.functions
-    record = {name: getattr(recorded, name) for name in ("steps", "compares", "joins")}
-    record["trace"] = recorded.trace.digest()
+    record = {name: value for name, value in vars(recorded).items() if name != "trace"}
+    record |= {"trace": recorded.trace.digest()} if hasattr(recorded, "trace") else {}
     write_atomically(json.dumps(record), path)
 
 
@@ -189,6 +189,14 @@ def _on_two(address: Address, training: Found) -> Found:
     if first["joins"] and steps is not None and steps == recorded["steps"]:
         return replace(training, keeps="steps")
     return training
+
+
+def seconds_here(address: Address) -> float:
+    """Return the seconds of a PyTorch script's step on this machine, where it trains for a few; loaders' are apart.
+
+    Raises StudyError where it fails.
+    """
+    return float(recording(address, timed=True, values=True)[1]["seconds"])
 
 
 def recording(address: Address, **changes: Any) -> tuple[Found, dict[str, Any]]:

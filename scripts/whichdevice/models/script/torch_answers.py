@@ -103,6 +103,20 @@ class Answers(TorchFunctionMode):
         return known[id(tensor)]
 
 
+class OnCPU(TorchFunctionMode):
+    """Lets what a script sends to a GPU stay on the CPU."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of PyTorch."""
+        name = getattr(function, "__name__", "")
+        if name in ("cuda", "pin_memory"):
+            return args[0]
+        if name == "to" and len(args) > 1 and type(args[1]) is int:
+            args = (args[0], "cpu", *args[2:])
+        args, named = on_cpu(args, kwargs or {})
+        return function(*args, **named)
+
+
 class Batches(Iterator[Any]):
     """The batches of a loader, of whose making nothing is recorded."""
 

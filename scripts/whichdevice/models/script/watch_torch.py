@@ -10,6 +10,7 @@ import io
 import math
 import os
 import re
+import statistics
 import sys
 import time
 from collections import Counter
@@ -44,7 +45,7 @@ from whichdevice.models.script.evaluation import of_trainer
 from whichdevice.models.script.found import RECORDER, Conditions, Found, Script
 from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own, others_like
 from whichdevice.models.script.several import SHARED
-from whichdevice.models.script.torch_answers import Answers, Batches, checkpoint_blocks
+from whichdevice.models.script.torch_answers import Answers, Batches, OnCPU, checkpoint_blocks
 from whichdevice.models.script.torch_fakes import Evaluations, is_fake
 from whichdevice.models.script.torch_names import Names, takes_gradients
 
@@ -52,6 +53,7 @@ PERIODS = 2  # that are recorded
 SLOW = 10.0  # seconds of a period, from which on one is enough
 PATIENCE, MANY_STEPS = 20.0, 64  # seconds and steps of some optimisers for which another one is waited for
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
+TIMED_PERIODS, TIMED_SECONDS = 20, 10.0  # until a step is timed here
 COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 MAX_GRADIENTS = 1000  # that are taken without a step of an optimiser
 PLACES = 12  # innermost lines that tell one call from another
@@ -170,6 +172,20 @@ class Watching(Watcher):
             self._attach_torch()
 
     def _attach_torch(self) -> None:
+        has_gpu = torch.cuda.is_available()
+        self._replace_names()
+        if self.run.conditions.timed:
+            self._clock = Clock(self, has_gpu)
+            return
+        Watch.probing, Watch.meant = True, None
+        self._replace_gradients()
+        self._replace_loaders()
+        self._hook()
+        for mode in (self.recorder, import_module(RECORDER).AsOnGPU(self.recorder), Answers(self)):
+            mode.__enter__()  # of the script's thread, which does not end
+
+    def _replace_names(self) -> None:
+        """Let the script see GPUs, and one process."""
         source = "".join(file.read_text("utf-8", "replace") for file in file_address(str(self.run.path)).files()
                          if file.suffix == ".py")  # fmt: skip
         self._names.mixed = LAUNCHED_MIXED.search(source) is not None
@@ -189,13 +205,7 @@ class Watching(Watcher):
             self._names.replace_fsdp()
         if "parallelize_module" in source:
             self._names.replace_tensor_parallel()
-        Watch.probing, Watch.meant = True, None
         torch.manual_seed(SEED)
-        self._replace_gradients()
-        self._replace_loaders()
-        self._hook()
-        for mode in (self.recorder, import_module(RECORDER).AsOnGPU(self.recorder), Answers(self)):
-            mode.__enter__()  # of the script's thread, which does not end
 
     def attach_live(self, optimizer: torch.optim.Optimizer) -> None:
         """Watch a loop that trains on with this optimiser."""
@@ -431,7 +441,7 @@ class Watching(Watcher):
             if isinstance(tensor, torch.Tensor) and self.recorder.is_held(tensor):
                 self.recorder.hold_as("optimizer", tensor)
         if not self.has_started:
-            self._write_nothing()
+            self.write_nothing()
         self._began = min(self._began, time.monotonic())
         self._rows.update(self._interval)
         self._interval.clear()
@@ -452,7 +462,7 @@ class Watching(Watcher):
             self._trials[line] = self.turns, self._stepped
             self.turns, self._stepped = [], Counter()
 
-    def _write_nothing(self) -> None:
+    def write_nothing(self) -> None:
         """Let the script write nothing of what it writes once it trains: a checkpoint, a log."""
         begin = builtins.open
 
@@ -766,6 +776,49 @@ def _length(data: Any) -> int | None:
         return len(data)
     except Exception:  # of the script's own sampler or data
         return None
+
+
+class Clock:
+    """Times the steps of a script that trains for real, without what its loaders take, and ends it after some."""
+
+    def __init__(self, watching: Watching, has_gpu: bool) -> None:
+        self._watching, self._has_gpu = watching, has_gpu
+        self._ends: dict[Any, list[float]] = {}  # seconds of work until the ends of an optimiser's steps
+        self._began, self._loading = time.perf_counter(), 0.0
+        begin = DataLoader.__iter__
+        watching.replace(DataLoader, "__iter__", lambda loader: self._timed(begin(loader)))
+        watching.replacements.callback(register_optimizer_step_post_hook(self._ended).remove)
+        if not has_gpu:
+            OnCPU().__enter__()  # of the script's thread, which does not end
+
+    def _timed(self, batches: Any) -> Iterator[Any]:
+        while True:
+            began = time.perf_counter()
+            batch = next(batches, self)
+            self._loading += time.perf_counter() - began
+            if batch is self:
+                return
+            yield batch
+
+    def _ended(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimiser has stepped."""
+        if self._watching.run.over:
+            return
+        if not self._ends:
+            self._watching.write_nothing()
+            self._began = time.perf_counter()
+        if self._has_gpu:
+            torch.cuda.synchronize()
+        now = time.perf_counter()
+        self._ends.setdefault(optimizer, []).append(now - self._loading)
+        least = min(map(len, self._ends.values()))
+        if least > TIMED_PERIODS or (now - self._began > TIMED_SECONDS and least > 1):
+            self._watching.run.stop(self._script)
+
+    def _script(self) -> Script:
+        ends = min(self._ends.values(), key=len)
+        seconds = statistics.median(end - begin for begin, end in pairwise(ends))
+        return Script(Found(TORCH, 1), SimpleNamespace(seconds=seconds))
 
 
 class Watch:
