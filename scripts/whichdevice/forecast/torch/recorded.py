@@ -35,6 +35,11 @@ class Recordings(Plan):
         if (mixed := precision.startswith("mixed")) != (found.precision == "mixed"):  # it is not the script's own
             self._own["precision"] = "mixed" if mixed else "float32"
 
+    @property
+    def takes_bfloat16(self) -> bool:
+        """Whether the script itself multiplies in bfloat16."""
+        return not self._own and bool(recording(self._address)[1].get("takes_bfloat16"))
+
     def trace(self, size: int, ways: tuple[str, ...] = (), like: int | None = None) -> Trace:
         """Return the step of so many examples on one GPU; raises StudyError where the script fails so."""
         if (size, ways) not in self._traces:

@@ -64,6 +64,7 @@ class Recorder(Kernels):
         self.stepping = self.backwards = 0  # depth of optimisers' steps, and of backward passes
         self.weights_trained = 1
         self.bytes_of = dict.fromkeys(PARTS, 0)
+        self.takes_bfloat16 = False  # whether products do
         self._part = dict[int, Part]()  # by storage
         self.segment = Segment()
 
@@ -155,6 +156,8 @@ class Recorder(Kernels):
         if self.stepping and not self.backwards and not torch.is_grad_enabled():
             phase = kind = "optimizer"
         full: Precision = "half" if half else "float32"
+        if half and operations and inputs:
+            self.takes_bfloat16 = self.takes_bfloat16 or inputs[0].dtype == torch.bfloat16
         self.segment.kernels[phase, kind, full, float(operations), nbytes] += launches
         if kind != "optimizer":
             self._join(self.segment.fusion, kind, full, operations, nbytes, launches, inputs, outputs)

@@ -37,6 +37,7 @@ NO_GENERATION = "generation is forecast for Keras models and for decoders of Hug
 TRACES = Path("results/programs/traces")
 SHORTEST, ROUND = 256, 64  # tokens of the first sequence that is tried for the longest, and of its steps
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
+EMULATED = ("in bfloat16, which this GPU emulates by float32: take torch.float16 there",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
 
@@ -139,7 +140,7 @@ class Traced:
         work = self._work(target, trace, request)
         about = (layout_note(target, trace, work, request.mode), frozen_note(target, trace))
         named = filter(None, (self.note, *self._workload.notes, *about))
-        notes = [*named, *trace.notes, *COMPILED * self._compiled]
+        notes = [*named, *trace.notes, *COMPILED * self._compiled, *EMULATED * self._emulates(target)]
         facts = facts_on(
             target,
             trace,
@@ -179,7 +180,15 @@ class Traced:
     def _work(self, target: Target, trace: Trace, request: ProgramRequest) -> Work:
         """Return the work of one device, in the number format of its products."""
         work = work_of(target, trace, request.precision, self._compiled)
+        if self._emulates(target):
+            items = (replace(one, precision="float32") if one.precision == "half" else one for one in work.items)
+            work = replace(work, items=tuple(items))
         return in_float8(work, target) if self._workload.tuning.float8 else work
+
+    def _emulates(self, target: Target) -> bool:
+        """Whether a script multiplies in bfloat16, as it says, on a GPU that has no such products."""
+        lacks = target.kind == "gpu" and target.refusal("mixed_bfloat16", target.row.software[-1]) is not None
+        return lacks and isinstance(self.plan, Recordings) and self.plan.takes_bfloat16
 
     def _way(self, request: ProgramRequest, target: Target) -> Way:
         """How each device takes its part of the step."""

@@ -98,6 +98,7 @@ class Watching(Watcher):
         self.turns: list[Turn] = []
         self.loaders: list[Any] = []  # that gave batches
         self._stepped = Counter[Any]()  # steps by optimiser
+        self._tried = set[int | None]()  # lines of steps in loops of few
         self._trials: dict[int | None, tuple[list[Turn], Counter[Any]]] = {}  # loops of few steps, by their line
         self._optimizers: list[Any] = []  # that were made
         self._called: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
@@ -322,8 +323,8 @@ class Watching(Watcher):
     def _in_format(self, module: torch.nn.Module, args: Any) -> Any:
         """Let the outermost module run in the number format that is tried."""
         tried = self.run.conditions.precision
-        if tried == "mixed":
-            cast = torch.autocast("cpu", torch.bfloat16)
+        if tried == "mixed" or (tried is None and self._names.mixed):  # a library's trainer would do so on a GPU
+            cast = torch.autocast("cpu", torch.float16)
             cast.__enter__()
             self._casts.append(cast)
         elif tried == "bfloat16":
@@ -387,7 +388,7 @@ class Watching(Watcher):
             if self.run.over or self.recorder.resting:
                 return function(*args, **kwargs)
             self._gradients += 1
-            if self._gradients > MAX_GRADIENTS and not self.turns:
+            if self._gradients > MAX_GRADIENTS and not self.has_started:
                 text = f"{MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
                 self.run.stop(StudyError(f"{self.run.path.name}: {text}"))
             self._rows.update(self._interval)
@@ -448,7 +449,7 @@ class Watching(Watcher):
         frame = sys._getframe(1)
         loops, trainer = loops_at(frame, self._begins, self._sizes)
         line = self._line(frame)
-        if line in self._trials:
+        if line in self._tried:
             self._forget()
             if time.monotonic() - self._began > TRIAL_SECONDS:
                 self.run.stop(self._longest)
@@ -460,6 +461,7 @@ class Watching(Watcher):
             if not self._is_trial():
                 self.run.stop(self._longest)
             self._trials[line] = self.turns, self._stepped
+            self._tried |= {turn.line for turn in self.turns}
             self.turns, self._stepped = [], Counter()
 
     def write_nothing(self) -> None:
@@ -623,7 +625,10 @@ class Watching(Watcher):
         trainer = periods[-1][-1].trainer
         compares = trainer is None and not self._names.is_alone and not self._has_fixed_number
         joins = self._each or self._names.each or not self._by_loader
-        recorded = SimpleNamespace(trace=trace, steps=self._steps, loads=loads, compares=compares, joins=joins)
+        recorded = SimpleNamespace(
+            trace=trace, steps=self._steps, loads=loads, compares=compares, joins=joins,
+            takes_bfloat16=self.recorder.takes_bfloat16,
+        )  # fmt: skip
         return Script(found, recorded, loader)
 
     def _batch(self, periods: Sequence[Sequence[Turn]]) -> tuple[Any, int]:
