@@ -21,7 +21,7 @@ from whichdevice.base.code_hash import parsed
 
 ARITHMETIC = (
     ast.expr_context, ast.operator, ast.unaryop, ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.UnaryOp,
-    ast.Subscript,
+    ast.Subscript, ast.List, ast.Tuple,
 )  # fmt: skip
 PURE = ("len", "int", "float", "min", "max", "range", "round", "abs")  # functions that a limit may call
 PARTS = ("split", "chunk", "unbind", "items", "keys", "values", "tolist")  # methods whose outcome has a length

@@ -746,7 +746,12 @@ def _changed(tensor: torch.Tensor, dtype: torch.dtype | None, layout: torch.memo
 
 
 def _backward(tensor: torch.Tensor, gradient: Any = None, *args: Any, **named: Any) -> None:
-    torch.autograd.backward(tensor, gradient, *args, **named)
+    """Take gradients by a tensor's edge: by itself it would take modes out of what checkpointing computes again."""
+    if tensor.grad_fn is None or (gradient is None and tensor.numel() != 1):
+        torch.autograd.backward(tensor, gradient, *args, **named)
+        return
+    edge = torch.autograd.graph.get_gradient_edge(tensor)
+    torch.autograd.backward(edge, (torch.ones_like(tensor) if gradient is None else gradient,), *args, **named)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
