@@ -261,7 +261,7 @@ class Watching(Watcher):
                 weight._without_values = made
         if made.device.type != "meta":
             self.recorder.hold_as("weights", made)
-        if not hasattr(made, "_is_watched") and made.dtype.is_floating_point:
+        if not hasattr(made, "_is_watched"):
             made._is_watched = True
             if made.requires_grad:
                 made.register_post_accumulate_grad_hook(self.recorder.gradient_is_whole)
@@ -288,10 +288,9 @@ class Watching(Watcher):
         if self.run.over or self.recorder.resting:
             return None
         self._depth += 1
-        own = module._parameters if isinstance(module, torch.nn.Module) else {}
-        for name, weight in own.items():
-            if weight is not None and not hasattr(weight, "_is_watched"):
-                own[name] = self.weight(weight)
+        for name, weight in [*module.named_parameters(recurse=False)]:
+            if not hasattr(weight, "_is_watched"):
+                setattr(module, name, self.weight(weight))
         learns = torch.is_grad_enabled() and module.training
         if self._depth == 1 and self._changed and torch.is_grad_enabled():
             self._step_by_hand()
@@ -314,6 +313,7 @@ class Watching(Watcher):
         if self._called is None and next(module.parameters(), None) is not None:
             self._called = type(module).__name__, self._line(frame)
             self._evaluations.end()
+            self.recorder.take()  # what came before is in no step
         place = tuple((code, line) for code, line in _lines(frame))
         self._waits_for_rows = (id(module), place)
         if self.run.conditions.checkpointing and not self._light:
