@@ -61,12 +61,6 @@ def test_the_innermost_loop_is_over_batches_and_those_around_it_over_epochs(case
     assert stack_in(names + case["script"], tmp_path, given)[0].amount == TrainingLength(**case["amount"])
 
 
-def test_a_length_that_each_turn_draws_is_told_from_one_that_stays(tmp_path: Path) -> None:
-    given = {"epochs": 3, "draw": int}
-    assert stack_in(DRAWS, tmp_path, given)[0].drawn == 10
-    assert stack_in(DRAWS.replace("max(9, draw(10))", "10"), tmp_path, given)[0].drawn is None
-
-
 WHOLE = {  # whether the argument of the step is all that the loop trains on
     "for it in range(9):\n    step(x)": True,
     "for it in range(9):\n    step(held['x'])": True,

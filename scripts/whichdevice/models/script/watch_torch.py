@@ -615,7 +615,7 @@ class Watching(Watcher):
             compiled=self._names.compiled,
             unit="graph" if self._graphs else "example",
             line=line,
-            notes=(*notes, *others_like(self.run.path, line)),
+            notes=(*notes, *(others_like(self.run.path, line) if line else ())),
             **gpus,
             **counted,
             between=between,
