@@ -8,7 +8,7 @@ from answer.test_answer import FAST, work
 
 from whichdevice.decide import Answer, Wants, facts
 from whichdevice.decide.decide import Amount, decide, evaluated
-from whichdevice.decide.words import as_json, evaluation_lines
+from whichdevice.decide.words import as_json, notes
 from whichdevice.forecast.lived import Habits
 from whichdevice.models.script.found import Evaluation
 
@@ -121,20 +121,24 @@ LINES: dict[str, tuple[tuple[Evaluation, ...], list[str]]] = {
 }  # fmt: skip
 
 
+def evaluation(answer: Answer) -> list[str]:
+    return [line for line in notes(answer) if line.startswith("Evaluation")]
+
+
 @pytest.mark.parametrize("case", LINES)
 def test_one_line_says_what_is_counted_and_one_what_is_not(case: str) -> None:
     evaluations, expected = LINES[case]
-    assert evaluation_lines(asked(*evaluations)) == expected
+    assert evaluation(asked(*evaluations)) == expected
 
 
 def test_an_epoch_of_unknown_length_is_said_and_not_counted_as_nothing() -> None:
     script = work(ROW, evaluations=(EACH,), lived=CLEAN, script_batch=100)
-    found = evaluation_lines(decide(script, Wants(), Amount(100_000, counted="steps")))
+    found = evaluation(decide(script, Wants(), Amount(100_000, counted="steps")))
     assert found == ["Evaluation is not counted: how many examples an epoch has is not known."]
 
 
 def test_the_facts_have_the_share_of_the_hours() -> None:
     besides = facts.evaluating(asked(EACH))
-    assert besides is not None and besides.share == pytest.approx(0.1 / 1.1)
+    assert besides is not None and besides["share"] == pytest.approx(0.1 / 1.1)
     assert as_json(asked(EACH))["evaluating"]["counted"][0]["batches"] == 30
     assert as_json(asked())["evaluating"] is None

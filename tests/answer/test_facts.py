@@ -25,23 +25,24 @@ from answer.test_answer import (
 )
 
 from whichdevice.base.sheets.machines import Cores
-from whichdevice.decide import Answer, Reason, RuledOut, Wants, facts, words
+from whichdevice.decide import Answer, Reason, RuledOut, Wants, facts
 from whichdevice.decide.decide import amount_of, decide
 from whichdevice.decide.rows import Price, Row, estimated, without_time
-from whichdevice.decide.table import cells, study_lines
 from whichdevice.decide.words import (
     article,
     as_json,
+    cells,
     count_words,
     fits_words,
     hour_words,
     joined,
     known_words,
     lines,
-    memory_words,
     name_words,
     notes,
     rent_command,
+    study_lines,
+    text,
     title,
     why_words,
 )
@@ -129,8 +130,9 @@ def test_a_device_that_nobody_rents_out_is_answered_by_its_time_where_it_is_alon
 def test_a_device_that_nobody_rents_out_has_a_row_with_its_time_and_is_no_candidate_by_cost() -> None:
     found = answer(replace(UNRENTED, memory_needed=2e9, memory_available=11e9), FAST)
     assert found.pick is not None and found.pick.device == "H100"
-    [row] = [row for pick, row in cells(found) if not pick]
-    assert row == ["RTX 2080 Ti", "2 of 11", "10 ms", "0.3", "17 min [11–25 min]", "–", "no price known"]
+    [row] = [row for pick, row in cells(found, why=True) if not pick]
+    assert row[:6] == ["RTX 2080 Ti", "2 of 11", "10 ms", "0.3", "17 min [11–25 min]", "–"]
+    assert row[-1] == "no price known"
     [plain] = [row for row in as_json(found)["rows"] if row["device"] == "RTX 2080 Ti"]
     assert plain["ruled_out"]["reason"] == "price" and plain["seconds"] > 0 and plain["memory_needed"] == 2e9
 
@@ -246,9 +248,9 @@ def test_a_pipeline_limits_the_pick_or_the_fastest(
     rule: str, known: dict[str, Any], expected: tuple[str, bool] | None
 ) -> None:
     limit = facts.pipeline(answer(FAST, CHEAP, **known))
-    assert (limit and (limit.card, limit.as_written)) == expected
+    assert (limit and (limit["card"], limit["as_written"])) == expected
     if limit is not None:
-        assert 0 < limit.waits < 1 and limit.takes > limit.rate and limit.feed == 0
+        assert 0 < limit["waits"] < 1 and limit["takes"] > limit["rate"] and limit["feed"] == 0
 
 
 def hosted(cores: float, **more: Any) -> Row:
@@ -393,7 +395,8 @@ def test_nothing_is_measured_where_the_choice_is_sure_cheap_or_here() -> None:
 
 def test_a_card_is_bought_where_it_is_used_long_enough() -> None:
     buy = facts.buying(answer(CARD, wants=Wants(examples=3e10, deadline=9e9)))
-    assert buy is not None and buy.usd == 1500.0 and buy.hours == pytest.approx(1500 / (0.15 - 0.35 * 0.18), rel=0.01)
+    assert buy is not None and buy["usd"] == 1500.0
+    assert buy["hours"] == pytest.approx(1500 / (0.15 - 0.35 * 0.18), rel=0.01)
     assert facts.buying(answer(CARD)) is None and facts.buying(answer(FAST)) is None
     assert facts.buying(answer(replace(CARD, usd_per_hour=0.01), wants=Wants(examples=3e10, deadline=9e9))) is None
 
@@ -422,10 +425,10 @@ def test_what_contradicts_its_forecast_is_a_fact_and_a_line_of_the_study() -> No
 
 
 def test_the_host_limits_some_or_all() -> None:
-    assert facts.host_bound(answer(HOST, FAST)) == (["L4"], False)
-    cards, everywhere = facts.host_bound(answer(HOST, replace(HOST, card="T4")))
-    assert (set(cards), everywhere) == ({"L4", "T4"}, True)
-    assert facts.host_bound(answer(here(), FAST)) == ([], False)
+    assert facts.host_bound(answer(HOST, FAST)) == ["L4"]
+    cards = facts.host_bound(answer(HOST, replace(HOST, card="T4")))
+    assert set(cards) == {"L4", "T4"}
+    assert facts.host_bound(answer(here(), FAST)) == []
 
 
 def test_what_no_published_times_tested_is_named() -> None:
@@ -477,9 +480,9 @@ def test_who_generates_is_not_told_to_tune() -> None:
     """The advice was --option method=lora, which serves nothing."""
     fits = replace(FAST, memory_parts=PARTS, memory_needed=140e9, memory_available=150e9)
     for mode, advised in (("train", True), ("generate", False), ("predict", False)):
-        found = memory_words(answer(fits, SMALL, mode=mode, tunable=True, sequence_length=8))
+        found = notes(answer(fits, SMALL, mode=mode, tunable=True, sequence_length=8))
         assert any("method=lora" in line for line in found) == advised, mode
-    unchanged = memory_words(answer(fits, replace(SMALL, changes=()), tunable=True))
+    unchanged = notes(answer(fits, replace(SMALL, changes=()), tunable=True))
     assert any("4 GPUs" in line for line in unchanged) and not any("lora" in line for line in unchanged)
 
 
@@ -558,7 +561,7 @@ def test_frames_that_are_collected_between_steps_are_in_the_hours():
         assert after.seconds == pytest.approx((before.seconds or 0) + count * 0.03)
     fastest = answer(FAST, between=0.03)
     assert facts.collecting(fastest) == pytest.approx(0.03 / 0.033, rel=0.05)
-    assert any(line.startswith("Your environment decides: 91 % of the time on H100 is ") for line in lines(fastest))
+    assert any(line.startswith("Your environment decides: 91 % of the time on H100 is ") for line in notes(fastest))
     assert facts.collecting(answer(CHEAP, between=0.003)) is None
 
 
@@ -572,7 +575,5 @@ def test_memory_that_a_runtime_keeps_is_a_part_of_what_a_step_takes() -> None:
     assert sum(known.values()) == pytest.approx(tpu.memory_taken)
 
 
-def test_an_amount_that_nobody_named_is_said_however_much_else_there_is(monkeypatch) -> None:
-    monkeypatch.setattr(words, "MAX_LINES", 2)
-    above = lines(answer(*LADDER, wants=Wants()))
-    assert len(above) == 2 and "name your own with --examples" in above[-1]
+def test_an_amount_that_nobody_named_is_said_on_every_screen() -> None:
+    assert "name your own with --examples" in "\n".join(text(answer(*LADDER, wants=Wants()), 60))

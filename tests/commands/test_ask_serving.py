@@ -11,7 +11,7 @@ from whichdevice.__main__ import main
 from whichdevice.apps.questions.serving import price_of
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.decide.serving_words import as_json
+from whichdevice.decide.words import as_json
 
 LLAMA = "hf:meta-llama/Llama-3.1-8B-Instruct"
 FEW = ("--devices", "L40S,H100 SXM", "--gpus", "1,2")

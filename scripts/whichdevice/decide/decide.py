@@ -16,7 +16,8 @@ import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.decide.interruptions import BACK_TIME, RATE, Interruptions, taken_away
-from whichdevice.decide.rows import DOES_NOT_FIT, UNKNOWN, AskedWork, Price, Row
+from whichdevice.decide.prices import own_price
+from whichdevice.decide.rows import DOES_NOT_FIT, UNKNOWN, AskedWork, Row
 from whichdevice.forecast import joint
 from whichdevice.models.script.found import Evaluation, Per
 
@@ -498,13 +499,10 @@ def _is_worse(option: Option, best: Option) -> bool:
 
 
 def _at_price(row: Row, wants: Wants) -> Row:
-    """The row at the price that the user names, which has no spread."""
+    """The row at the price that the user names."""
     count, name = row.priced
     usd = None if row.is_here else wants.prices.get(name)
-    if usd is None:
-        return row
-    kind = row.price.kind if row.price.kind in ("spot", "free") else "user"
-    return replace(row, usd_per_hour=usd * count, usd_log_sd_shared=0.0, usd_log_sd_own=0.0, price=Price(kind))
+    return row if usd is None else replace(row, **vars(own_price(row, usd * count)))
 
 
 def _whole(work: AskedWork, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -> np.ndarray:
