@@ -517,13 +517,6 @@ def test_at_stake_is_what_the_worst_choice_costs_where_none_ends_in_time() -> No
     assert study_rows([little, late])[0][-1] == "up to 31 h" and by_stake([little, late]) == [late, little]
 
 
-def test_which_device_hardly_matters_where_what_is_offered_is_the_same() -> None:
-    same = [device(name, 0.01, 20.0, spread=0.0, own=0.0) for name in ("A", "B", "TPU v5e")]
-    for rows, holds in ((same, True), ([*same, device("C", 0.01, None)], True), ([*same, FAST], False)):
-        found = study_lines([answer(*rows, wants=replace(SIZE, by="time"))])
-        assert ("All rented devices take about the same time and money for net." in found) == holds
-
-
 def test_how_recurrent_layers_run_is_told_below_the_table(studied: Any) -> None:
     forecasts = studied.forecasts.assign(step_notes=json.dumps(["a fusion of two", FUSED_RECURRENT]))
     found = answers(priced_cells(studied.summary, studied.costs), read_forecasts(forecasts))

@@ -28,7 +28,6 @@ from whichdevice.decide.serving import SAFE, ServerOption, ServerRow, Serving, b
 from whichdevice.decide.serving import as_dict as servers_as_dict
 from whichdevice.forecast.serving.forecast import Load
 from whichdevice.models.address import ARGUMENTS
-from whichdevice.models.script.found import Evaluation
 
 LINES, WIDTH = 22, 100  # of a screen
 ABOVE, ROWS, BELOW = 4, 8, 4  # lines of a screen: of the decision, of the table without its head, of notes
@@ -79,7 +78,7 @@ def templates() -> Environment:
     """Return the templates of this folder, with what writes facts as words."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), line_statement_prefix="%", line_comment_prefix="##",
-        trim_blocks=True, undefined=StrictUndefined, autoescape=select_autoescape(),
+        undefined=StrictUndefined, autoescape=select_autoescape(),
     )  # fmt: skip
     environment.globals |= {
         "SURE": SURE, "CERTAIN": CERTAIN, "NEAR": NEAR, "NEAR_SECONDS": NEAR_SECONDS, "NEAR_USD": NEAR_USD,
@@ -92,10 +91,10 @@ def templates() -> Environment:
         "begun": begun_of, "whole": time_of, "cost": cost_words, "usd_of": usd_of, "start_matters": start_matters,
         "start": start_of, "where": where, "rate": rate_words, "memory_of": memory_of, "why": why_words,
         "workers": lambda count: counted(count, "worker") if count else "no worker process", "cores": cores_words,
-        "hour_range": range_words, "noted": noted, "evaluations": evaluations, "not_counted": not_counted,
+        "hour_range": range_words, "noted": noted,
         "ends": lambda ends: ends_in_words(ends[0], ends[1], partial(time_words, like=max(ends))),
         "rent_command": rent_command,
-        "share": share_words, "usd_or": usd_or, "for_many": for_many, "rounded_up": rounded_up,
+        "usd_or": usd_or, "for_many": for_many, "rounded_up": rounded_up,
         "devices": devices_words,
         "ages": lambda rows: joined([f"{row.device} {row.price.age} days" for row in rows]), "article": article,
     }  # fmt: skip
@@ -114,20 +113,25 @@ def lines(answer: Answer | Serving) -> list[str]:
 
 def notes(answer: Answer | Serving) -> list[str]:
     """Return all other sentences."""
-    return [line for name, part in said(answer).items() if name not in ("title", "decision") for line in part]
+    return _notes(said(answer))
+
+
+def _notes(sections: Sections) -> list[str]:
+    return [line for name, part in sections.items() if name not in ("title", "decision") for line in part]
 
 
 def as_json(answer: Answer | Serving) -> dict[str, Any]:
     """Return the facts of an answer as plain data, with its words beside them."""
+    words = said(answer)
     if isinstance(answer, Serving):
         rows = [dict(zip(server_head(answer), row, strict=True)) for _, row in server_cells(answer, answer.options)]
-        words = {"title": title(answer), "lines": lines(answer), "notes": notes(answer), "table": rows}
-        return servers_as_dict(answer) | words
+        known = {"title": words["title"][0], "lines": words["decision"], "notes": _notes(words), "table": rows}
+        return servers_as_dict(answer) | known
     plain: dict[str, Any] = facts.as_dict(answer)
     for row, option in zip(plain["rows"], answer.options, strict=True):
         row["why_not"] = None if option.ruled_out is None else why_words(option.ruled_out)
     plain["amount"]["words"] = amount_words(answer)
-    return plain | {"words": lines(answer), "notes": notes(answer)}
+    return plain | {"words": words["decision"], "notes": _notes(words)}
 
 
 @dataclass(frozen=True)
@@ -167,15 +171,10 @@ def _marked(rows: Cells) -> list[list[str]]:
     return [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in rows]
 
 
-def text(
-    answer: Answer | Serving, width: int = WIDTH, why: bool = False, below: int = 0, longest: bool = False
-) -> list[str]:
-    """Return the answer for a terminal: one screen with room for `below` further lines, or all that is known of it.
-
-    `longest` shows the longest context that a server holds.
-    """
+def text(answer: Answer | Serving, width: int = WIDTH, why: bool = False, below: int = 0) -> list[str]:
+    """Return the answer for a terminal: one screen with room for `below` further lines, or all that is known of it."""
     if isinstance(answer, Serving):
-        table, under = _server_table(answer, why, longest), _servers_folded(answer, why)
+        table, under = _server_table(answer, why), _servers_folded(answer, why)
     else:
         table, under = _table(answer, why), folded(answer, why)
     return screen(said(answer), table, under, width, why, below)
@@ -183,11 +182,11 @@ def text(
 
 def page_parts(answer: Answer | Serving, chart: str, typed: Any = None) -> dict[str, Any]:
     """Return what the page of an answer shows, under its names; `chart`: its pictures, `typed`: what a reader types."""
-    table = _server_table(answer, True, True) if isinstance(answer, Serving) else _table(answer, True)
+    table = _server_table(answer, True) if isinstance(answer, Serving) else _table(answer, True)
     kept = [place for place in range(len(table.rows[0][1])) if place not in table.hidden]
     (_, head), *rows = [(pick, [row[place] for place in kept]) for pick, row in table.rows]
-    parts = {"title": title(answer), "lines": lines(answer), "typed": typed, "chart": chart, "notes": notes(answer)}
-    return parts | {"head": head, "cells": rows}
+    words, beside = said(answer), {"typed": typed, "chart": chart, "head": head, "cells": rows}
+    return beside | {"title": words["title"][0], "lines": words["decision"], "notes": _notes(words)}
 
 
 def _table(answer: Answer, why: bool) -> Table:
@@ -203,7 +202,8 @@ def _table(answer: Answer, why: bool) -> Table:
 def screen(said: Sections, table: Table, under: list[str], width: int, why: bool, below: int = 0) -> list[str]:
     """Return an answer's title, decision, table, what is `under` it, and notes; with `why` every sentence."""
     width = max(min(width, WIDTH), MIN_WIDTH)
-    above = [*fitting(said["title"], width), "", *fitting(said["decision"], width, math.inf if why else ABOVE), ""]
+    most = math.inf if why else max(ABOVE, len(wrap(said["decision"][0], width)))
+    above = [*fitting(said["title"], width), "", *fitting(said["decision"], width, most), ""]
     above += [*table.in_columns(width), *fitting(under, width)]
     if not why:
         next_lines = fitting(said.get("next", []), width, min(BELOW, LINES - len(above) - 1 - below))
@@ -222,7 +222,7 @@ def fitting(sentences: Iterable[str], width: int, most: float = math.inf) -> lis
         if command and len(lines) > 1:  # as a shell takes it
             pieces = wrap(f"whichdevice rent {rest}", width - 4, break_on_hyphens=False)
             lines = [head, *(f"  {piece} \\" for piece in pieces[:-1]), f"  {pieces[-1]}"]
-        if not shown or len(shown) + len(lines) <= most:
+        if len(shown) + len(lines) <= most:
             shown += lines
     return shown
 
@@ -449,8 +449,8 @@ def cost_words(option: Option, interval: bool = False) -> str:
 
 
 def chance(share: float) -> str:
-    """Return a probability in per cent."""
-    return f"{100 * share:.0f} %"
+    """Return a chance, or another share: `93 %`, `> 99 %`."""
+    return "> 99 %" if share > CERTAIN else f"{100 * share:.0f} %"
 
 
 def range_words(row: Row) -> str:
@@ -492,33 +492,6 @@ def noted(note: str, cards: Sequence[str], answer: Answer) -> str:
     tpus = {row.card for row in answer.work.rows if row.kind == "tpu" and row.rented and row.step_time}
     names = "TPUs" if len(cards) > 1 and set(cards) == tpus else joined(cards, 4)
     return f"Note on {names}: {note}." if cards else f"Note: {note}."
-
-
-def evaluations(counts: Sequence[Evaluation]) -> list[str]:
-    """Return how often how many batches are evaluated: `30 batches each epoch`."""
-    batches: dict[tuple[str, float, int], float] = {}
-    for one in counts:
-        every = one.every or 1.0
-        key = one.per, max(1.0, every), one.tokens
-        batches[key] = batches.get(key, 0.0) + (one.batches or 0.0) / min(1.0, every)  # several in an epoch are summed
-    times = []
-    for (per, every, tokens), count in batches.items():
-        taken = "1 batch" if round(count) == 1 else f"{count:,.0f} batches"
-        taken = f"{taken} of {tokens} tokens, one after the other," if tokens else taken
-        each = f"{every:,.0f}" if every == round(every) else two(every)
-        period = "once" if per == "training" else f"each {per}" if every == 1 else f"every {each} {per}s"
-        times.append(f"{taken} {period}")
-    return times
-
-
-def not_counted(one: Evaluation) -> str:
-    """Return what is not known of an evaluation."""
-    if one.known:
-        return "how many examples an epoch has is not known"
-    if one.line is None:
-        return "how many batches its trainer takes is not known"
-    unknown = f"how many batches line {one.line} takes" if one.batches is None else f"how often line {one.line} runs"
-    return f"{unknown} is not known"
 
 
 def rent_command(work: AskedWork, settle: Mapping[str, Any]) -> str:
@@ -603,11 +576,6 @@ def devices_words(option: ServerOption) -> str:
     return "this machine" if option.row.is_here else option.name
 
 
-def share_words(share: float) -> str:
-    """Return a chance: `93 %`, `> 99 %`."""
-    return "> 99 %" if share > CERTAIN else chance(share)
-
-
 def rounded_up(seconds: float) -> str:
     """Return a time of two digits above this one, as an option takes it."""
     milliseconds = seconds * 1.2e3
@@ -668,7 +636,7 @@ def _server_cells(option: ServerOption, usual: str, load: Load) -> list[str]:
     hour = usd_or(option.usd_per_hour)
     if usd_low and usd_high and usd_low < usd_high:
         hour += f" [{usd_words(usd_low * option.servers)}–{usd_words(usd_high * option.servers)}]"
-    sure = "–" if option.sure is None else share_words(option.sure)
+    sure = "–" if option.sure is None else chance(option.sure)
     if option.holds:
         sure = f"no: {two(option.holds)} of {number(load.rps or 0)}"
     name = devices_words(option)
@@ -690,9 +658,9 @@ def server_head(answer: Serving) -> list[str]:
     return [MADE_HEAD.get(name, name) if answer.load.made else name for name in SERVING_HEAD]
 
 
-def _server_table(answer: Serving, why: bool, longest: bool) -> Table:
+def _server_table(answer: Serving, why: bool) -> Table:
     rows = [(False, server_head(answer)), *server_cells(answer, servers_shown(answer, why))]
-    hidden = OF_TOKENS if answer.load.made else [] if longest or why else [CONTEXT]
+    hidden = OF_TOKENS if answer.load.made else [] if why else [CONTEXT]
     return Table(rows, rows, (AT_ONCE, CACHE), hidden)
 
 
@@ -725,25 +693,13 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
     for answer in ordered:
         if answer.pick is not None:
             uses.setdefault(name_words(answer.pick), []).append(answer.work.name)
-    hurried = [(answer.work.name, facts.hurry(answer), facts.hurry_usd(answer)) for answer in ordered]
-    known = {
-        "answers": answers, "uses": uses, "same": [one.work.name for one in ordered if _same_elsewhere(one)],
-        "hurried": [(name, option, usd) for name, option, usd in hurried if option is not None],
-        "contradicts": [row for answer in answers for row in facts.contradictions(answer)],
-    }  # fmt: skip
-    return filled("study.txt", known)["lead"]
+    contradicting = [row for answer in answers for row in facts.contradictions(answer)]
+    return filled("study.txt", {"answers": answers, "uses": uses, "contradicts": contradicting})["lead"]
 
 
 def _trained(answers: Sequence[Answer]) -> list[Answer]:
     """Those of trainings, or of operations where there is nothing else."""
     return by_stake([answer for answer in answers if answer.work.mode != "operation"] or answers)
-
-
-def _same_elsewhere(answer: Answer) -> bool:
-    """Return whether all machines elsewhere end within a quarter of an hour and a dollar of each other."""
-    others = [option for option in answer.choices if not option.row.is_here and option.usd is not None]
-    times, costs = [option.seconds or 0.0 for option in others], [option.usd or 0.0 for option in others]
-    return len(others) > 2 and max(times) - min(times) <= NEAR_SECONDS and max(costs) - min(costs) <= LITTLE_USD
 
 
 def study_head() -> list[str]:
