@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import time_words, usd_words
 from whichdevice.base.sheets.machines import ASSUMED, Cores
 from whichdevice.decide import Answer, Reason, Wants, answers
-from whichdevice.decide.decide import amount_of, decide, draws
+from whichdevice.decide.decide import amount_of, decide, draws, turns
 from whichdevice.decide.rows import (
     FORECAST,
     MEASURED,
@@ -383,6 +384,16 @@ def test_here_and_there_are_named_where_their_measured_formats_differ(rows: tupl
 def test_without_a_size_one_line_asks_for_it() -> None:
     found = lines(answer(here(), FAST, wants=Wants()))
     assert found[-1] == "For a million images: name your own with --examples and --epochs, --steps or --tokens."
+
+
+def test_without_a_size_it_says_where_the_pick_turns() -> None:
+    rows = (here(), FAST, FREE)
+    found = turns(work(*rows), Wants())
+    assert [device for _, device in found] == ["this machine", "T4, free", "H100"] and math.isinf(found[-1][0])
+    for (units, device), (_, later) in pairwise(found):
+        assert pick(*rows, examples=units * 0.8) == device and pick(*rows, examples=units * 1.4) == later
+    said = lines(replace(answer(*rows, wants=Wants()), turns=found))
+    assert any("Up to 900,000 images: this machine; to 100 million: T4, free; above: H100." in line for line in said)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])

@@ -10,7 +10,7 @@ from answer.test_rows import T4, answered
 
 from whichdevice.decide import Answer, Wants
 from whichdevice.decide.decide import Amount, amount_of, decide, evaluated
-from whichdevice.decide.facts import each_gpu, several_in_time
+from whichdevice.decide.facts import each_gpu, several
 from whichdevice.decide.words import as_json, cells, notes, rate_words, title
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.tpu import PORTED
@@ -122,4 +122,4 @@ def test_evaluations_each_epoch_come_after_fewer_steps_and_those_by_steps_after_
 @pytest.mark.parametrize(("fixed", "counts"), [("examples", [2, 4, 8]), ("steps", []), ("batch", [2, 4])])
 def test_more_gpus_may_end_in_time_where_they_make_fewer_steps(fixed: str, counts: list[int]) -> None:
     late = decide(work(ONE, fixed=fixed), Wants(deadline=1.0), Amount(EXAMPLES))
-    assert several_in_time(late) == counts
+    assert several(late) == counts

@@ -124,7 +124,7 @@ def test_a_device_that_nobody_rents_out_is_answered_by_its_time_where_it_is_alon
     """It was refused, after two, four and eight of it were tried."""
     found = answer(UNRENTED)
     assert found.pick is not None and (found.by, found.late, found.pick.usd) == ("time", False, None)
-    assert facts.several_in_time(found) == []
+    assert facts.several(found) == []
 
 
 def test_a_device_that_nobody_rents_out_has_a_row_with_its_time_and_is_no_candidate_by_cost() -> None:
@@ -353,10 +353,10 @@ def test_of_free_devices_that_end_at_about_the_same_time_the_gpu_is_taken() -> N
 
 def test_several_gpus_are_named_where_one_is_late_and_share_the_batch_evenly() -> None:
     late = replace(SIZE, deadline=60.0)
-    assert facts.several_in_time(answer(FAST, wants=late)) == [2, 4]
-    assert facts.several_in_time(answer(FAST, wants=late, batch=7)) == []
-    assert facts.several_in_time(answer(FAST, wants=late, mode="predict")) == []
-    assert facts.several_in_time(answer(FAST)) == []
+    assert facts.several(answer(FAST, wants=late)) == [2, 4]
+    assert facts.several(answer(FAST, wants=late, batch=7)) == []
+    assert facts.several(answer(FAST, wants=late, mode="predict")) == []
+    assert facts.several(answer(FAST)) == []
 
 
 STEP = {"mode": "train", "sequence_length": None, "options": {}, "batch": 100}
@@ -418,17 +418,17 @@ def test_a_note_on_all_tpus_names_them_together() -> None:
 
 def test_what_contradicts_its_forecast_is_a_fact_and_a_line_of_the_study() -> None:
     found = answer(WRONG, FAST)
-    assert [row.device for row in facts.contradictions(found)] == ["this machine"]
+    assert [row.device for row in facts.contradicts(found)] == ["this machine"]
     line = "this machine contradicts its forecast: measured is 10 times as long; trust that."
     assert line in study_lines([found]) and line in notes(found)
-    assert facts.contradictions(answer(here(), FAST)) == []
+    assert facts.contradicts(answer(here(), FAST)) == []
 
 
 def test_the_host_limits_some_or_all() -> None:
-    assert facts.host_bound(answer(HOST, FAST)) == ["L4"]
-    cards = facts.host_bound(answer(HOST, replace(HOST, card="T4")))
+    assert facts.waits_for_host(answer(HOST, FAST)) == ["L4"]
+    cards = facts.waits_for_host(answer(HOST, replace(HOST, card="T4")))
     assert set(cards) == {"L4", "T4"}
-    assert facts.host_bound(answer(here(), FAST)) == []
+    assert facts.waits_for_host(answer(here(), FAST)) == []
 
 
 def test_what_no_published_times_tested_is_named() -> None:
@@ -503,9 +503,9 @@ def test_tokens_by_a_loop_of_transformers_say_so_and_say_nothing_of_other_engine
 
 
 def test_a_pick_on_demand_has_no_paid_one_beside_it() -> None:
-    assert facts.rented_instead(answer(FAST)) is None
-    assert facts.rented_instead(answer(CHEAP, FREE)).device == "T4"
-    assert facts.rented_instead(answer(FREE)) is None
+    assert facts.paid(answer(FAST)) is None
+    assert facts.paid(answer(CHEAP, FREE)).device == "T4"
+    assert facts.paid(answer(FREE)) is None
 
 
 def test_a_tight_pick_has_the_cheapest_with_room() -> None:
@@ -547,9 +547,9 @@ def test_a_training_whose_size_a_script_alone_shows_is_asked_about_where_it_is_o
     odd = answer(FAST, wants=Wants(examples=5e14), source="train.py, line 36")
     asked = "Is it so long? train.py, line 36 trains on 500000 billion images: name your own with --examples and "
     assert lines(odd)[1] == asked + "--epochs, or --steps."
-    assert facts.is_odd(odd) and facts.as_dict(odd)["odd"]
+    assert facts.odd(odd) and facts.as_dict(odd)["odd"]
     for other in (answer(FAST, wants=Wants(examples=5e14)), answer(FAST, source="train.py, line 36")):
-        assert not facts.is_odd(other) and "Is it so long?" not in " ".join(lines(other))
+        assert not facts.odd(other) and "Is it so long?" not in " ".join(lines(other))
 
 
 def test_frames_that_are_collected_between_steps_are_in_the_hours():

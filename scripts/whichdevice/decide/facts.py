@@ -42,57 +42,6 @@ BUYING_SHARE = 0.1  # of the hours from which on buying is cheaper: a shorter tr
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
 OTHER_SIZE = 0.2  # of the logarithm of a memory, from which on it is worth naming
-BESIDE = (
-    "pipeline", "running", "each_gpu", "lived_step", "evaluating", "settling", "buying", "saving", "hurry_usd",
-    "waits_for_host", "contradicts", "untested", "collecting", "odd", "step_notes", "spot_offer", "port_offer",
-)  # fmt: skip
-
-
-def facts(answer: Answer) -> dict[str, Any]:
-    """Return all that is said of an answer."""
-    pick, work, rows = answer.pick, answer.work, answer.work.rows
-    hosts = host_bound(answer)
-    return {
-        "answer": answer, "work": work, "pick": pick, "here": answer.here, "options": answer.options,
-        "late_is_the_doubt": late_is_the_doubt(answer), "sure": (pick and pick.sure) or 0.0,
-        "by_loop": work.mode == "generate" and work.module.startswith("hf:"),
-        "near_cheapest": any(one.usd is not None and pick and one.usd < (pick.usd or 0.0) for one in answer.pool),
-        "odd": is_odd(answer), "rival": rival(answer), "hurry": hurry(answer), "hurry_usd": hurry_usd(answer),
-        "more_time": more_time(answer), "with_room": with_room(answer), "paid": rented_instead(answer),
-        "saving": saving(answer), "reasons": reasons(answer), "too_small": largest_too_small(answer),
-        "pipeline": pipeline(answer), "collecting": collecting(answer), "feed": feed(answer),
-        "running": running(answer), "each_gpu": each_gpu(answer), "settling": settling(answer),
-        "memory": memory(answer), "change": change(answer), "longest": longest(answer),
-        "step_notes": step_notes(answer), "lived_step": lived(answer), "evaluating": evaluating(answer),
-        "waits_for_host": hosts, "all_wait": len(hosts) == len(timed_elsewhere(answer)) > 1,
-        "contradicts": contradictions(answer), "untested": untested(answer),
-        "disturbed": [row for row in rows if row.is_here and row.disturbed],
-        "estimated": [row for row in rows if row.evidence == ESTIMATED and row.step_time],
-        "starts": {row.price.kind == "free": row for row in rows if row.start_time and row.step_time},
-        "rough": all(option.row.rough for option in answer.options if option.seconds),
-        "priced": priced(answer), "old": [one.row for one in priced(answer) if (one.row.price.age or 0) > OLD_DAYS],
-        "several": several_in_time(answer), "buying": buying(answer),
-        "spot_offer": cheaper(answer, Reason.SPOT), "port_offer": cheaper(answer, Reason.PORT),
-    }  # fmt: skip
-
-
-def as_dict(answer: Answer) -> dict[str, Any]:
-    """Return the answer's facts, and those beside the decision, as plain data for JSON."""
-    known = facts(answer)
-    return answer.to_dict() | finite({name: _plain(known[name]) for name in BESIDE})
-
-
-def _plain(value: Any) -> Any:
-    """Plain data; devices by their names."""
-    if isinstance(value, Option | Row):
-        return value.device
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
 def late_is_the_doubt(answer: Answer) -> bool:
     """Return whether nothing but the deadline makes the pick less than sure."""
     pick = answer.pick
@@ -261,7 +210,7 @@ def saving(answer: Answer) -> float | None:
     return pick.save_every
 
 
-def rented_instead(answer: Answer) -> Option | None:
+def paid(answer: Answer) -> Option | None:
     """Return the cheapest rented device in time beside a free pick; of a spot pick the same card, rented on demand."""
     pick = answer.pick
     if pick is None or pick.row.price.kind not in ("free", "spot"):
@@ -271,6 +220,16 @@ def rented_instead(answer: Answer) -> Option | None:
     others = (option for option in answer.choices if option.timely and option.row.price.kind not in ("free", "spot"))
     rented = [option for option in others if option.row.rented and option.usd]
     return min(rented, key=lambda option: option.usd or 0.0, default=None)
+
+
+def spot_offer(answer: Answer) -> Option | None:
+    """Return what is cheaper where it may be taken away."""
+    return cheaper(answer, Reason.SPOT)
+
+
+def port_offer(answer: Answer) -> Option | None:
+    """Return what is cheaper after a port to other software."""
+    return cheaper(answer, Reason.PORT)
 
 
 def cheaper(answer: Answer, reason: Reason) -> Option | None:
@@ -284,7 +243,7 @@ def cheaper(answer: Answer, reason: Reason) -> Option | None:
     return best if saves >= max(WORTH_NAMING * (pick.usd or 0.0), 1.0) else None
 
 
-def several_in_time(answer: Answer) -> list[int]:
+def several(answer: Answer) -> list[int]:
     """Return numbers of GPUs that may end in time where one is too late; PyTorch's are asked about by themselves."""
     if not answer.late or answer.work.mode != "train" or any(row.is_several for row in answer.work.rows):
         return []
@@ -316,7 +275,7 @@ def buying(answer: Answer) -> dict[str, float] | None:
     return {"usd": pick.row.card_usd, "hours": hours} if pick.seconds / HOUR > BUYING_SHARE * hours else None
 
 
-def contradictions(answer: Answer) -> list[Row]:
+def contradicts(answer: Answer) -> list[Row]:
     """Return measured devices whose time is outside their forecast's interval."""
     return [row for row in answer.work.rows if row.contradicts and row.forecast_time and row.step_time]
 
@@ -326,12 +285,12 @@ def timed_elsewhere(answer: Answer) -> list[Option]:
     return [option for option in answer.options if option.seconds and not option.row.is_here]
 
 
-def host_bound(answer: Answer) -> list[str]:
+def waits_for_host(answer: Answer) -> list[str]:
     """Return the cards elsewhere that wait for the host."""
     return [option.row.card for option in timed_elsewhere(answer) if option.host_decides]
 
 
-def lived(answer: Answer) -> dict[str, Any] | None:
+def lived_step(answer: Answer) -> dict[str, Any] | None:
     """Return how many times the clean step a script's takes on the pick, or else on the fastest device.
 
     `prepared` is that with images decoded before; None: none are, or at a known rate. `whole` has the ends of the
@@ -381,7 +340,7 @@ def evaluating(answer: Answer) -> dict[str, Any] | None:
     return {"card": row.card, "share": of_hours, "counted": counted, "missing": missing}
 
 
-def is_odd(answer: Answer) -> bool:
+def odd(answer: Answer) -> bool:
     """Return whether a script alone says how long its training is, and that is very long or dear."""
     pick = answer.pick
     return bool(answer.work.source and pick and ((pick.seconds or 0) > ODD_SECONDS or (pick.usd or 0) > ODD_USD))
@@ -443,7 +402,7 @@ def memory(answer: Answer) -> dict[str, Any] | None:
     traced = [option.row for option in answer.options if option.row.memory_parts]
     largest = max(traced, key=lambda row: row.memory_available or 0.0, default=None)
     shown = next((row for row in traced if answer.pick and row.device == answer.pick.device), largest)
-    row = shown if answer.pick else largest_too_small(answer)
+    row = shown if answer.pick else too_small(answer)
     known = parts(row) if row else {}
     if row is None or not known:
         return None
@@ -477,7 +436,7 @@ def change(answer: Answer) -> dict[str, Any] | None:
 
     `least` is the fastest change that surely fits.
     """
-    row = to_enlarge(answer) if answer.pick else largest_too_small(answer)
+    row = to_enlarge(answer) if answer.pick else too_small(answer)
     if row is None:
         return None
     fit = [one for one in row.changes if surely_fits(one, row)]
@@ -497,9 +456,52 @@ def to_enlarge(answer: Answer) -> Row | None:
     return max(small, key=lambda row: row.memory_available or 0.0, default=None)
 
 
-def largest_too_small(answer: Answer) -> Row | None:
+def too_small(answer: Answer) -> Row | None:
     """Return the largest device where nothing holds the step; None where another reason rules some out."""
     rows = [option.row for option in answer.options if option.row.memory_needed and option.row.memory_available]
     if not answer.fits_nowhere:
         return None
     return max(rows, key=lambda row: (row.memory_available or 0.0) * row.devices, default=None)
+
+
+BESIDE = (
+    pipeline, running, each_gpu, lived_step, evaluating, settling, buying, saving, hurry_usd, waits_for_host,
+    contradicts, untested, collecting, odd, step_notes, spot_offer, port_offer,
+)  # fmt: skip  # that JSON has, too
+OF_WORDS = (
+    late_is_the_doubt, rival, hurry, more_time, with_room, paid, reasons, too_small, feed, memory, change, longest,
+    priced, several,
+)  # fmt: skip
+
+
+def facts(answer: Answer) -> dict[str, Any]:
+    """Return all that is said of an answer, by name."""
+    pick, work, rows = answer.pick, answer.work, answer.work.rows
+    known = {fact.__name__: fact(answer) for fact in (*BESIDE, *OF_WORDS)}
+    return known | {
+        "answer": answer, "work": work, "pick": pick, "here": answer.here, "sure": (pick and pick.sure) or 0.0,
+        "by_loop": work.mode == "generate" and work.module.startswith("hf:"),
+        "near_cheapest": any(one.usd is not None and pick and one.usd < (pick.usd or 0.0) for one in answer.pool),
+        "all_wait": len(known["waits_for_host"]) == len(timed_elsewhere(answer)) > 1,
+        "disturbed": [row for row in rows if row.is_here and row.disturbed],
+        "estimated": [row for row in rows if row.evidence == ESTIMATED and row.step_time],
+        "starts": {row.price.kind == "free": row for row in rows if row.start_time and row.step_time},
+        "rough": all(option.row.rough for option in answer.options if option.seconds),
+        "old": [one.row for one in known["priced"] if (one.row.price.age or 0) > OLD_DAYS],
+    }  # fmt: skip
+
+
+def as_dict(answer: Answer) -> dict[str, Any]:
+    """Return the answer's facts, and those beside the decision, as plain data for JSON."""
+    return answer.to_dict() | finite({fact.__name__: _plain(fact(answer)) for fact in BESIDE})
+
+
+def _plain(value: Any) -> Any:
+    """Plain data; devices by their names."""
+    if isinstance(value, Option | Row):
+        return value.device
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

@@ -86,16 +86,15 @@ def templates() -> Environment:
     }  # fmt: skip
     environment.filters |= {
         "time": time_words, "usd": usd_words, "two": two, "number": number, "small": small, "counted": counted,
-        "chance": chance, "joined": joined, "usd_up": hour_words, "gb": lambda nbytes: two(nbytes / 1e9),
+        "chance": chance, "joined": joined, "count": count_words, "usd_up": hour_words,
+        "gb": lambda nbytes: two(nbytes / 1e9), "usd_or": usd_or, "for_many": for_many, "rounded_up": rounded_up,
         "amount": amount_words, "batch": batch_words, "formats": formats, "format_of": format_of, "use": name_words,
         "begun": begun_of, "whole": time_of, "cost": cost_words, "usd_of": usd_of, "start_matters": start_matters,
         "start": start_of, "where": where, "rate": rate_words, "memory_of": memory_of, "why": why_words,
         "workers": lambda count: counted(count, "worker") if count else "no worker process", "cores": cores_words,
         "hour_range": range_words, "noted": noted,
         "ends": lambda ends: ends_in_words(ends[0], ends[1], partial(time_words, like=max(ends))),
-        "rent_command": rent_command,
-        "usd_or": usd_or, "for_many": for_many, "rounded_up": rounded_up,
-        "devices": devices_words,
+        "rent_command": rent_command, "devices": devices_words,
         "ages": lambda rows: joined([f"{row.device} {row.price.age} days" for row in rows]), "article": article,
     }  # fmt: skip
     return environment
@@ -693,7 +692,7 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
     for answer in ordered:
         if answer.pick is not None:
             uses.setdefault(name_words(answer.pick), []).append(answer.work.name)
-    contradicting = [row for answer in answers for row in facts.contradictions(answer)]
+    contradicting = [row for answer in answers for row in facts.contradicts(answer)]
     return filled("study.txt", {"answers": answers, "uses": uses, "contradicts": contradicting})["lead"]
 
 
