@@ -477,7 +477,7 @@ OF_WORDS = (
 def facts(answer: Answer) -> dict[str, Any]:
     """Return all that is said of an answer, by name."""
     pick, work, rows = answer.pick, answer.work, answer.work.rows
-    known = {fact.__name__: fact(answer) for fact in (*BESIDE, *OF_WORDS)}
+    known: dict[str, Any] = {fact.__name__: fact(answer) for fact in (*BESIDE, *OF_WORDS)}
     return known | {
         "answer": answer, "work": work, "pick": pick, "here": answer.here, "sure": (pick and pick.sure) or 0.0,
         "by_loop": work.mode == "generate" and work.module.startswith("hf:"),
