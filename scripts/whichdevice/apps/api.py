@@ -30,7 +30,7 @@ import pandas as pd
 from whichdevice.apps.commands import ask as command
 from whichdevice.apps.commands import serve as serve_command
 from whichdevice.apps.commands import values
-from whichdevice.apps.questions.one_model import Question
+from whichdevice.apps.questions.question import Question
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
 from whichdevice.decide import Answer, Option, Wants

@@ -1,8 +1,14 @@
 """What an answer reads of a measured cell: the processes of one step on one device, as one number."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from whichdevice.models.pipeline import best_and_written
+
+if TYPE_CHECKING:
+    from whichdevice.measure.record import Energy, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +50,8 @@ class MeasuredCell:
     written_workers: int | None = None
     usd_per_hour: float | None = None
     price: str | None = None
-    watts: float | None = None  # of the device; joules are of a million units
-    joules_per_million: float | None = None
-    host_joules_per_million: float | None = None
-    memory_joules_per_million: float | None = None
+    watts: float | None = None  # of the device
+    watts_beside: float = 0.0  # of its host's processors and memory
 
 
 def same(cells: Iterable[MeasuredCell], **values: Any) -> list[MeasuredCell]:
@@ -68,3 +72,65 @@ def chosen_cells(cells: Sequence[MeasuredCell]) -> Iterator[MeasuredCell]:
         most = max((cell.n_timed for cell in timed), default=0)
         enough = [cell for cell in timed if 2 * cell.n_timed >= most and (cell.n_timed >= 2 or most < 2)]
         yield min(enough, key=lambda cell: cell.step_time or 0.0, default=of_device[0])
+
+
+def cell_of(records: Sequence["Record"]) -> MeasuredCell:
+    """Return the cell of one step's processes on one device, as table `summary` has it.
+
+    A process that its time limit ended while it timed its first windows counts alone, where no other one has a time.
+    """
+    first = records[0]
+    asked, facts, generated = first.asked, first.workload, first.generated
+    timed = [one for one in records if one.status == "ok" or (one.status == "timed_out" and one.steady.throughput)]
+    step_times = [one.steady.seconds / one.steady.steps for one in timed if one.steady.steps]
+    throughputs = [one.steady.throughput for one in timed if one.steady.throughput]
+    if not step_times and first.status == "timed_out" and first.cold.warm_up and generated is None:
+        steps, seconds = first.cold.warm_up[-1]
+        timed, step_times, throughputs = [first], [seconds / steps], [asked.batch_size * steps / seconds]
+    low, high = interval(step_times)
+    prompts = [one.generated.prefill.step_time for one in timed if one.generated and one.generated.prefill.step_time]
+    devices = [one.memory.peak_device for one in timed if one.memory.peak_device]
+    watts = [joules for one in timed if (joules := _watts(one.energy))]
+    beside = [sum(_watts(part) or 0.0 for part in one.energy.beside.values()) for one in timed if _watts(one.energy)]
+    pipeline = next((one.pipeline for one in records if one.pipeline is not None and one.pipeline.rates), None)
+    return MeasuredCell(
+        device=asked.device, workload=asked.workload, backend=asked.backend, precision=asked.precision,
+        batch_size=asked.batch_size, fraction=asked.fraction, sequence_length=asked.sequence_length, kind=asked.kind,
+        replicas=asked.replicas, module=asked.module, mode=asked.mode, unit=facts.unit if facts else None,
+        status=next((one.reason or one.status for one in records if one.status != "ok"), "ok"),
+        n_timed=len(timed), n_disturbed=sum(one.noise.disturbed for one in timed),
+        n_too_large=sum(one.status in ("out_of_memory", "refused") for one in records),
+        step_time=_mean(step_times), step_time_low=low, step_time_high=high, throughput=_mean(throughputs),
+        prefill_time=_mean(prompts), prompt=generated.prompt if generated else None,
+        training_examples=(facts.training_examples or None) if facts else None,
+        peak_host=max((one.memory.peak_host or 0.0 for one in timed), default=None),
+        peak_device=max(devices, default=None),
+        host_memory=first.machine.memory, device_name=first.machine.device_name, watts=_mean(watts),
+        watts_beside=sum(beside) / len(beside) if beside else 0.0,
+        **({} if pipeline is None else {"pipeline": pipeline.origin} | best_and_written(pipeline.rates)),
+    )  # fmt: skip
+
+
+def interval(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return the ends of the 95 % t-interval of a geometric mean; none of fewer than two values."""
+    count = len(values)
+    if count < 2:
+        return None, None
+    from scipy.special import stdtrit
+
+    logs = [math.log(value) for value in values]
+    middle = sum(logs) / count
+    variance = sum((one - middle) ** 2 for one in logs) / (count - 1)
+    half = float(stdtrit(count - 1, 0.975)) * math.sqrt(variance / count)
+    return math.exp(middle - half), math.exp(middle + half)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """The geometric mean; None of no values."""
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def _watts(energy: "Energy") -> float | None:
+    """Watts in steady state, where a meter was read around it."""
+    part = energy.parts.get("steady")
+    return part.joules / part.seconds if part and part.seconds else None

@@ -501,9 +501,7 @@ def measured_row(cell: MeasuredCell) -> Row:
 
 def _measured_price(cell: MeasuredCell) -> dict[str, Any]:
     """The price of an hour of a measured device, and its power."""
-    watts, whole = cell.watts, cell.joules_per_million
-    beside = (cell.host_joules_per_million or 0.0) + (cell.memory_joules_per_million or 0.0)
-    power = metered(watts, cell.kind, beside / whole * watts if watts and whole else 0.0)
+    power = metered(cell.watts, cell.kind, cell.watts_beside)
     if cell.usd_per_hour is None:
         return _electricity(power)
     return {"usd_per_hour": cell.usd_per_hour, "price": Price("study", source=cell.price or ""), "power": power}

@@ -15,7 +15,7 @@ from whichdevice.forecast.products import (
     read_compiled,
     write_compiled,
 )
-from whichdevice.forecast.targets import Target, devices_in, find_target, targets_in
+from whichdevice.forecast.targets import Target, devices_in, find_target, targets_in, usual_precision
 from whichdevice.forecast.xla.compile import KEPT, Draft, Found, compile_code_hash, compile_programs
 from whichdevice.study.cells import model_of, own_sizes
 from whichdevice.study.config.model import Study
@@ -72,20 +72,6 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                     longest_sequence=settings.longest_sequence,
                     timeout=settings.timeout,
                 )
-
-
-def usual_precision(target: Target, precision: str = "mixed") -> str:
-    """The number format on a device: mixed, as people train there, is of 16 bits where these have units of their own.
-
-    Single is what frameworks make of float32: TF32 where a GPU has it; a TPU multiplies in bfloat16.
-    """
-    if precision == "single" and target.kind == "gpu":
-        return "tf32" if target.row.tf32_tflops else "float32"
-    if precision not in ("mixed", "single"):
-        return precision
-    row = target.row  # a P100 has faster float16, but XLA no attention in it there
-    faster = (row.half_dense_tflops or 0.0) > (row.fp32_tflops or 0.0) and "no tensor cores" not in row.half_type
-    return target.mixed if target.kind == "tpu" or faster else "float32"
 
 
 def compiled_path(study: Study, request: ProgramRequest) -> Path:

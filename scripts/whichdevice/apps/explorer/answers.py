@@ -23,11 +23,10 @@ from whichdevice.decide.decide import MILLION, amount_of, decide
 from whichdevice.decide.rows import works
 from whichdevice.forecast import tpu
 from whichdevice.forecast.products import CompiledRecord, CompileFacts, ProgramRequest
-from whichdevice.forecast.targets import Target, all_targets, program_device
+from whichdevice.forecast.targets import Target, all_targets, program_device, usual_precision
 from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
 from whichdevice.forecast.work import Software, Work
 from whichdevice.forecast.xla.compile import MARGIN, on_memory_of
-from whichdevice.study.programs import usual_precision
 from whichdevice.study.tables.forecasts import priced_forecasts
 
 UNTRACED = "this page has not computed such a step there; whichdevice ask forecasts it, from a file of the model"

@@ -84,5 +84,7 @@ def priced_cells(summary: pd.DataFrame, costs: pd.DataFrame) -> list[MeasuredCel
     prices = costs[[*CELL, "usd_per_hour", "price", "watts", *JOULES]]
     tried = summary[summary["n_recorded"].fillna(0) > 0]
     priced = without_rehearsals(tried).merge(prices, on=CELL, how="left")
+    beside = priced["host_joules_per_million"].fillna(0.0) + priced["memory_joules_per_million"].fillna(0.0)
+    priced["watts_beside"] = beside / priced["joules_per_million"] * priced["watts"]
     cells = priced[[field.name for field in fields(MeasuredCell)]].to_dict("records")
     return [MeasuredCell(**{str(name): value for name, value in cell.items() if not pd.isna(value)}) for cell in cells]
