@@ -116,13 +116,22 @@ def interval(values: Sequence[float]) -> tuple[float | None, float | None]:
     count = len(values)
     if count < 2:
         return None, None
-    from scipy.special import stdtrit
-
     logs = [math.log(value) for value in values]
     middle = sum(logs) / count
     variance = sum((one - middle) ** 2 for one in logs) / (count - 1)
-    half = float(stdtrit(count - 1, 0.975)) * math.sqrt(variance / count)
+    half = t_quantile(0.975, count - 1) * math.sqrt(variance / count)
     return math.exp(middle - half), math.exp(middle + half)
+
+
+def t_quantile(share: float, degrees: int) -> float:
+    """Return Student's t below which a share lies; of one and two degrees, as `ask` has, without SciPy's import."""
+    if degrees == 1:
+        return math.tan(math.pi * (share - 0.5))
+    if degrees == 2:
+        return (2 * share - 1) / math.sqrt(2 * share * (1 - share))
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, share))
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -24,7 +24,7 @@ from whichdevice.base.sheets.prices import (
 )
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.decide.energy import Power, forecast_power, metered
-from whichdevice.decide.measured import MeasuredCell, chosen_cells, same
+from whichdevice.decide.measured import MeasuredCell, chosen_cells, same, t_quantile
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import Habits
@@ -535,9 +535,7 @@ def measured_spread(low: float | None, high: float | None, n: int, disturbed: in
     """
     if n < 2 or low is None or high is None:
         return ROUGH_MIN, True
-    from scipy.special import stdtrit
-
-    half = math.log(high / low) / 2 / float(stdtrit(n - 1, 0.975)) * float(stdtrit(n - 1, 0.9))  # Student's t
+    half = math.log(high / low) / 2 / t_quantile(0.975, n - 1) * t_quantile(0.9, n - 1)
     rough = bool(n - disturbed < FEW or high > WIDE * low)
     return (min(max(half / Z80, ROUGH_MIN), ROUGH_MAX) if rough else half / Z80), rough
 

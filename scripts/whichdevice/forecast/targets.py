@@ -371,6 +371,7 @@ def _fit(words: set[str], own: set[str]) -> bool:
     return words <= own and not (own - words) & OTHER_CARD
 
 
+@cache
 def _plain(name: str) -> str:
     return "".join(re.findall(r"[a-z0-9+]+", re.sub("|".join(FILLER), " ", name.casefold())))
 
