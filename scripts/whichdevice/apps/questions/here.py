@@ -128,14 +128,13 @@ def _measured(
         began, longest = time.monotonic(), 0.0
         for number, request in enumerate(requests):
             started = time.monotonic()
-            passed = started - began
             known = request.batch_size in {record.asked.batch_size for record in made.values()}
-            if known and passed + longest > BUDGET:
+            if known and left.passed + longest > BUDGET:
                 break
             folder = Path(scratch) / str(number)
             folder.mkdir()
             run = f"this_machine/{request.workload}/{request.backend}-float32-b{request.batch_size}/r{request.repeat}"
-            within = request.model_copy(update={"timeout": max(BUDGET - passed, START_SECONDS)})
+            within = request.model_copy(update={"timeout": max(BUDGET - (started - began), START_SECONDS)})
             record = run_attempt("ask", run, within, folder, Path(scratch) / "run.log", lambda *_: None, data)
             made[number] = record
             if record.status in ("ok", "timed_out"):

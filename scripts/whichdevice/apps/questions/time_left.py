@@ -1,12 +1,13 @@
 """The time left until an answer, and the line that says it."""
 
 import io
+import time
 from collections.abc import Callable
 
 from whichdevice.base.numbers import duration
 from whichdevice.base.terminal import Countdown, LiveLine
 
-BUDGET = 20.0  # seconds for all that is measured here
+BUDGET = 20.0  # seconds for all that is measured here; no further process where the whole answer would take longer
 PROGRAM_SECONDS = 6.0  # of a count, a guess until the first one is finished
 
 
@@ -15,8 +16,14 @@ class TimeLeft:
 
     def __init__(self) -> None:
         self.forecasts, self.processes = Countdown(0, PROGRAM_SECONDS), Countdown(1, BUDGET)
+        self._began = time.monotonic()
         self._least: float | None = None
         self._lines: list[LiveLine] = []
+
+    @property
+    def passed(self) -> float:
+        """Seconds since the question."""
+        return time.monotonic() - self._began
 
     @property
     def rows(self) -> int:
