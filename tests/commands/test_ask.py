@@ -3,6 +3,8 @@
 import html
 import json
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -502,3 +504,19 @@ def test_a_script_is_answered_as_its_whole_training_in_its_own_precision(
     assert capsys.readouterr().err == refused
     assert main(["ask", "resnet50", "--", "--lr", "1"]) == 2
     assert capsys.readouterr().err == "resnet50: takes nothing after --: it is no training script\n"
+
+
+UNUSED = ("pandas", "scipy", "matplotlib", "snakemake", "jax", "keras", "tensorflow", "torch", "whichdevice.study")
+ASKS = """
+import sys
+from whichdevice.__main__ import main
+main(["ask", "mnist_official", "--no-measuring", "--json"])
+print(*sorted(set(sys.modules) & set(sys.argv[1:])), file=sys.stderr)
+"""
+
+
+def test_a_known_name_is_answered_without_a_framework_a_table_or_a_config(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ASKS, *UNUSED]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["pick"] and done.stderr.splitlines()[-1] == ""
+    assert not list(tmp_path.iterdir())

@@ -157,11 +157,13 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     from whichdevice.apps.questions.one_model import OneModel
     from whichdevice.apps.questions.requirements import require
     from whichdevice.decide.words import lines
+    from whichdevice.forecast.known import known_records
     from whichdevice.forecast.targets import software_of
 
     software = software_of(question.model.text)
     targets = targets_of(question.devices, question.gpus or (1,), software)
-    require(question.model.address)
+    if not known_records(question.model.text):
+        require(question.model.address)
     question = replace(question, model=looked_at(question.model, question.script_arguments))
     check_size(question)
     counts = question.counts
@@ -199,7 +201,7 @@ def with_more_gpus(asked: "OneModel", software: "Software") -> "OneModel":
     usual = [one for one in asked.targets if one.device not in small or not one.refusal("bfloat16", software)]
     names = [one.device for one in usual or asked.targets]
     clusters = [target for target in targets_of(names, several, software) if target.rented_together]
-    asked = OneModel(asked.question, clusters, several, asked.left)
+    asked = OneModel(asked.question, clusters, several, asked.left, known=asked.known)
     asked.forecast()
     return asked
 

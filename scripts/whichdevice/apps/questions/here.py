@@ -55,7 +55,10 @@ def measured_here(question: Question, counted: Sequence[CompiledRecord], left: T
         raise StudyError(failed)
     if reason := _only_on_gpu(question):
         return Here(unmeasured=without_time(NAME, reason))
-    requests = list(_requests(question))
+    try:
+        requests = list(_requests(question))
+    except StudyError as error:  # no framework is installed, and a known name needs none
+        return Here(unmeasured=without_time(NAME, str(error)))
     paths = {number: _path(question, request) for number, request in enumerate(requests)}
     kept = {number: record for number, path in paths.items() if (record := _kept(path)) is not None}
     if not kept and (row := _estimate(counted)) is not None:

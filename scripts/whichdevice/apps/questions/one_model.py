@@ -17,7 +17,6 @@ from whichdevice.apps.questions.question import (
     Question,
     check,
     config_name,
-    first_backend,
     requests_of,
     with_objective,
 )
@@ -28,6 +27,7 @@ from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.base.terminal import Countdown
 from whichdevice.decide import Answer, answers
 from whichdevice.forecast.answer import Forecast, forecast_of
+from whichdevice.forecast.known import known_record
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.xla.compile import compile_programs
@@ -44,6 +44,7 @@ class OneModel:
     gpus: Sequence[int] = (1,)
     left: TimeLeft = field(default_factory=TimeLeft)
     here: Here = field(default_factory=Here)
+    known: bool = True  # whether steps of well-known names are taken as the package has them
     requests: list[ProgramRequest] = field(init=False)
     records: dict[int, CompiledRecord] = field(init=False, default_factory=dict)  # by the number of the request
     _forecasts: dict[int, Forecast] = field(init=False, default_factory=dict)
@@ -52,8 +53,6 @@ class OneModel:
     def __post_init__(self) -> None:
         self.question = question = with_objective(self.question)
         check(question)
-        if question.measuring:
-            first_backend(question.model)
         self.requests = requests_of(question, self.targets, self.gpus)
 
     def forecast(self, show: Callable[[], object] | None = None) -> None:
@@ -61,7 +60,8 @@ class OneModel:
 
         On a terminal `show` is called when there is a first record, and now and then when there are more.
         """
-        self.left.forecasts = Countdown(len(self.requests), PROGRAM_SECONDS)
+        asked = list(enumerate(self.requests))
+        self.left.forecasts = Countdown(len(asked), PROGRAM_SECONDS)
         shown = time.monotonic()
         doing = f"forecasting for {counted(len(self.targets), 'device')}"
 
@@ -76,7 +76,13 @@ class OneModel:
                     line.above(show)
                     shown = time.monotonic()
 
-            compile_programs(self.requests, None, know, self.question.measuring)
+            kept = {number: known_record(request) if self.known else None for number, request in asked}
+            for number, record in kept.items():
+                if record is not None:
+                    know(number, record)
+            rest = [number for number, record in kept.items() if record is None]
+            requests = [self.requests[number] for number in rest]
+            compile_programs(requests, None, lambda n, record: know(rest[n], record), self.question.measuring)
         self.left.forecasts.pieces = self.left.forecasts.done
 
     def measure(self) -> None:
