@@ -65,7 +65,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             **(good if seen.status == "ok" else bad),
         )  # fmt: skip
 
-    def compile_programs(
+    def count_steps(
         requests: list[ProgramRequest], log: Path | None, on_record: Any, waits: bool
     ) -> list[CompiledRecord]:
         seen.asked += requests
@@ -92,7 +92,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return found
 
     monkeypatch.setattr("whichdevice.apps.questions.here.run_attempt", run_attempt)
-    monkeypatch.setattr("whichdevice.apps.questions.one_model.compile_programs", compile_programs)
+    monkeypatch.setattr("whichdevice.apps.questions.one_model.count_steps", count_steps)
     monkeypatch.chdir(tmp_path)
     return seen
 

@@ -16,13 +16,13 @@ from whichdevice.decide.decide import Amount, decide
 from whichdevice.decide.facts import running
 from whichdevice.decide.rows import FORECAST, AskedWork, Row, estimated
 from whichdevice.forecast.answer import forecast_of
+from whichdevice.forecast.counting import count_steps
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced, one_trace
 from whichdevice.forecast.torch.trace import WITHOUT_VALUES, trace_step
-from whichdevice.forecast.xla.compile import compile_programs, provisional
 from whichdevice.measure.run_end import RefusedError, built_within
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
@@ -65,7 +65,7 @@ def record_of(asked):
 
 def test_every_gpu_and_tpu_has_a_record(tmp_path, working_folder):
     asked = [request(tmp_path, device) for device in ("T4", "MI210", "TPU v5e")]
-    records = compile_programs(asked)
+    records = count_steps(asked)
     assert [record.status for record in records] == ["ok", "ok", "ok"]
     row, on_tpu = forecast_of(records[0]), forecast_of(records[2])
     assert on_tpu.software == "PyTorch on TPU" and any("torch_xla" in note for note in on_tpu.step_notes)
@@ -265,13 +265,6 @@ def test_a_model_of_few_or_different_blocks_has_no_draft(tmp_path):
     assert Traced(asked).plan.shallow is None
     (tmp_path / "few").mkdir()
     assert Traced(request(tmp_path / "few")).plan.shallow is None
-
-
-def test_a_trace_lends_a_tpu_nothing(tmp_path):
-    on_gpu = compile_programs([request(tmp_path)])
-    asked = on_gpu[0].asked
-    assert provisional(asked.model_copy(update={"device": "L4"}), on_gpu) is not None
-    assert provisional(asked.model_copy(update={"device": "TPU v5e"}), on_gpu) is None
 
 
 def named_by(asked, facts):

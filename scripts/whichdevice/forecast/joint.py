@@ -118,7 +118,7 @@ def _quantiles(size: int) -> np.ndarray:
 
 def _share_below(values: np.ndarray) -> np.ndarray:
     """Return the normal distribution's share below each value."""
-    return 0.5 * np.frompyfunc(math.erfc, 1, 1)(-values / math.sqrt(2)).astype(float)
+    return 0.5 * np.asarray(np.frompyfunc(math.erfc, 1, 1)(-values / math.sqrt(2)), float)
 
 
 Card = dict[str, dict[str, dict[str, float]]]  # by software and what was left out

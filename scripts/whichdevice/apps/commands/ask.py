@@ -157,12 +157,12 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     from whichdevice.apps.questions.one_model import OneModel
     from whichdevice.apps.questions.requirements import require
     from whichdevice.decide.words import lines
-    from whichdevice.forecast.known import known_records
+    from whichdevice.forecast.known import known_steps
     from whichdevice.forecast.targets import software_of
 
     software = software_of(question.model.text)
     targets = targets_of(question.devices, question.gpus or (1,), software)
-    if not known_records(question.model.text):
+    if not any(known_steps(question.model.text)):
         require(question.model.address)
     question = replace(question, model=looked_at(question.model, question.script_arguments))
     check_size(question)

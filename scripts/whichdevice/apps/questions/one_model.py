@@ -27,10 +27,10 @@ from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.base.terminal import Countdown
 from whichdevice.decide import Answer, answers
 from whichdevice.forecast.answer import Forecast, forecast_of
+from whichdevice.forecast.counting import count_steps
 from whichdevice.forecast.known import known_record
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest
 from whichdevice.forecast.targets import Target
-from whichdevice.forecast.xla.compile import compile_programs
 
 SHOWN_EVERY = 1.5  # seconds at least between two drawings
 
@@ -82,7 +82,7 @@ class OneModel:
                     know(number, record)
             rest = [number for number, record in kept.items() if record is None]
             requests = [self.requests[number] for number in rest]
-            compile_programs(requests, None, lambda n, record: know(rest[n], record), self.question.measuring)
+            count_steps(requests, None, lambda n, record: know(rest[n], record), self.question.measuring)
         self.left.forecasts.pieces = self.left.forecasts.done
 
     def measure(self) -> None:
