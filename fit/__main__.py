@@ -1,17 +1,14 @@
-"""Programs, constants and page of the forecasts: `make forecasts`, or
+"""Counts, constants and page of the forecasts: `make forecasts`, or
 
-    python -m fit            # compile programs without a digest, fit, evaluate, write the page
-    python -m fit --rebuild  # compile every GPU program anew (an hour on two cores)
+    python -m fit            # count steps without a digest, fit, evaluate, write the page
+    python -m fit --rebuild  # count every step of XLA anew: minutes
     python -m fit --blind    # forecast the blind families too: once, when everything else is done
-
-Deep models of equal layers are compiled with one and with two layers; their work is that of one layer and so many times
-the difference (Work.deepened). Not where the loss is scaled (mixed_float16): the compiler then fuses less of a deep
-model's update than of a shallow one's (24 layers of BERT: 6 % more bytes), so the whole model is compiled.
 """
 
 import csv
 import json
 import sys
+from functools import cache
 from typing import Any
 
 from fit import energy, generators, language_models, lived, memory, newer, serving, test_set, tpu
@@ -36,15 +33,17 @@ from fit.validation import (
     steps_that_wait,
     widths,
 )
+from whichdevice.forecast.count.kept import SAME, StepCount, work_on
+from whichdevice.forecast.count.process import count_step
 from whichdevice.forecast.joint import SCORECARD
+from whichdevice.forecast.products import ProgramRequest
+from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import CONSTANTS
 from whichdevice.forecast.work import Work
-from whichdevice.forecast.xla.hlo_operations import read_work
-from whichdevice.forecast.xla.programs import CompiledProgram, compile_program
 from whichdevice.study.tables.base import read_rows
 
 MEMORY = DATA / "memory.csv"
-DEEP = {"compiled/bert.py": 24, "compiled/gpt2.py": 12}  # layers where no option says
+DEVICE = "H100 SXM"  # that a count is asked for: it has every number format
 
 
 def main() -> None:
@@ -55,7 +54,7 @@ def main() -> None:
     for key, line in lines.items():
         if (key not in programs or "--rebuild" in sys.argv) and not line["slice"]:
             print(line["id"], flush=True)
-            programs[key] = compiled(line).digest()
+            programs[key] = work_of(request_of(line)).digest()
             write_digests(digests | {"programs": {each: programs[each] for each in sorted(programs) if each in lines}})
     write_memory("--rebuild" in sys.argv)
     language_models.write_digests()
@@ -84,13 +83,36 @@ def main() -> None:
     test_set.main()
 
 
-def compiled(line: dict[str, str]) -> Work:
-    """The work of a row's program on its GPU, compiled here."""
-    options = json.loads(line["options"])
-    if line["model"] not in DEEP or (line["precision"] == "mixed_float16" and line["mode"] == "train"):
-        return _compiled(line, options)
-    layers = options.get("layers", DEEP[line["model"]])
-    return _compiled(line, options | {"layers": 1}).deepened(_compiled(line, options | {"layers": 2}), layers)
+def request_of(line: dict[str, str]) -> ProgramRequest:
+    """The step of a row."""
+    name = line["model"]
+    return ProgramRequest(
+        device=line["device"],
+        workload=name,
+        module=str(DATA.parent / name) if name.endswith(".py") else name,
+        precision=line["precision"],
+        batch_size=int(line["batch"]),
+        mode="predict" if line.get("mode") == "predict" else "train",
+        options=json.loads(line["options"]),
+        sequence_length=int(line["sequence_length"]) if line["sequence_length"] else None,
+    )
+
+
+def count_of(asked: ProgramRequest) -> StepCount:
+    """The count of a step, which serves all devices and both 16-bit formats."""
+    precision = SAME.get(asked.precision, asked.precision)
+    return _count(asked.model_copy(update={"device": DEVICE, "precision": precision}).model_dump_json())
+
+
+@cache
+def _count(asked: str) -> StepCount:
+    return count_step(ProgramRequest.model_validate_json(asked))
+
+
+def work_of(asked: ProgramRequest) -> Work:
+    """The work of a step on its GPU."""
+    count = count_of(asked)
+    return work_on(count, count.sizes[0], asked, find_target(asked.device))
 
 
 def write_memory(again: bool) -> None:
@@ -99,28 +121,11 @@ def write_memory(again: bool) -> None:
     for line in lines:
         if again or not line["needed_gb"]:
             print(line["id"], flush=True)
-            line["needed_gb"] = f"{_program(line, json.loads(line['options'])).memory.total / 1e9:.6g}"
+            line["needed_gb"] = f"{count_of(request_of(line)).sizes[0].memory / 1e9:.6g}"
     with MEMORY.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, lines[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(lines)
-
-
-def _compiled(line: dict[str, str], options: dict[str, Any]) -> Work:
-    return read_work(_program(line, options).text, "gpu")
-
-
-def _program(line: dict[str, str], options: dict[str, Any]) -> CompiledProgram:
-    name = line["model"]
-    return compile_program(
-        str(DATA.parent / name) if name.endswith(".py") else name,
-        line["device"],
-        line["precision"],
-        int(line["batch"]),
-        "predict" if line.get("mode") == "predict" else "train",
-        options,
-        int(line["sequence_length"]) if line["sequence_length"] else None,
-    )
 
 
 def write_digests(digests: dict[str, Any]) -> None:

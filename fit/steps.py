@@ -1,13 +1,12 @@
 """Published training steps of whole systems, TPUs and GPUs, and the work of their programs: `python -m fit.steps`.
 
 fit/data/steps.csv has a row for each: MLPerf Training 0.5 to 0.7, DAWNBench, tables of JAX libraries; `batch` is of all
-devices together. fit/data/step_programs.json.gz has the work of XLA's program for a GPU, on one device, for a few
+devices together. fit/data/step_programs.json.gz has the counted work of one device, for a few
 batches; at another batch each kernel does so many times as much. Devices that train together exchange their gradients.
 """
 
 import gzip
 import json
-import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,14 +18,11 @@ from fit.fitting import DATA, Row
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.forecast import tpu
-from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.count.kept import StepCount
+from whichdevice.forecast.count.process import count_step
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.time_model import Peaks
 from whichdevice.forecast.work import Item, Work
-from whichdevice.forecast.xla.hlo_operations import work_of as read
-from whichdevice.forecast.xla.hlo_text import parse_program
-from whichdevice.forecast.xla.programs import make_step, start
-from whichdevice.forecast.xla.recurrent import fused_work
-from whichdevice.forecast.xla.schedule import Portable, schedule_step
 from whichdevice.study.tables.base import read_rows
 
 STEPS, PROGRAMS = DATA / "steps.csv", DATA / "step_programs.json.gz"
@@ -35,14 +31,13 @@ GRADIENT = 4  # bytes of a parameter's
 
 @dataclass(frozen=True)
 class Program:
-    """A step's program: a workload or file of fit/, how it is compiled, and at which batches."""
+    """A step's program: a workload or file of fit/, and at which batches it is counted."""
 
     module: str
     batches: tuple[int, ...]
     length: int | None = None
     precision: str = "mixed_bfloat16"
     options: Mapping[str, Any] | None = None
-    layers: int = 0  # of the whole model, where one and two are compiled
 
 
 BASE = {"width": 768, "heads": 12, "feedforward": 3072, "head": "span"}
@@ -51,9 +46,9 @@ MODELS: Mapping[str, Program] = {
     "resnet float32": Program("resnet50", (32,), precision="float32"),
     "ssd": Program("compiled/ssd.py", (4, 16, 64)),
     "gnmt": Program("compiled/gnmt.py", (16, 128), 32),
-    "transformer": Program("compiled/transformer.py", (2, 16), 256, layers=6),
-    "bert": Program("compiled/bert.py", (4, 32), 512, options={"masked": 76}, layers=24),
-    "bert base": Program("compiled/bert.py", (4,), 128, "float32", BASE, layers=12),
+    "transformer": Program("compiled/transformer.py", (2, 16), 256, options={"layers": 6}),
+    "bert": Program("compiled/bert.py", (4, 32), 512, options={"masked": 76, "layers": 24}),
+    "bert base": Program("compiled/bert.py", (4,), 128, "float32", BASE | {"layers": 12}),
     "mnist_cnn": Program("mnist_cnn", (32, 1024), precision="float32"),
     "fashion_cnn": Program("fashion_cnn", (64, 512), precision="float32"),
     "weather_gru": Program("weather_gru", (32, 256), precision="float32"),
@@ -153,39 +148,26 @@ def read_programs(path: Path = PROGRAMS) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Compile what is missing for the card whose programs are read for a TPU; `--rebuild` compiles everything."""
+    """Count the steps that are missing; `--rebuild` counts all anew."""
     made: dict[str, Any] = {} if "--rebuild" in sys.argv or not PROGRAMS.exists() else dict(read_programs())
     for name, program in MODELS.items():
         for batch in program.batches:
             known = made.setdefault(name, {"parameters": 0, "batches": {}})
             if str(batch) not in known["batches"]:
                 print(name, batch, flush=True)
-                works, known["parameters"] = _compiled(program, batch)
-                known["batches"][str(batch)] = {side: work.digest() for side, work in works.items()}
+                count = _counted(program, batch)
+                known["parameters"] = round(count.gradients / GRADIENT)
+                known["batches"][str(batch)] = {"gpu": count.sizes[0].gpu, "tpu": count.sizes[0].tpu}
                 PROGRAMS.write_bytes(gzip.compress(json.dumps(made, separators=(",", ":")).encode(), mtime=0))
 
 
-Made = tuple[dict[str, Work], int]  # the work on a GPU and as a TPU's estimate reads it, and the number of parameters
-
-
-def _compiled(program: Program, batch: int) -> Made:
-    options = dict(program.options or {})
-    if not program.layers:
-        return _scheduled(program, batch, options)
-    one, two = (_scheduled(program, batch, options | {"layers": layers}) for layers in (1, 2))
-    works = {side: one[0][side].deepened(two[0][side], program.layers) for side in one[0]}
-    return works, one[1] + (program.layers - 1) * (two[1] - one[1])
-
-
-def _scheduled(program: Program, batch: int, options: Mapping[str, Any]) -> Made:
-    start(["cuda"])
+def _counted(program: Program, batch: int) -> StepCount:
     module = str(DATA.parent / program.module) if program.module.endswith(".py") else program.module
-    step = make_step(module, "gpu", program.precision, batch, "train", options, program.length)
-    compiled = schedule_step(Portable.of(step), find_target(tpu.CARD), program.precision, batch)
-    text = parse_program(compiled.text)
-    fused = fused_work(text, step.recurrent, program.precision, batch, True) if step.recurrent else None
-    parameters = sum(math.prod(array.shape) for array in step.arguments[0][0])
-    return {"gpu": fused or read(text, "gpu"), "tpu": read(text, "gpu", small_loops=tpu.SMALL_LOOPS)}, parameters
+    asked = ProgramRequest(
+        device="H100 SXM", workload=program.module, module=module, precision=program.precision, batch_size=batch,
+        sequence_length=program.length, options=dict(program.options or {}),
+    )  # fmt: skip
+    return count_step(asked)
 
 
 if __name__ == "__main__":

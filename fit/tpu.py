@@ -13,6 +13,7 @@ MaxText with recomputation). Each stands for the time of a step whose trace is k
 import gzip
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from fit.validation import LEFT_OUT, MISSED, PRIOR_MODELS, Forecasts, left_out, 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast import tpu
 from whichdevice.forecast.joint import SCORECARD, read_scorecard
+from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.time_model import CONSTANTS, Peaks, like, read_constants, seconds_by_class
 from whichdevice.forecast.work import Work
 from whichdevice.study.tables.base import read_rows
@@ -218,8 +220,29 @@ def of_language_models(estimate: Mapping[str, Any]) -> tuple[dict[str, Any], dic
     }
 
 
+def recount() -> None:
+    """Count the steps of PROGRAMS anew, whose names say what they are; what libtpu made of them stays."""
+    from fit.__main__ import count_of
+
+    steps = json.loads(gzip.decompress(PROGRAMS.read_bytes()))
+    for step in steps:
+        print(step["name"], flush=True)
+        name, precision, batch, rest = step["name"].split(", ", 3)
+        mode, _, options = rest.partition(", ")
+        module = str(DATA.parent.parent / name) if name.endswith(".py") else name
+        asked = ProgramRequest(
+            device="H100 SXM", workload=name, module=module, precision=precision, batch_size=int(batch), mode=mode,
+            options=json.loads(options or "{}"),
+        )  # fmt: skip
+        size = count_of(asked).sizes[0]
+        step["gpu"], step["counted"] = size.tpu, {"lasting": size.lasting, "temporary": size.temporary}
+    PROGRAMS.write_bytes(gzip.compress(json.dumps(steps, separators=(",", ":")).encode(), mtime=0))
+
+
 def main() -> None:
     """Write the constants of both estimates, their part of the scorecard, decisions between kinds, and their page."""
+    if "--rebuild" in sys.argv:
+        recount()
     constants, card, steps = fitted_estimates()
     write({**read_constants(), **constants}, CONSTANTS)
     write({**read_scorecard(), **card}, SCORECARD)

@@ -66,11 +66,6 @@ NEEDS = {
     "hub client": with_pip("the client of Hugging Face's hub", "huggingface_hub"),
     "scikit-learn": with_pip("scikit-learn", "sklearn", "scikit-learn"),
     "torch geometric": with_pip("PyTorch Geometric", "torch_geometric"),
-    "gpu compiler": Need(
-        "XLA's compiler for GPUs",
-        "make test-environment on Linux, x86-64",
-        lambda: package("jax_plugins.xla_cuda12") and package("nvidia.cuda_nvcc"),
-    ),
     "slurm": Need(
         "Slurm",
         "apt-get install slurm-wlm munge",

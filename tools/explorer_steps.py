@@ -1,9 +1,9 @@
-"""Trace or compile the steps of well-known models anew: scripts/whichdevice/apps/explorer/steps.json.gz.
+"""Trace or count the steps of well-known models anew: scripts/whichdevice/apps/explorer/steps.json.gz.
 
     PYTHONPATH=scripts:. python -m tools.explorer_steps [NAME ...]     these models, in this order, or all
 
-A maintainer's act of minutes: it needs PyTorch, transformers, timm for classifiers, and XLA for Keras models. A step is
-traced or compiled as `whichdevice ask` does it. The page is made from the steps by `whichdevice explorer`.
+A maintainer's act of minutes: it needs PyTorch, transformers, and timm for classifiers. A step is counted
+as `whichdevice ask` does it. The page is made from the steps by `whichdevice explorer`.
 """
 
 import gzip
@@ -21,22 +21,19 @@ from fit.traces import step as timm_step
 from fit.traces import sums
 from tools.explorer_models import MODELS
 
-from whichdevice.apps.explorer.steps import HALF, KEPT_STEPS, LORA, MEMORY_PARTS, MIXED, QLORA, SINGLE, TPU
+from whichdevice.apps.explorer.steps import HALF, KEPT_STEPS, LORA, MEMORY_PARTS, MIXED, QLORA, SINGLE
+from whichdevice.forecast.count.process import count_step
 from whichdevice.forecast.products import ProgramRequest
-from whichdevice.forecast.targets import Target, all_targets, find_target, program_device
 from whichdevice.forecast.torch.memory import LIGHT, Plan
 from whichdevice.forecast.torch.records import step_of
 from whichdevice.forecast.tpu import of_trace
-from whichdevice.forecast.work import Work
-from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.hugging_face import known_models
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
-from whichdevice.study.programs import usual_precision
 
 PASSES = (1, 4)  # examples of one pass of a language model: what `ask` tries
 BATCHES = {"timm": (32, 128, 256), "own": (32, 128, 512)}  # of a step
-KERAS = {  # workloads of this project in Keras, whose steps XLA compiles
+KERAS = {  # workloads of this project in Keras
     "mnist_official": (128, 1024), "mnist_cnn": (128, 1024), "fashion_cnn": (128, 1024), "weather_gru": (64, 256),
     "shakespeare_lstm": (128, 1024), "decoder": (8, 32), "resnet50 in Keras": (64, 128),
 }  # fmt: skip
@@ -66,7 +63,7 @@ Asked = tuple[str, str, int]  # library, name, and the size of an image
 
 
 def main() -> None:
-    """Trace or compile the models that are named, in this order, or all, and write the file after each."""
+    """Trace or count the models that are named, in this order, or all, and write the file after each."""
     kept = json.loads(gzip.decompress(KEPT_STEPS.read_bytes())) if KEPT_STEPS.is_file() else {}
     places = {name: place for place, (_, name, _) in enumerate(wanted())}
     order = sys.argv[1:]
@@ -88,7 +85,7 @@ def wanted() -> list[Asked]:
 
 
 def _steps(asked: Iterable[Asked]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each model with its steps: those of PyTorch on two processes, then those that XLA compiles on two."""
+    """Each model with its steps: those of PyTorch on two processes, then those of Keras."""
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         running = {pool.submit(traced, *model): model[1] for model in asked if model[0] != "keras"}
         for done in as_completed(running):
@@ -98,35 +95,21 @@ def _steps(asked: Iterable[Asked]) -> Iterator[tuple[str, dict[str, Any]]]:
                 print(f"{running[done]}: {type(error).__name__}: {error}", file=sys.stderr)
     for library, name, _ in asked:
         if library == "keras":
-            yield name, compiled(name)
+            yield name, counted(name)
 
 
-def compiled(name: str) -> dict[str, Any]:
-    """Return a Keras model's steps: by training, batch and the GPU of each architecture whose program it is."""
-    xla = [target for target in all_targets(1, "xla") if target.row.compiler == "cuda"]
-    makers = [target for target in xla if program_device(target) == target.device] + [find_target("TPU v5e")]
-    asked = [(how, request) for how in (MIXED, SINGLE) for batch in KERAS[name] for target in makers
-             if (request := _program(name, how, batch, target)) is not None]  # fmt: skip
-    steps: dict[str, Any] = {}
-    records = compile_programs([request for _, request in asked], waits=False)
-    for (how, request), record in zip(asked, records, strict=True):
-        if record.work is None or record.facts is None:
-            print(f"{name}, {how}, {request.device}: {record.reason}", file=sys.stderr)
-            continue
-        of_batch = steps.setdefault(how, {}).setdefault(str(request.batch_size), {})
-        needed, is_lower_bound = _short(record.facts.memory_needed or 0.0), record.facts.memory_is_lower_bound
-        kind = find_target(request.device).kind
-        of_batch[TPU if kind == "tpu" else request.device] = [sums(Work.from_dict(record.work)), needed, is_lower_bound]
-    workload = Model.read(name.removesuffix(" in Keras"))
-    return {"library": "keras", "unit": workload.unit, "tokens": workload.recipe.sequence_length, "steps": steps}
-
-
-def _program(name: str, how: str, batch: int, target: Target) -> ProgramRequest | None:
-    precision = usual_precision(target, "single" if how == SINGLE else "mixed")
-    if target.refusal(precision):
-        return None
+def counted(name: str) -> dict[str, Any]:
+    """Return a Keras model's steps: the count of each training and batch, which serves all devices."""
     module = name.removesuffix(" in Keras")  # timm has another resnet50
-    return ProgramRequest(device=target.device, workload=name, module=module, precision=precision, batch_size=batch)
+    steps: dict[str, Any] = {}
+    for how, precision in ((MIXED, "mixed_bfloat16"), (SINGLE, "float32")):
+        for batch in KERAS[name]:
+            asked = ProgramRequest(
+                device="H100 SXM", workload=name, module=module, precision=precision, batch_size=batch
+            )
+            steps.setdefault(how, {})[str(batch)] = count_step(asked).model_dump(mode="json")
+    workload = Model.read(module)
+    return {"library": "keras", "unit": workload.unit, "tokens": workload.recipe.sequence_length, "steps": steps}
 
 
 def traced(library: str, name: str, size: int) -> dict[str, Any]:

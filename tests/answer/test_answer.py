@@ -538,7 +538,7 @@ def test_how_recurrent_layers_run_is_told_below_the_table(studied: Any) -> None:
 
 
 def test_a_study_without_records_has_forecasts_alone(studied: Any, tmp_path: Path) -> None:
-    found = answers(priced_cells(studied.summary, studied.costs).iloc[:0], read_forecasts(studied.forecasts))
+    found = answers(priced_cells(studied.summary, studied.costs)[:0], read_forecasts(studied.forecasts))
     assert {answer.work.workload for answer in found} == {"mnist_cnn", "matmul"}
     assert all(answer.here is None and answer.pick is not None for answer in found)
 

@@ -18,11 +18,11 @@ from whichdevice.apps.questions.serving import ServingQuestion, ask_serving
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.decide import words
 from whichdevice.forecast import tpu
+from whichdevice.forecast.counting import count_steps
 from whichdevice.forecast.serving.forecast import Load
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Work
-from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.served import served_model
 
 LLAMA, QWEN, GPT2 = "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-0.5B", "openai-community/gpt2"
@@ -110,16 +110,16 @@ def test_a_kept_step_is_the_one_that_ask_traces(models: dict[str, KnownModel], n
 
 
 @pytest.mark.slow
-def test_a_kept_program_is_the_one_that_ask_compiles(
+def test_a_kept_count_is_the_one_that_ask_makes(
     models: dict[str, KnownModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # nothing that is kept from before
     name, target = "mnist_official", find_target("T4")
     kept = record_for(models[name], MIXED, 128, target)
-    [asked] = compile_programs([kept.asked], waits=False)
+    [asked] = count_steps([kept.asked], waits=False)
     assert kept.facts.memory_needed == pytest.approx(asked.facts.memory_needed, rel=1e-4)
-    of_kept, of_compiled = (forecast_step(Work.from_dict(record.work), target.row) for record in (kept, asked))
-    assert of_kept.device_time == pytest.approx(of_compiled.device_time, rel=1e-4)
+    of_kept, of_counted = (forecast_step(Work.from_dict(record.work), target.row) for record in (kept, asked))
+    assert of_kept.device_time == pytest.approx(of_counted.device_time, rel=1e-4)
 
 
 def test_tpus_are_among_the_devices(models: dict[str, KnownModel]) -> None:

@@ -8,20 +8,21 @@ from needs import require
 
 require("torch")
 from whichdevice.apps.commands.ask import targets_of
-from whichdevice.apps.questions.one_model import OneModel, Question
+from whichdevice.apps.questions.one_model import OneModel
+from whichdevice.apps.questions.question import Here, Question
 from whichdevice.base.errors import StudyError
 from whichdevice.decide import Wants
 from whichdevice.decide.decide import Amount, decide
 from whichdevice.decide.facts import running
 from whichdevice.decide.rows import FORECAST, AskedWork, Row, estimated
 from whichdevice.forecast.answer import forecast_of
+from whichdevice.forecast.counting import count_steps
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import FUSED, Plan, checkpointed, need
 from whichdevice.forecast.torch.records import COMPILED, Traced, one_trace
 from whichdevice.forecast.torch.trace import WITHOUT_VALUES, trace_step
-from whichdevice.forecast.xla.compile import compile_programs, provisional
 from whichdevice.measure.run_end import RefusedError, built_within
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
@@ -64,7 +65,7 @@ def record_of(asked):
 
 def test_every_gpu_and_tpu_has_a_record(tmp_path, working_folder):
     asked = [request(tmp_path, device) for device in ("T4", "MI210", "TPU v5e")]
-    records = compile_programs(asked)
+    records = count_steps(asked)
     assert [record.status for record in records] == ["ok", "ok", "ok"]
     row, on_tpu = forecast_of(records[0]), forecast_of(records[2])
     assert on_tpu.software == "PyTorch on TPU" and any("torch_xla" in note for note in on_tpu.step_notes)
@@ -197,9 +198,11 @@ def test_what_runs_on_a_gpu_alone_is_forecast_and_not_measured_here(change, reas
     path = Path(request(tmp_path, forward=ON_CUDA).module)
     path.write_text(path.read_text().replace(*change), encoding="utf-8")
     asked = OneModel(Question(Model.read(str(path)), Wants(examples=1e6)), targets_of(["T4"], software="eager"))
-    records = asked.measure(compiled=asked.forecast())
-    assert records == [] and reason in asked.unmeasured.reason and asked.unmeasured.step_time is None
-    (found,) = asked.answers(records, asked.forecast())
+    asked.forecast()
+    asked.measure()
+    here = asked.here
+    assert not here.cells and reason in here.unmeasured.reason and here.unmeasured.step_time is None
+    (found,) = asked.answers()
     assert found.pick.device == "T4, free"
 
 
@@ -220,8 +223,9 @@ def test_a_small_model_stays_here_or_takes_what_is_free(name, seconds_here, most
     wants = Wants(examples=60_000, epochs=10)
     targets = targets_of(["T4", "RTX 4090", "H100 SXM"], software="eager")
     asked = OneModel(Question(Model.read(str(path)), wants), targets)
-    asked.unmeasured = estimated("this machine", seconds_here, 1e9, 25e9)
-    (found,) = asked.answers([], asked.forecast())
+    asked.here = Here(unmeasured=estimated("this machine", seconds_here, 1e9, 25e9))
+    asked.forecast()
+    (found,) = asked.answers()
     assert found.pick.device in ("this machine", "T4, free")
     others = [option for option in found.options if not option.row.is_here]
     assert len(others) >= 4 and all(option.row.host_time > 2e-4 for option in others)
@@ -261,13 +265,6 @@ def test_a_model_of_few_or_different_blocks_has_no_draft(tmp_path):
     assert Traced(asked).plan.shallow is None
     (tmp_path / "few").mkdir()
     assert Traced(request(tmp_path / "few")).plan.shallow is None
-
-
-def test_a_trace_lends_a_tpu_nothing(tmp_path):
-    on_gpu = compile_programs([request(tmp_path)])
-    asked = on_gpu[0].asked
-    assert provisional(asked.model_copy(update={"device": "L4"}), on_gpu) is not None
-    assert provisional(asked.model_copy(update={"device": "TPU v5e"}), on_gpu) is None
 
 
 def named_by(asked, facts):

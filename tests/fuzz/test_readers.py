@@ -11,8 +11,6 @@ import synthetic
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import HARDWARE, hardware_rows
-from whichdevice.forecast.xla.hlo_operations import work_of
-from whichdevice.forecast.xla.hlo_text import parse_program
 from whichdevice.models.datasets.images import read_idx
 from whichdevice.study.cells import study_runs
 from whichdevice.study.config.load import check_yaml, load_study
@@ -24,7 +22,6 @@ STUDY = synthetic.small_study()
 RUN = study_runs(STUDY)[0]
 RECORD = synthetic.record_of(STUDY, RUN).model_dump_json().encode()
 IMAGES = struct.pack(">4B3I", 0, 0, 8, 3, 2, 4, 4) + bytes(range(32))
-PROGRAM = (ROOT / "tests/forecast/programs/nested_loops-A100.hlo").read_bytes()
 SOURCE = b'{"devices": {"a": {"kind": "gpu", "replicas": 2, "machine": {"cpu": "Other"}}}, "workloads": {"w": "w"}}'
 
 
@@ -42,7 +39,6 @@ READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "hardware.csv": (HARDWARE.read_bytes(), hardware_rows),
     "images-idx3-ubyte.gz": (gzip.compress(IMAGES), lambda path: read_idx(path, (2, 4, 4))),
     "source.json": (SOURCE, read_source),
-    "program.hlo": (PROGRAM, lambda path: work_of(parse_program(path.read_bytes().decode("utf-8", "replace")), "gpu")),
 }
 
 

@@ -10,9 +10,9 @@ from needs import require
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.answer import forecast_of
+from whichdevice.forecast.counting import count_steps
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Work
-from whichdevice.forecast.xla.compile import compile_programs
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
 
@@ -49,7 +49,6 @@ def test_a_small_model_takes_any_card_and_a_large_one_a_fast_one(name):
 
 
 @pytest.mark.slow
-@pytest.mark.needs("gpu compiler")
 @pytest.mark.parametrize("name", ["small_lstm", "tabular"])
 def test_a_small_keras_model_takes_any_card(name, tmp_path, monkeypatch):
     """Many small kernels and the calls of the host take about as long on both."""
@@ -58,7 +57,7 @@ def test_a_small_keras_model_takes_any_card(name, tmp_path, monkeypatch):
         "workload": "w", "module": f"{FOLDER}/{name}.py", "precision": "mixed_float16",
         "batch_size": Model.read(f"{FOLDER}/{name}.py").recipe.batch_size,
     }  # fmt: skip
-    records = compile_programs([ProgramRequest(device=device, **asked) for device in ("T4", "H100 SXM")])
+    records = count_steps([ProgramRequest(device=device, **asked) for device in ("T4", "H100 SXM")])
     slow, fast = map(forecast_of, records)
     assert records[0].facts.notes == [FUSED_RECURRENT] * (name == "small_lstm")
     assert slow.step_time < 1.3 * fast.step_time
@@ -82,7 +81,7 @@ def test_a_recommenders_step_moves_its_whole_tables_several_times():
 LAYERS = """
 import keras
 from keras.layers import GRU, LSTM, Bidirectional, SimpleRNN
-from whichdevice.forecast.xla.recurrent import recurrent_layers
+from whichdevice.forecast.count.recurrent import recurrent_layers
 
 for layers in (
     [LSTM(4)], [Bidirectional(LSTM(4, return_sequences=True)), GRU(4)], [LSTM(4, return_sequences=True), SimpleRNN(4)],

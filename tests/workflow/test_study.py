@@ -231,7 +231,6 @@ class TestFinished:
         assert found.asked.options == {"width": 4}
         assert found.workload.parameters == 4 * (27 + 1) + 15 * 15 * 4 * 10 + 10
 
-    @pytest.mark.needs("gpu compiler")
     def test_it_has_a_forecast_for_a_device_that_is_not_here(self, finished):
         (forecast,) = rows(finished, "forecasts")
         assert (forecast["workload"], forecast["device"], forecast["evidence"]) == ("mine", "T4", "forecast")

@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-import pandas as pd
 
 from whichdevice.apps.commands import ask as command
 from whichdevice.apps.commands import serve as serve_command
 from whichdevice.apps.commands import values
-from whichdevice.apps.questions.one_model import Question
+from whichdevice.apps.questions.question import Question
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
 from whichdevice.decide import Answer, Option, Wants
@@ -43,6 +42,8 @@ from whichdevice.models.loading import Model
 from whichdevice.models.model_file import FRAMEWORKS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from whichdevice.models.script.watch_torch import Watch
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whichdevice"
@@ -137,8 +138,10 @@ class Asked:
         """The chance that no choice is better than the pick."""
         return None if self.answer.pick is None else self.answer.pick.sure
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """A row for each device, the pick first."""
+        import pandas as pd
+
         return pd.DataFrame([asdict(_known(option)) for option in self.answer.options]).set_index("device")
 
     def __getitem__(self, device: str) -> Device:
@@ -252,8 +255,10 @@ class Served:
         """The pick; None where nothing holds the targets, which `print` explains."""
         return None if self.answer.pick is None else _serving_device(self.answer.pick)
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """A row for each device in each number, the pick first."""
+        import pandas as pd
+
         return pd.DataFrame([asdict(_serving_device(option)) for option in self.answer.options]).set_index("device")
 
     def __repr__(self) -> str:

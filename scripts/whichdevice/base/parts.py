@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from whichdevice.base.errors import StudyError
 
-Evidence = Literal["measured", "forecast", "compiled", "traced", "published"]
+Evidence = Literal["measured", "forecast", "published"]
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a table's column can hold
 PATH = re.compile(r"(?<![\w./:-])/(?:[^\s/:;,'\"()<>]+/)+([^\s/:;,'\"()<>]*)")
 GENERATED_UNIT = "token"  # unit of mode generate

@@ -10,14 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-import pandas as pd
-from scipy.special import stdtrit
-
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.base.sheets.machines import ASSUMED, SPEED_LOG_SD, Cores
 from whichdevice.base.sheets.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, START_UP_SD, Z80
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.decide.energy import Power, forecast_power, metered
+from whichdevice.decide.measured import MeasuredCell, chosen_cells, same, t_quantile
 from whichdevice.decide.prices import Price, Priced, PriceKind, electricity, free_of, hour_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
@@ -294,14 +292,14 @@ class Expected:
 
 
 def works(
-    measured: pd.DataFrame,
+    measured: Sequence[MeasuredCell],
     forecasts: Sequence[Forecast],
     hardware: Mapping[str, str | None] = {},
     sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
     fixed: Keeps = "batch",
 ) -> list[AskedWork]:
-    """Return every piece of work of measured cells with their prices (`priced_cells`) and of forecasts, in their order.
+    """Return every piece of work of measured cells and of forecasts, in their order.
 
     The batch size is the one that most devices have, or `every_batch`. Where each device has a batch of its own, all
     sizes are one piece; where each makes as many steps, those of each number of devices are a piece. `hardware` is the
@@ -311,17 +309,17 @@ def works(
     pieces = []
     for (workload, length), devices in _devices_by_size(measured, expected).items():
         if fixed != "batch":
-            here = list(_chosen_cells(_same(measured, {"workload": workload, "sequence_length": length})))
-            same = [one for one in expected if _piece(one.forecast)[:2] == (workload, length)]
-            for alike in _by_devices(same) if fixed == "steps" else [same]:
+            here = list(chosen_cells(same(measured, workload=workload, sequence_length=length)))
+            of_piece = [one for one in expected if _piece(one.forecast)[:2] == (workload, length)]
+            for alike in _by_devices(of_piece) if fixed == "steps" else [of_piece]:
                 pieces.append(_work(here, list(_one_a_device(alike)), hardware, sheet, fixed))
             continue
         most = max(map(len, devices.values()))
         sizes = sorted(devices) if every_batch else [max(size for size in devices if len(devices[size]) == most)]
         for size in sizes:
-            cells = _same(measured, {"workload": workload, "sequence_length": length, "batch_size": size})
-            same = [one for one in expected if _piece(one.forecast) == (workload, length, size)]
-            pieces.append(_work(list(_chosen_cells(cells)), list(_one_a_device(same)), hardware, sheet))
+            cells = same(measured, workload=workload, sequence_length=length, batch_size=size)
+            of_piece = [one for one in expected if _piece(one.forecast) == (workload, length, size)]
+            pieces.append(_work(list(chosen_cells(cells)), list(_one_a_device(of_piece)), hardware, sheet))
     return pieces
 
 
@@ -331,26 +329,12 @@ def _by_devices(expected: Sequence[Expected]) -> list[list[Expected]]:
     return [[one for one in expected if (one.forecast.devices or 1) == number] for number in sorted(numbers)] or [[]]
 
 
-def enough_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None = None) -> pd.Series:
-    """True where a cell has enough good repeats to be chosen as the best one: of all cells, or of each `choice`.
-
-    That is half of the most, and two where any has two: the mean of a cell whose other repeats failed may be lucky, and
-    leaves too few pairs to judge it by.
-    """
-    most = counts.max() if choice is None else counts.groupby(choice, dropna=False).transform("max")
-    return (2 * counts >= most) & ((counts >= 2) | (most < 2))
-
-
 Key = tuple[str, int | None]
 
 
-def _devices_by_size(measured: pd.DataFrame, expected: Sequence[Expected]) -> dict[Key, dict[int, set[str]]]:
+def _devices_by_size(measured: Sequence[MeasuredCell], expected: Sequence[Expected]) -> dict[Key, dict[int, set[str]]]:
     """Devices by workload and sequence length, then by batch size."""
-    columns = measured[["workload", "sequence_length", "batch_size", "device"]]
-    pieces = [
-        (str(workload), None if pd.isna(length) else int(length), int(size), str(device))
-        for workload, length, size, device in columns.itertuples(index=False)
-    ]
+    pieces = [(cell.workload, cell.sequence_length, cell.batch_size, cell.device) for cell in measured]
     pieces += [(*_piece(one.forecast), one.forecast.device) for one in expected]
     groups: dict[Key, dict[int, set[str]]] = {}
     for workload, length, size, device in pieces:
@@ -360,12 +344,6 @@ def _devices_by_size(measured: pd.DataFrame, expected: Sequence[Expected]) -> di
 
 def _piece(forecast: Forecast) -> tuple[str, int | None, int]:
     return forecast.workload or "", forecast.sequence_length, forecast.batch_size or 0
-
-
-def _same(table: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
-    for name, value in values.items():
-        table = table[table[name].isna() if value is None else (table[name] == value).fillna(False)]
-    return table
 
 
 def _with_prompts(forecasts: Sequence[Forecast]) -> Iterator[Expected]:
@@ -392,7 +370,7 @@ def _with_prompts(forecasts: Sequence[Forecast]) -> Iterator[Expected]:
 
 
 def _work(
-    cells: Sequence[pd.Series],
+    cells: Sequence[MeasuredCell],
     expected: Sequence[Expected],
     hardware: Mapping[str, str | None],
     sheet: Mapping[str, HardwareRow],
@@ -413,7 +391,7 @@ def _work(
     timed = [one for one in facts if one["step_time"] and one["throughput"]]
     unit = next((str(one["unit"]) for one in facts if one["unit"]), "example")
     modes = [str(one["mode"]) for one in facts if one["mode"]]
-    operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
+    operation = not modes or (unit in OPERATIONS and not any(cell.mode for cell in cells))
     length, batch = first["sequence_length"], int(first["batch_size"])
     if fixed != "batch":
         batch //= int(first["devices"] or 1)
@@ -433,48 +411,26 @@ def _work(
     )
 
 
-def _of_cells(cells: Sequence[pd.Series], prompt: int | None) -> dict[str, Any]:
+def _of_cells(cells: Sequence[MeasuredCell], prompt: int | None) -> dict[str, Any]:
     """What measured cells alone know of a piece of work; `prompt` is its tokens where they do not say."""
-    prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
-    whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
+    whole = (cell.training_examples / cell.fraction for cell in cells if cell.training_examples is not None)
     return {
-        "prompt": next(iter(prompts), prompt),
-        "epoch_units": next(map(float, whole), None),
+        "prompt": next((cell.prompt for cell in cells if cell.prompt is not None), prompt),
+        "epoch_units": next(whole, None),
         **_pipeline(cells),
     }
 
 
-def _facts_of_cell(cell: pd.Series) -> dict[str, Any]:
-    """A measured cell under a forecast's names, None where it lacks something."""
-    names = ("workload", "module", "mode", "batch_size", "sequence_length", "unit", "step_time", "throughput")
-    known = {name: None if pd.isna(cell[name]) else cell[name] for name in names}
-    known["devices"] = None if pd.isna(cell["replicas"]) else int(cell["replicas"])
-    return known | {"sequence_length": None if known["sequence_length"] is None else int(known["sequence_length"])}
+def _facts_of_cell(cell: MeasuredCell) -> dict[str, Any]:
+    """A measured cell under a forecast's names."""
+    return vars(cell) | {"devices": cell.replicas}
 
 
-def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
+def _pipeline(cells: Sequence[MeasuredCell]) -> dict[str, Any]:
     """The first pipeline of a file's own that was timed, of these measured cells."""
-    timed = next((cell for cell in cells if cell["pipeline"] == "own"), None)
-    if timed is None:
-        return {}
-    known = {name: _number(timed[name]) for name in ("pipeline_rate", "pipeline_core_rate", "written_rate")}
-    workers = {name: timed[name] for name in ("pipeline_workers", "written_workers")}
-    return known | {name: None if pd.isna(number) else int(number) for name, number in workers.items()}
-
-
-JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
-
-
-def _chosen_cells(cells: pd.DataFrame) -> Iterator[pd.Series]:
-    """The fastest cell of each device, of those with enough good repeats and the largest share of the data."""
-    for _, of_device in cells.groupby("device", sort=False):
-        timed = of_device[(of_device["n_timed"].fillna(0) > 0) & of_device["step_time"].notna()]
-        if timed.empty:
-            yield of_device.iloc[0]
-            continue
-        timed = timed[timed["fraction"] == timed["fraction"].max()]
-        timed = timed[enough_repeats(timed["n_timed"])]
-        yield timed.sort_values("step_time", kind="stable").iloc[0]
+    names = ("pipeline_rate", "pipeline_core_rate", "pipeline_workers", "written_rate", "written_workers")
+    timed = next((cell for cell in cells if cell.pipeline == "own"), None)
+    return {} if timed is None else {name: getattr(timed, name) for name in names}
 
 
 def _one_a_device(expected: Iterable[Expected]) -> Iterator[Expected]:
@@ -490,41 +446,37 @@ def _one_a_device(expected: Iterable[Expected]) -> Iterator[Expected]:
             yield one
 
 
-def measured_row(cell: pd.Series) -> Row:
+def measured_row(cell: MeasuredCell) -> Row:
     """Return the row of a device that was measured, or that does not hold or cannot run the step."""
-    kind = "cpu" if pd.isna(cell["kind"]) else str(cell["kind"])
     row = Row(
-        card=str(cell["device"]).replace("_", " "),
-        kind=kind,
+        card=cell.device.replace("_", " "),
+        kind=cell.kind,
         evidence=MEASURED,
-        software=str(cell["backend"]),
-        precision=str(cell["precision"]),
-        chip=f"measured {cell['device']}",
-        memory_needed=_number(cell["peak_host"] if kind == "cpu" else cell["peak_device"]),
-        memory_available=_number(cell["host_memory"]) if kind == "cpu" else None,
-        name="" if pd.isna(cell["device_name"]) else str(cell["device_name"]),
-        **_measured_price(cell, kind),
+        software=cell.backend,
+        precision=cell.precision,
+        chip=f"measured {cell.device}",
+        memory_needed=cell.peak_host if cell.kind == "cpu" else cell.peak_device,
+        memory_available=cell.host_memory if cell.kind == "cpu" else None,
+        name=cell.device_name or "",
+        **_measured_price(cell),
     )
-    if pd.isna(cell["step_time"]):
-        if cell["n_too_large"]:
-            return replace(row, evidence=DOES_NOT_FIT, fits=False, reason=str(cell["status"]))
-        return replace(row, evidence=UNKNOWN, reason=str(cell["status"]))
-    disturbed = int(0 if pd.isna(cell["n_disturbed"]) else cell["n_disturbed"])
-    sd, rough = measured_spread(cell["step_time_low"], cell["step_time_high"], int(cell["n_timed"]), disturbed)
+    if cell.step_time is None:
+        if cell.n_too_large:
+            return replace(row, evidence=DOES_NOT_FIT, fits=False, reason=cell.status)
+        return replace(row, evidence=UNKNOWN, reason=cell.status)
+    sd, rough = measured_spread(cell.step_time_low, cell.step_time_high, cell.n_timed, cell.n_disturbed)
     return replace(
-        row, fits=True, step_time=float(cell["step_time"]), log_sd_own=sd, rough=rough, processes=int(cell["n_timed"]),
-        disturbed=disturbed > 0, prefill_time=_number(cell["prefill_time"]),
+        row, fits=True, step_time=cell.step_time, log_sd_own=sd, rough=rough, processes=cell.n_timed,
+        disturbed=cell.n_disturbed > 0, prefill_time=cell.prefill_time,
     )  # fmt: skip
 
 
-def _measured_price(cell: pd.Series, kind: str) -> dict[str, Any]:
+def _measured_price(cell: MeasuredCell) -> dict[str, Any]:
     """The price of an hour of a measured device, and its power."""
-    usd, watts = _number(cell["usd_per_hour"]), _number(cell["watts"])
-    whole, *beside = (_number(cell[name]) or 0.0 for name in JOULES)
-    power = metered(watts, kind, sum(beside) / whole * watts if watts and whole else 0.0)
-    if usd is None:
+    power = metered(cell.watts, cell.kind, cell.watts_beside)
+    if cell.usd_per_hour is None:
         return vars(electricity(power)) | {"power": power}
-    return {"usd_per_hour": usd, "price": Price("study", source=str(cell["price"])), "power": power}
+    return {"usd_per_hour": cell.usd_per_hour, "price": Price("study", source=cell.price or ""), "power": power}
 
 
 def estimated(device: str, step_time: float, needed: float, available: float) -> Row:
@@ -542,14 +494,14 @@ def without_time(device: str, reason: str) -> Row:
     return Row(device, "cpu", UNKNOWN, precision="float32", chip=device, reason=reason)
 
 
-def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[float, bool]:
+def measured_spread(low: float | None, high: float | None, n: int, disturbed: int = 0) -> tuple[float, bool]:
     """Standard deviation of the logarithm of a mean of n processes, and whether the number is rough.
 
     `low` and `high` are the ends of its 95 % t-interval, missing for one process.
     """
-    if n < 2 or low is None or pd.isna(low):
+    if n < 2 or low is None or high is None:
         return ROUGH_MIN, True
-    half = math.log(high / low) / 2 / float(stdtrit(n - 1, 0.975)) * float(stdtrit(n - 1, 0.9))  # Student's t
+    half = math.log(high / low) / 2 / t_quantile(0.975, n - 1) * t_quantile(0.9, n - 1)
     rough = bool(n - disturbed < FEW or high > WIDE * low)
     return (min(max(half / Z80, ROUGH_MIN), ROUGH_MAX) if rough else half / Z80), rough
 
@@ -567,7 +519,7 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
     """Return the row of a forecast device on demand; `known` is its row of the sheet."""
     forecast, timed = expected.forecast, bool(expected.forecast.step_time)
 
-    def same(names: Sequence[str]) -> dict[str, Any]:
+    def known_of(names: Sequence[str]) -> dict[str, Any]:
         return {name: getattr(forecast, name) for name in names if getattr(forecast, name) is not None}
 
     row = Row(
@@ -577,7 +529,7 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
         evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if timed else UNKNOWN,
         needs_port=forecast.software == tpu.PORTED,
         chip=forecast.chip or forecast.device,
-        memory_parts=same(PARTS),
+        memory_parts=known_of(PARTS),
         memory_whole=known.memory if known else None,
         rented=True,
         start_time=60 * START_UP_MINUTES,
@@ -586,7 +538,7 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
         notes=forecast.step_notes,
         power=forecast_power(forecast, known),
         **vars(_priced(forecast, known)),
-        **same(AS_FORECAST),
+        **known_of(AS_FORECAST),
     )
     row = replace(row, cores=known.host_cores(row.devices) if known else ASSUMED.of(row.devices))
     if known is not None and known.card is not None and row.card == known.device:
@@ -594,7 +546,7 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
     if not timed or forecast.fits is False:
         return replace(row, reason=forecast.reason or "")
     rough = (forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0)
-    return replace(row, rough=rough, prefill_time=expected.prefill_time, **same(AS_TIMED))
+    return replace(row, rough=rough, prefill_time=expected.prefill_time, **known_of(AS_TIMED))
 
 
 def _priced(forecast: Forecast, known: HardwareRow | None) -> Priced:
@@ -621,10 +573,10 @@ def offered_rows(row: Row, known: HardwareRow | None) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def _is_same_device(forecast: Forecast, cell: pd.Series, hardware: Mapping[str, str | None]) -> bool:
-    mine = hardware.get(str(cell["device"]))
-    same = mine is not None and forecast.device == mine and forecast.devices == cell["replicas"]
-    return bool(same and forecast.precision == cell["precision"] and forecast.step_time)
+def _is_same_device(forecast: Forecast, cell: MeasuredCell, hardware: Mapping[str, str | None]) -> bool:
+    mine = hardware.get(cell.device)
+    same_device = mine is not None and forecast.device == mine and forecast.devices == cell.replicas
+    return bool(same_device and forecast.precision == cell.precision and forecast.step_time)
 
 
 def _beside(measured: Row, forecast: Row) -> Row:
@@ -634,7 +586,3 @@ def _beside(measured: Row, forecast: Row) -> Row:
     apart = abs(math.log(measured.step_time / forecast.step_time))
     outside = apart > Z80 * (measured.spread + forecast.spread)
     return replace(measured, forecast_time=forecast.step_time, contradicts=outside)
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None or pd.isna(value) else float(value)

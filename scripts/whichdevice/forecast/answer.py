@@ -107,7 +107,6 @@ class Forecast:
     forward_kernels: float | None = column("share of its kernels")
     collectives: int | None = column("on one device")
     collective_bytes: float | None = column("on one device")
-    compile_seconds: float | None = column("s, on this host")
     program_device: str | None = column("the card whose program this is, where it is another of the same architecture")
     versions: str | None = column("of the compiler and what feeds it")
     code_hash: str | None = column("code that the record depends on")
@@ -152,7 +151,7 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
         return {}
     same = (
         "memory_needed", "memory_available", "memory_is_lower_bound", "memory_tight", "way", "largest_batch",
-        "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit", "compile_seconds",
+        "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit",
         "pass_batch", "checkpointing", "forward_share", "forward_kernels",
     )  # fmt: skip
     parts = ("weights", "gradients", "optimizer", "activations", "update")

@@ -1,8 +1,8 @@
-"""Define the records of compiled programs.
+"""Define the records of counted steps.
 
-A compiled record has what the target's compiler states of one program, and its work: times in seconds, memory in bytes
-on one device; operations, bytes and kernels are of one device, too. Fields of a step that did not compile are None or
-empty. Nothing in it was measured: tables make a forecast of `work`.
+A record has what was counted of one step for one device, and its work: memory in bytes, operations, bytes and kernels,
+all of one device. Fields of a step that was not counted are None or empty. Nothing in it was measured: a forecast is
+made of `work`.
 """
 
 import re
@@ -12,16 +12,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from whichdevice.base.files import write_atomically
-from whichdevice.base.parts import Evidence, Integer, Part, Redacted, no_newer_than, read_as
+from whichdevice.base.parts import Integer, Part, Redacted, no_newer_than, read_as
 
-COMPILED_SCHEMA_VERSION = 3
+COMPILED_SCHEMA_VERSION = 4
 CompileStatus = Literal["ok", "does_not_fit", "failed", "timed_out", "out_of_memory", "refused", "unavailable"]
 Mode = Literal["train", "predict", "prefill", "decode"]  # the last two are of mode generate
 GENERATING: tuple[Mode, ...] = ("prefill", "decode")
 
 
 class ProgramRequest(Part):
-    """The request to a compiler."""
+    """The request for a forecast of one step on one device."""
 
     device: str  # row of config/hardware.csv
     devices: Integer = 1  # that share the batch: GPUs, TPU chips, or cores on v2 and v3
@@ -71,10 +71,8 @@ class Pass(Part):
 
 
 class CompileFacts(Part):
-    """The facts that the compiler states, or a trace shows, and what the program consists of."""
+    """The facts that a count shows."""
 
-    evidence: Evidence = "compiled"
-    compile_seconds: float | None = None  # of a GPU's program: until it is scheduled, without its kernels
     memory: float  # of one device, by the sheet
     memory_available: float  # that is left to a program
     memory_needed: float | None = None
@@ -88,11 +86,6 @@ class CompileFacts(Part):
     passes: list[Pass] = Field(default_factory=list)  # where it is asked for: of all sizes that fit
     pass_batch: Integer | None = None  # examples of one pass, on one device
     checkpointing: bool = False
-    arguments: float | None = None
-    outputs: float | None = None
-    aliased: float | None = None  # outputs in an argument's place, counted once in memory_needed
-    temporary: float | None = None
-    code: float | None = None
     operations: float | None = None  # of matrix products and convolutions
     nbytes: float | None = None  # to and from off-chip memory
     kernels: float | None = None
@@ -106,8 +99,7 @@ class CompileFacts(Part):
     units_per_step: float | None = None
     way: str | None = None  # of a traced step: how GPUs share it, checkpointing, passes
     notes: list[str] = Field(default_factory=list)  # in what the step is another than the one that the device would run
-    largest_batch: Integer | None = None  # found to fit and confirmed by a compile; a little more may fit
-    largest_batch_compiles: Integer | None = None
+    largest_batch: Integer | None = None  # by a line between two sizes
     largest_batch_reason: str | None = None  # why none was found, or a much larger one may fit
     longest_sequence: Integer | None = None  # tokens that fit with one example in a pass; 0: none does
 
@@ -119,12 +111,11 @@ class CompiledRecord(Part):
     asked: ProgramRequest
     status: CompileStatus
     reason: Redacted | None = None  # one line, for every status but ok
-    versions: dict[str, str] = Field(default_factory=dict)  # jax, jaxlib, keras and the compiler's packages
+    versions: dict[str, str] = Field(default_factory=dict)  # of the framework's packages
     code_hash: str
     program_device: str | None = None  # the GPU whose program this is, where it is not `asked.device`
     facts: CompileFacts | None = None
     work: dict[str, Any] | None = None  # forecast.work.Work.digest()
-    work_for_tpu: dict[str, Any] | None = None  # of a GPU's program, as a TPU's estimate reads it (forecast/tpu.py)
 
 
 def write_compiled(record: CompiledRecord, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A TPU's first estimate, without its compiler: from the program that XLA made for a GPU, or from a trace of PyTorch.
+"""A TPU's first estimate, without its compiler: from the counted step of JAX or Keras, or from a trace of PyTorch.
 
 The operations are the same ones. A TPU's compiler keeps small arrays in the chip's own memory, and makes other kernels:
 constants.json has factors of their own for both, fitted to published steps and to kept programs of libtpu, the TPU's
@@ -14,17 +14,15 @@ from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, software_of
 from whichdevice.forecast.work import Item, Work
 
-CARD = "A100 SXM 80GB"  # whose program is read: it has every number format that a TPU has
 SMALL_LOOPS = 256e6  # bytes that one run of a loop may move for its arrays to stay on the chip
 ON_CHIP = 30e6  # bytes of a kernel of which half leave the chip; of larger ones most do
 # The same of chips that have a memory besides, which cores share: Jouppi et al., "TPU v4", ISCA 2023 (CMEM).
 COMMON_MEMORY = {"TPU v4": 128 * 2**20}
 SPREAD = 0.3  # within so much of the memory a step may or may not fit
-# Of what a GPU's program holds for a while, the share that a TPU's does: it fuses more, and pads what loops keep.
+# Of what a step holds for a while on a GPU, the share that it does on a TPU, which fuses more and pads what loops keep.
 TEMPORARY, IN_LOOPS = 0.8, 1.25
-ESTIMATE = "a first estimate, from a GPU's program"
+ESTIMATE = "a first estimate, without its compiler"
 KERAS_ESTIMATE = f"{ESTIMATE}; Keras needs its JAX backend"
-NOT_SEARCHED = "no compiler here confirms a larger batch of a TPU"
 PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; "
 PYTORCH += "the interval is wide: published times are of ports alone"
 PORTED = "PyTorch on TPU"  # the name of the constants of a step that nobody runs as it is
@@ -38,7 +36,7 @@ CAST = "float64 has no TPU form; cast the model and its data to float32"
 
 
 def of_program(work: Work, device: str = "") -> Work:
-    """The work of a step on a TPU from that of a GPU's program, its loops as loops."""
+    """The work of a step on a TPU from its count, small loops as time steps."""
     return replace(work, platform="tpu", software="xla of a GPU", items=_fused(work, device))
 
 
@@ -57,7 +55,7 @@ def _fused(work: Work, device: str) -> tuple[Item, ...]:
 
 
 def memory_needed(work: Work, lasting: float, temporary: float) -> float:
-    """Bytes on a TPU from those of a GPU's program: of arguments and results, and of what it holds for a while."""
+    """Bytes on a TPU from those on a GPU: of arguments and results, and of what the step holds for a while."""
     loops = any(item.kind == "recurrent" for item in work.items)
     return lasting + (IN_LOOPS if loops else TEMPORARY) * temporary
 

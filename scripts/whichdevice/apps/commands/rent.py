@@ -25,7 +25,8 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
 from whichdevice.base.sheets.tpus import CHIPS
 from whichdevice.base.terminal import agree
-from whichdevice.forecast.targets import GPU_COUNTS, Target, find_target
+from whichdevice.forecast.targets import GPU_COUNTS, Target, find_target, usual_precision
+from whichdevice.models.framework import KERAS
 from whichdevice.study.config.load import check_yaml
 from whichdevice.study.planning.study_plan import StudyPlan, plan_study
 
@@ -90,9 +91,8 @@ def run(args: argparse.Namespace) -> int:
 
 def model_study(args: argparse.Namespace) -> dict[str, Any]:
     """Return the config that measures one model's step on a rented device, unless asked in the usual number format."""
-    from whichdevice.apps.questions.one_model import Question, check_mode, config_name, script_precision, step_settings
+    from whichdevice.apps.questions.question import Question, check_mode, config_name, script_precision
     from whichdevice.models.loading import Model
-    from whichdevice.study.programs import usual_precision
 
     target, model = find_target(args.on), looked_at(Model.read(args.model), args.passed_on)
     batch, length = at_least_one("--batch", args.batch), at_least_one("--sequence-length", args.sequence_length)
@@ -100,13 +100,18 @@ def model_study(args: argparse.Namespace) -> dict[str, Any]:
     check_mode(model, args.mode)
     precision = usual_precision(target, args.precision or script_precision(model))
     name = config_name(model)
+    workload = {
+        "module": model.text, "batch_size": question.batch_size(), "mode": question.mode,
+        "options": dict(question.options), "sequence_length": question.length, "precision": [precision],
+        **({"backend": "jax"} if question.mode == "generate" and model.framework == KERAS else {}),
+    }  # fmt: skip
     return {
         "study": f"rent_{name}",
         "devices": {target.kind: {"kind": target.kind, "replicas": target.devices, "hardware": target.device}},
         "train": {"epochs": 0},
         "data": {"source": "standin"},
         "forecast": {"devices": []},
-        "workloads": {name: step_settings(question) | {"precision": [precision]}},
+        "workloads": {name: workload},
     }
 
 

@@ -13,7 +13,6 @@ from whichdevice.apps.explorer.steps import (
     MIXED,
     QLORA,
     SINGLE,
-    TPU,
     KnownModel,
     items_of,
 )
@@ -22,21 +21,16 @@ from whichdevice.decide import Answer, Wants
 from whichdevice.decide.decide import MILLION, amount_of, decide
 from whichdevice.decide.rows import works
 from whichdevice.forecast import tpu
-from whichdevice.forecast.products import CompiledRecord, CompileFacts, ProgramRequest
-from whichdevice.forecast.targets import Target, all_targets, program_device
+from whichdevice.forecast.count.kept import StepCount, record_on
+from whichdevice.forecast.products import CompiledRecord, ProgramRequest
+from whichdevice.forecast.targets import Target, all_targets, usual_precision
 from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
 from whichdevice.forecast.work import Software, Work
-from whichdevice.forecast.xla.compile import MARGIN, on_memory_of
-from whichdevice.study.programs import usual_precision
-from whichdevice.study.tables.base import table
-from whichdevice.study.tables.costs import COSTS_COLUMNS, priced_cells
 from whichdevice.study.tables.forecasts import priced_forecasts
-from whichdevice.study.tables.summary import SUMMARY_COLUMNS
 
 UNTRACED = "this page has not computed such a step there; whichdevice ask forecasts it, from a file of the model"
 NO_HALF = "they have no fast products in 16 bits, which such a training is in"
 NO_BFLOAT16 = "they have no bfloat16, and with a second copy of the weights in float32 the training is too large"
-NO_PROGRAM = "this page was made without XLA's compiler for them"
 DEFAULTS, USUAL_BATCH = (MIXED, HALF, LORA, QLORA), 128
 
 
@@ -74,8 +68,7 @@ def answer_for(
     """Return the answer that `ask NAME --no-measuring` has on a typical host, for all devices that can take it."""
     records = [record_for(model, training, batch, target) for target in devices]
     forecasts = priced_forecasts([record for record in records if record is not None], sheet)
-    nothing_measured = priced_cells(table([], SUMMARY_COLUMNS), table([], COSTS_COLUMNS))
-    [work] = works(nothing_measured, forecasts, {}, sheet)
+    [work] = works([], forecasts, {}, sheet)
     work = replace(work, tokens=model.tokens, unit=model.unit)
     wants = Wants(examples=MILLION)
     return decide(work, wants, amount_of(work, wants))
@@ -89,11 +82,11 @@ def record_for(model: KnownModel, training: str, batch: int, target: Target) -> 
 
 def without(model: KnownModel, training: str, target: Target) -> str | None:
     """Return why a training has no row of a device; None where it has one."""
-    if target.kind == "tpu":
-        kept = [TPU in step if model.software == "xla" else len(step) > 2 for step in model.steps[training].values()]
-        return tpu.NO_4_BITS if training == QLORA else None if all(kept) else UNTRACED
     if model.software == "xla":
-        return NO_PROGRAM if record_for(model, training, model.batches[0], target) is None else None
+        return target.refusal(usual_precision(target, "mixed"))
+    if target.kind == "tpu":
+        kept = [len(step) > 2 for step in model.steps[training].values()]
+        return tpu.NO_4_BITS if training == QLORA else None if all(kept) else UNTRACED
     precision, traced_as = _format(training, target)
     if training in (*ADAPTERS, HALF) and precision == "float32":
         return NO_HALF
@@ -117,30 +110,16 @@ def tpu_work(sums: list[list[Any]], software: Software) -> Work:
 
 
 def _of_program(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:
-    """Return the record of its architecture's program; one that misses the memory by little may or may not fit."""
+    """Return the record of its counted step, which serves all devices."""
     precision = usual_precision(target, "mixed")
-    shared = TPU if target.kind == "tpu" else program_device(target)
-    kept = model.steps[training][str(batch)].get(shared)
-    if kept is None or target.refusal(precision):
+    if target.refusal(precision):
         return None
-    sums, memory_needed, is_lower_bound = kept
+    count = StepCount.model_validate(model.steps[training][str(batch)])
     module = model.name.removesuffix(" in Keras")  # timm has another resnet50
     asked = ProgramRequest(
         device=target.device, workload=model.name, module=module, precision=precision, batch_size=batch
     )
-    facts = CompileFacts(
-        memory=target.memory, memory_available=target.memory, memory_needed=memory_needed,
-        memory_is_lower_bound=is_lower_bound, unit=model.unit, units_per_step=float(batch),
-    )  # fmt: skip
-    work = (tpu_work(sums, "xla of a GPU") if target.kind == "tpu" else Work("gpu", items_of(sums))).digest()
-    program = CompiledRecord(asked=asked, status="ok", reason=None, facts=facts, work=work, code_hash="")
-    record = on_memory_of(program, target)
-    assert record.facts is not None
-    near = (record.facts.memory_missing or 0.0) <= MARGIN * (record.facts.memory_available or 0.0)
-    tight = record.status == "does_not_fit" and near and target.device != shared
-    if tpu.is_tight(memory_needed, target) if target.kind == "tpu" else tight:
-        record.facts = record.facts.model_copy(update={"memory_tight": True})
-    return record
+    return record_on(count, asked, CompiledRecord(asked=asked, status="failed", code_hash=""))
 
 
 def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> CompiledRecord | None:

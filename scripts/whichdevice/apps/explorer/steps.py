@@ -4,7 +4,7 @@
     model.steps["mixed 16 bits"]["128"]       # what a step of 128 images does, on any device
 
 A step of PyTorch is a trace, of a pass of `4` examples, or `4c` with checkpointing where a step may be several passes.
-A step of Keras is the program of each architecture. What a TPU makes of a step is kept next to it. A forecast is a sum
+A step of Keras has one count for all devices. What a TPU makes of a step is kept next to it. A forecast is a sum
 over the kinds of work, so sums are kept.
 """
 
@@ -21,7 +21,6 @@ KEPT_STEPS = Path(__file__).parent / "steps.json.gz"
 MIXED, HALF, SINGLE = "mixed 16 bits", "16-bit weights", "TF32 or float32"
 LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
 ADAPTERS = (LORA, QLORA)
-TPU = "TPU"  # what runs a program of all TPUs
 BATCHES = (1, 8, 32, 128)  # of a language model, whose steps may be several passes
 MEMORY_PARTS = ("weights", "gradients", "optimizer", "working", "peak", "activations")  # of a trace's memory
 GROUPS = {

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import two
 from whichdevice.forecast import tpu
+from whichdevice.forecast.memory import too_large
 from whichdevice.forecast.products import Collective, CompileFacts, CompileStatus
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step, time_share
 from whichdevice.forecast.torch.memory import RESERVE, SPREAD, at_peak, is_tight, need
 from whichdevice.forecast.torch.several import FROZEN, Way, way_that_fits
 from whichdevice.forecast.work import Item, Work
-from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError
 
 if TYPE_CHECKING:
     from whichdevice.forecast.torch.trace import Trace
@@ -83,7 +83,6 @@ def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileF
     available, needed = target.available(RESERVE), need(trace)
     sent = sum(item.bytes * item.count for item in work.items if item.kind == "collective")
     return CompileFacts(
-        evidence="traced",
         memory=target.memory,
         memory_available=available,
         memory_needed=needed,
@@ -135,4 +134,4 @@ def outcome(facts: CompileFacts) -> tuple[CompileStatus, str | None]:
     needed, available = facts.memory_needed or 0.0, facts.memory_available or 0.0
     if needed <= available:
         return "ok", None
-    return "does_not_fit", str(OutOfDeviceMemoryError(needed, available))
+    return "does_not_fit", too_large(needed, available)

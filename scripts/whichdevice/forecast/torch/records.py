@@ -2,8 +2,6 @@
 
 import re
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.identity import installed_versions
 from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.forecast import tpu
+from whichdevice.forecast.memory import NONE_FITS, largest_batch
 from whichdevice.forecast.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
@@ -26,7 +25,6 @@ from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
 from whichdevice.forecast.work import Item, Work
-from whichdevice.forecast.xla.device_memory import OutOfDeviceMemoryError, largest_batch
 from whichdevice.models.hugging_face import HubModel
 from whichdevice.models.loading import Model
 from whichdevice.models.model_file import error_line, own_line
@@ -37,7 +35,6 @@ from whichdevice.models.workloads.base import Options
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
 SHORTEST, ROUND = 256, 64  # tokens of the first sequence that is tried for the longest, and of its steps
-NONE_FITS = "not even the smallest batch fits"
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
@@ -56,7 +53,7 @@ class Traced:
     the loss's scale and checked.
     """
 
-    def __init__(self, request: ProgramRequest, on_draft: Callable[["Traced"], object] = lambda _: None) -> None:
+    def __init__(self, request: ProgramRequest) -> None:
         given = Options(
             request.batch_size, request.precision, 1.0, request.sequence_length, given=dict(request.options)
         )
@@ -83,8 +80,6 @@ class Traced:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             torch.compiler.set_stance("force_eager")  # a compiled module hides its kernels
-            with suppress(Exception):  # of which the whole step says more
-                on_draft(self)
             self._first = 1 if workload.tunable else request.batch_size
             self.trace(self._first)
         if isinstance(workload.adapter, ScriptAdapter):
@@ -124,20 +119,8 @@ class Traced:
                 ) from error
             raise StudyError(f"{address.label}: a step cannot be traced: {error_line(error, address)}") from error
 
-    def draft(
-        self, request: ProgramRequest, target: Target
-    ) -> tuple[CompileStatus, str | None, CompileFacts, Work] | None:
-        """Return the record by a few of the step's blocks, without what to change; None where it has no equal ones."""
-        if self.plan.shallow is None:
-            return None
-        whole, self.plan = self.plan, Plan(self.plan.shallow)
-        try:
-            return self.record(request.model_copy(update={"largest_batch": False}), target, changes=False)
-        finally:
-            self.plan = whole
-
     def record(
-        self, request: ProgramRequest, target: Target, changes: bool = True
+        self, request: ProgramRequest, target: Target
     ) -> tuple[CompileStatus, str | None, CompileFacts, Work]:
         """Status, reason, facts and work of the step on a target; the batch is divided over its devices."""
         if target.kind == "tpu" and (reason := self._not_on_tpu()):
@@ -162,8 +145,6 @@ class Traced:
             notes=[tpu.PYTORCH, *self._workload.notes] if target.kind == "tpu" else notes,
         )
         needed, available = need(trace), target.available(RESERVE)
-        if not changes:
-            return *outcome(facts), facts, work
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
         if request.largest_batch and request.mode == "train" and target.kind == "gpu":
@@ -172,7 +153,7 @@ class Traced:
         if request.longest_sequence and request.mode == "train" and isinstance(self._workload, HubModel):
             facts = facts.model_copy(update={"longest_sequence": self._longest(request, target)})
         if (request.largest_batch or needed > available) and not self._workload.tunable:
-            facts = facts.model_copy(update=self._largest(request, target, needed, available))
+            facts = facts.model_copy(update=self._largest(request, target, available))
         return *outcome(facts), facts, work
 
     def _not_on_tpu(self) -> str | None:
@@ -255,41 +236,15 @@ class Traced:
             self._lengths[length] = Plan(step, _folder(asked, step.precision))
         return self._lengths[length]
 
-    def _largest(self, request: ProgramRequest, target: Target, needed: float, available: float) -> dict[str, Any]:
-        """The largest batch that fits, confirmed by a trace, or why none was found."""
-
-        def need_of(size: int) -> float:
-            nbytes = need(self.trace(size // target.devices))
-            if nbytes > available:
-                raise OutOfDeviceMemoryError(nbytes, available)
-            return nbytes
-
-        if request.batch_size == target.devices and needed > available:
-            return {"largest_batch_reason": NONE_FITS}
-        if not request.largest_batch:
-            return self._largest_between(request, target, needed, available)
+    def _largest(self, request: ProgramRequest, target: Target, available: float) -> dict[str, Any]:
+        """The largest batch that fits, by a line between two traces, or why none was found."""
         try:
-            largest = largest_batch(need_of, request.batch_size, needed, available, target.devices)
+            size = largest_batch(
+                lambda size: need(self.trace(size)), request.batch_size // target.devices, available
+            )
         except StudyError as error:
             return {"largest_batch_reason": str(error)}
-        return {"largest_batch": largest.batch_size, "largest_batch_reason": largest.reason}
-
-    def _largest_between(
-        self, request: ProgramRequest, target: Target, needed: float, available: float
-    ) -> dict[str, Any]:
-        """The largest batch by a line between halves of the batch, which all devices share: memory bends upwards."""
-        above, of_above = request.batch_size // target.devices, needed
-        while above > 1:
-            below = above // 2
-            try:
-                of_below = need(self.trace(below))
-            except StudyError as error:
-                return {"largest_batch_reason": str(error)}
-            if of_below <= available:
-                size = below + int((above - below) * (available - of_below) / (of_above - of_below))
-                return {"largest_batch": size * target.devices}
-            above, of_above = below, of_below
-        return {"largest_batch_reason": NONE_FITS}
+        return {"largest_batch": size * target.devices} if size else {"largest_batch_reason": NONE_FITS}
 
 
 def _with_changes(plan: Plan, changes: tuple[str, ...], size: int, ways: tuple[str, ...]) -> Trace:

@@ -8,8 +8,8 @@ from whichdevice.base.code_hash import code_hash
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import CONFIG, HERE, INSTALLED
 from whichdevice.base.sheets.prices import price_sheets
+from whichdevice.forecast.counting import KEPT
 from whichdevice.forecast.products import ProgramRequest, read_compiled
-from whichdevice.forecast.xla.compile import KEPT
 from whichdevice.study.config.model import Study
 from whichdevice.study.exporting.export import export_path, learning_runs
 from whichdevice.study.figures import figure_modules, figure_names

@@ -1,17 +1,15 @@
 """Keras' LSTM and GRU layers as a GPU runs them: cuDNN's whole layer in place of the program's loop over time steps.
 
-XLA compiles for a device that is not there, so Keras gives it loops. TensorFlow takes cuDNN for both kinds of layers,
+A step that is lowered for a device that is not here has Keras' loops. TensorFlow takes cuDNN for both kinds of layers,
 JAX for an LSTM, where a layer has the usual activations. The work of such a layer is counted as in a trace of PyTorch
 (forecast/torch/recurrent.py, with published times): one product for all inputs, then two kernels a time step.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Item, Precision, Work
-from whichdevice.forecast.xla.hlo_operations import work_of
-from whichdevice.forecast.xla.hlo_text import Program
+from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Item, Precision
 
 WIDTHS: dict[Precision, float] = {"half": 2.0, "tf32": 4.0, "float32": 4.0}  # bytes of a number
 
@@ -84,17 +82,10 @@ def _is_cudnns(layer: Any) -> bool:
     )
 
 
-def fused_work(program: Program, layers: Sequence[Recurrent], precision: str, batch: int, trains: bool) -> Work | None:
-    """The work of a program with `layers` as cuDNN's in place of loops of as many time steps.
-
-    None where it has no such loop. `precision` is a question's number format, `batch` are the examples of one device.
-    """
-    whole, rest = work_of(program, "gpu"), work_of(program, "gpu", frozenset(layer.steps for layer in layers))
-    if rest.kernels == whole.kernels:
-        return None
+def items_of(layers: Sequence[Recurrent], precision: str, batch: int, trains: bool) -> list[Item]:
+    """Return the kernels of these layers; `precision` is a number format, `batch` are examples of one device."""
     counted: Precision = next((name for name in WIDTHS if name == precision), "half")
-    items = [item for layer in layers for item in _items(layer, counted, batch, trains)]
-    return replace(rest, items=(*rest.items, *items))
+    return [item for layer in layers for item in _items(layer, counted, batch, trains)]
 
 
 def _items(layer: Recurrent, precision: Precision, batch: int, trains: bool) -> list[Item]:

@@ -1,34 +1,31 @@
-"""One training step or forward pass, compiled for a GPU that is not here.
+"""One training or inference step of JAX, Keras or TensorFlow as a function of shapes, to be counted.
 
-    from whichdevice.forecast.xla.programs import compile_program
-
-    program = compile_program("resnet50", "A100 SXM 80GB", "mixed_float16", batch=256)
-    program = compile_program("docs/examples/my_model.py", "T4", "float32", 64, mode="predict", options={"width": 64})
-    program.text            # the scheduled program of one device, XLA's HLO
-    program.memory.total    # bytes on each device
+    start()
+    step = make_step("resnet50", "mixed_bfloat16", batch=256)
+    counted = step.counted()        # kernels and memory (stablehlo.py)
 
 The step is the very function that the JAX backend runs. Models are built without their weights, and data are shapes
-where only shapes matter, so that a model larger than this host compiles too. JAX must not have used a device before in
-the process; `compile_program` sets what the compilers need where JAX is not imported yet. A model that asks JAX for its
-devices sees this host's: Keras' LSTM is then a loop over time steps, and its attention plain products.
+where only shapes matter, so that a model larger than this host is counted, too. JAX must not have used a device before
+in the process. A model that asks JAX for its devices sees this host's: Keras' LSTM is then a loop over time steps, and
+its attention plain products.
 """
 
+import math
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.processes import quick_imports
+from whichdevice.forecast.count.fusion import Counted
+from whichdevice.forecast.count.recurrent import Recurrent, recurrent_layers
 from whichdevice.forecast.products import GENERATING, Mode
-from whichdevice.forecast.targets import COMPILER, CompilerMissingError, Target, environment, find_target
-from whichdevice.forecast.xla.device_memory import MemoryNeed, compiler_error, memory_need
-from whichdevice.forecast.xla.recurrent import Recurrent, recurrent_layers
+from whichdevice.forecast.targets import environment
 from whichdevice.models.counting import without_values
 from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.jax_model import JaxFile
@@ -43,13 +40,13 @@ from whichdevice.models.workloads.base import OperationWorkload, Options, Traini
 
 @dataclass(frozen=True)
 class Step:
-    """A function of shapes, before any target is known. It may be compiled for several: JAX traces it once."""
+    """A function of shapes."""
 
-    function: Any  # of jax.jit
+    function: Any  # of jax.jit; a donated first argument gives its memory to the result
     arguments: tuple[Any, ...]  # trees of jax.ShapeDtypeStruct
-    batch: tuple[int, ...]  # numbers of the arguments whose first axis is divided over the devices
-    outputs: Any  # None, or a prefix of the result's tree of "whole" and "batch"
-    in_place: bool  # the result takes the first argument's memory
+    weights: Any = ()  # those of them that are weights and other state of the model
+    optimizer: Any = ()  # those of the optimiser
+    gradients: Any = ()  # weights that have gradients
     tokens: int | None = None  # that a step of mode generate processes or makes
     note: str | None = None  # in what the program is another than the one that a real device would run
     keras: bool = False  # whether it is a step of Keras' `fit`
@@ -62,53 +59,24 @@ class Step:
 
         return len(jax.tree.leaves(self.arguments))
 
+    def counted(self) -> Counted:
+        """Lower the step for a GPU and count it; raises what JAX raises where it cannot be traced."""
+        from whichdevice.forecast.count.stablehlo import count_program
 
-@dataclass(frozen=True)
-class CompiledProgram:
-    """A step as the compiler made it for one target."""
-
-    target: Target
-    precision: str
-    batch: int
-    mode: Mode
-    text: str  # the scheduled program of one device
-    memory: MemoryNeed
-    seconds: float  # of compiling
-
-    @property
-    def devices(self) -> int:
-        """How many devices run it together."""
-        return self.target.devices
+        return count_program(self.function.trace(*self.arguments).lower(lowering_platforms=("cuda",)))
 
 
-def compile_program(
-    workload: str,
-    target: Target | str,
-    precision: str = "float32",
-    batch: int | None = None,
-    mode: Mode = "train",
-    options: Mapping[str, Any] | None = None,
-    sequence_length: int | None = None,
-    devices: int | None = None,
-) -> CompiledProgram:
-    """Compile a workload (a built-in name or a path to a .py file) for GPUs, in this process.
+def nbytes_of(tree: Any) -> float:
+    """Return the bytes of all arrays of a tree of shapes."""
+    import jax
 
-    `batch` is over all devices; None takes the recipe's. Raises StudyError, CompilerMissingError where the compiler
-    does not load.
-    """
-    wanted = find_target(target, devices) if isinstance(target, str) else target
-    if wanted.kind != "gpu":
-        raise StudyError(f"{wanted.device}: no compiler here makes programs for it; its forecast is an estimate")
-    start(["cuda"])
-    size = batch or Model.read(workload).recipe.batch_size
-    step = make_step(workload, wanted.kind, precision, size, mode, options or {}, sequence_length)
-    return compile_step(step, wanted, precision, size, mode)
+    return float(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)))
 
 
-def start(compilers: Sequence[str]) -> None:
-    """Set what the compilers need and import JAX and Keras; what JAX read before stays as it is."""
+def start() -> None:
+    """Import JAX and Keras for a host without accelerators; what JAX read before stays as it is."""
     if "jax" not in sys.modules:
-        os.environ.update(environment(compilers))
+        os.environ.update(environment(()))
     with quick_imports("tensorflow", "torch"):
         import jax
         import keras  # noqa: F401
@@ -118,20 +86,18 @@ def start(compilers: Sequence[str]) -> None:
 
 def make_step(
     module: str,
-    kind: str,
     precision: str,
     batch: int,
     mode: Mode = "train",
     options: Mapping[str, Any] = {},
     sequence_length: int | None = None,
 ) -> Step:
-    """The step of a workload as a function of shapes, for devices of one kind (`gpu` or `tpu`)."""
+    """The step of a workload, of `batch` examples on one device, as a function of shapes."""
     import jax
     import keras
 
-    # As the JAX backend does: full float32 products unless TF32 is asked for; on a TPU for float32 alone.
-    asked = {"tf32": "tensorfloat32"}.get(precision, "highest" if kind == "gpu" or precision == "float32" else None)
-    jax.config.update("jax_default_matmul_precision", asked)
+    # As the JAX backend does: full float32 products unless TF32 is asked for.
+    jax.config.update("jax_default_matmul_precision", "tensorfloat32" if precision == "tf32" else "highest")
     keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)
     given = Options(batch, precision, 1.0, sequence_length, given=dict(options))
     workload = Model.read(module).workload(given)
@@ -140,16 +106,16 @@ def make_step(
             raise StudyError(f"{module}: an operation, which has no inference; leave out --mode")
         return _operation(workload)
     if not isinstance(workload, TrainingWorkload):
-        raise StudyError(f"{module}: it has no model to compile")
+        raise StudyError(f"{module}: it has no model to count")
     if isinstance(workload, NativeFile):
         return _native(workload, mode)
     if mode in GENERATING:
         return _generating(workload, mode)
-    return _training(workload, kind, precision, mode)
+    return _training(workload, precision, mode)
 
 
 def _native(workload: NativeFile, mode: Mode) -> Step:
-    """A step of a JAX function, with weights, data and example numbers placed as for Keras."""
+    """A step of a JAX function."""
     import jax
 
     if mode in GENERATING:
@@ -158,22 +124,25 @@ def _native(workload: NativeFile, mode: Mode) -> Step:
     function, state, arrays = jax_step(workload, mode)
     index = jax.ShapeDtypeStruct((workload.options.batch_size,), "int32")
     if mode == "predict":
-        return Step(jax.jit(function), (state, arrays, index), (2,), "batch", False)
-    return Step(jax.jit(function, donate_argnums=(0,)), (state, arrays, index), (2,), ("whole", "whole"), True)
+        return Step(jax.jit(function), (state, arrays, index), weights=state)
+    return Step(
+        jax.jit(function, donate_argnums=(0,)), (state, arrays, index), weights=(state.trainable, state.non_trainable),
+        optimizer=state.optimizer, gradients=state.trainable,
+    )  # fmt: skip
 
 
 def _operation(workload: OperationWorkload) -> Step:
-    """Every device runs the whole operation, as every replica of a measured run does; in place where that does."""
+    """An operation, in place where a measured run's is."""
     import jax
     import keras
 
     state, operands = workload.operands(np.random.default_rng(0))
     described = _described((state, operands), keras.config.dtype_policy().compute_dtype)
-    return Step(jax.jit(workload.step), described, (), "whole", workload.bounded)
+    return Step(jax.jit(workload.step, donate_argnums=(0,) if workload.bounded else ()), described)
 
 
-def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode) -> Step:
-    """Weights and data on every device, example numbers divided over them; a training step overwrites its state."""
+def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
+    """A step on weights, data and example numbers; a training step overwrites its state."""
     import jax
 
     train, _ = workload.splits(_arrays(workload))
@@ -185,23 +154,21 @@ def _training(workload: TrainingWorkload, kind: str, precision: str, mode: Mode)
         build_traced(workload, model, train.arrays, workload.options.batch_size, values=False)
     weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
     layers, note = recurrent_layers(model, workload.options.sequence_length or workload.recipe.sequence_length)
-    notes: dict[str, Any] = {"recurrent": tuple(layers), "note": note} if kind == "gpu" else {}
+    notes: dict[str, Any] = {"recurrent": tuple(layers), "note": note, "weights": weights}
     if mode == "predict":
         workload.check_options()
-        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), (2,), "batch", False, **notes)
+        return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), **notes)
     optimizer = _optimizer(workload, model, precision)
     workload.check_options()
     metrics = _variables(model.metrics_variables) if workload.own_step(model) else []
     state = State(*weights, _variables(optimizer.variables), metrics)
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
-    return Step(step, (state, arrays, index), (2,), ("whole", "whole"), True, keras=True, **notes)
+    of_state: dict[str, Any] = {"optimizer": state.optimizer, "gradients": state.trainable}
+    return Step(step, (state, arrays, index), keras=True, **of_state, **notes)
 
 
 def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
-    """The prompt's program or a single token's; weights on every device, sequences and their cache divided over them.
-
-    A decoding step overwrites its cache.
-    """
+    """The prompt's program or a single token's; a decoding step overwrites its cache."""
     import jax
 
     from whichdevice.models.steps.generation import generation_programs
@@ -215,10 +182,10 @@ def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
     tokens = jax.ShapeDtypeStruct((batch, prompt), "int32")
     workload.check_options()
     if mode == "prefill":
-        return Step(jax.jit(prefill), (weights, tokens), (1,), ("batch", "batch"), False, batch * prompt)
+        return Step(jax.jit(prefill), (weights, tokens), weights=weights, tokens=batch * prompt)
     cache, following = jax.eval_shape(lambda *given: prefill(*given), weights, tokens)
     arguments = cache, weights, following, jax.ShapeDtypeStruct((), "int32")
-    return Step(jax.jit(decode, donate_argnums=(0,)), arguments, (0, 2), ("batch", "batch"), True, batch)
+    return Step(jax.jit(decode, donate_argnums=(0,)), arguments, weights=weights, tokens=batch)
 
 
 def _prediction(workload: TrainingWorkload, model: Any) -> Callable[..., Any]:
@@ -281,82 +248,6 @@ def _described(tree: Any, dtype: str | None = None) -> Any:
     return jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, dtype or jax.dtypes.canonicalize_dtype(leaf.dtype)), tree
     )
-
-
-def compile_step(step: Step, target: Target, precision: str, batch: int, mode: Mode = "train") -> CompiledProgram:
-    """Compile a step for a target; the batch is divided over its devices."""
-    import jax
-
-    require_fit(target, precision, batch if step.batch else None)
-    description = describe(target)
-    whole, divided = shardings(description)
-    arguments = [
-        jax.tree.map(lambda leaf, where=divided if number in step.batch else whole: placed(leaf, where), argument)
-        for number, argument in enumerate(step.arguments)
-    ]
-    lowered = _with_outputs(step, whole, divided).lower(*arguments)
-    started = time.monotonic()
-    compiled = _compile(lowered)
-    seconds = time.monotonic() - started
-    memory = memory_need(compiled.memory_analysis())
-    return CompiledProgram(target, precision, batch, mode, compiled.as_text(), memory, seconds)
-
-
-def require_fit(target: Target, precision: str, batch: int | None) -> None:
-    """Raise StudyError where the target has no such number format, or a batch does not divide over its devices."""
-    if (refusal := replace(target, devices=1).refusal(precision)) is not None:
-        raise StudyError(refusal)
-    if batch is not None and batch % target.devices:
-        raise StudyError(f"batch size {batch} does not divide over the {target.devices} devices of {target.label}")
-
-
-def _with_outputs(step: Step, whole: Any, divided: Any) -> Any:
-    import jax
-
-    where = jax.tree.map({"whole": whole, "batch": divided}.__getitem__, step.outputs)
-    donate = (0,) if step.in_place else ()
-    return jax.jit(step.function, donate_argnums=donate, out_shardings=where)
-
-
-def describe(target: Target) -> Any:
-    """JAX's description of a target's devices, `.devices` included.
-
-    `start` was called before. Raises CompilerMissingError where the compiler does not load.
-    """
-    from jax.experimental import topologies
-
-    shape = f"1x1x{target.devices}"  # slices x hosts x devices
-    try:
-        topology = topologies.get_topology_desc(platform="cuda", target_config=target.config_text(), topology=shape)
-    except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise CompilerMissingError(f"{COMPILER} does not load here: {first}") from error
-    if len(topology.devices) != target.devices:
-        raise StudyError(f"{target.label}: the compiler gives {len(topology.devices)} devices, not {target.devices}")
-    return topology
-
-
-def shardings(description: Any) -> tuple[Any, Any]:
-    """Copied to every device, and divided along the first axis."""
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
-    mesh = Mesh(np.array(description.devices), ("batch",))
-    return NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
-
-
-def placed(leaf: Any, sharding: Any) -> Any:
-    """A description of an array with its place."""
-    import jax
-
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
-
-
-def _compile(lowered: Any) -> Any:
-    try:
-        return lowered.compile()
-    except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), "")
-        raise compiler_error(f"{type(error).__name__}: {first}") from error
 
 
 def jax_step(workload: JaxFile, mode: str) -> tuple[Callable[..., Any], Any, Any]:
