@@ -195,7 +195,7 @@ def _table(answer: Answer, why: bool) -> Table:
     hidden = [SPEED] * (len({row[SPEED] for _, row in full[1:]} - {NO_SPEED}) < 2)
     hidden += [FITS] * (not any(row[FITS] for _, row in full[1:]))
     hidden += [KWH] * (why and all(row[KWH] == NO_SPEED for _, row in full[1:]))
-    return Table(full, brief, (STEP, SPEED, INTERVALS, FITS), hidden)
+    return Table(full, brief, (STEP, SPEED, FITS, INTERVALS), hidden)
 
 
 def screen(said: Sections, table: Table, under: list[str], width: int, why: bool, below: int = 0) -> list[str]:
@@ -274,7 +274,7 @@ def shown(answer: Answer, why: bool = False) -> list[Option]:
         return options
     options = [option for option in options if not _needs_port(answer, option)]
     kinds: dict[Any, Option] = {}
-    for option in options:
+    for option in [*answer.pool, *options]:  # those in time first
         kinds.setdefault((option.row.is_here or option.row.kind, option.row.price.kind == "free"), option)
     named = [answer.pick, *answer.toss_up, answer.rival, answer.here, *kinds.values(), answer.fastest, answer.cheapest]
     front = [option for option in options if option.ruled_out is None and option.on_front]
