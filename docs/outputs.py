@@ -17,7 +17,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 PROJECT = DOCS.parent
 FOLDER = DOCS / "outputs"
-WIDTH = "120"
+WIDTH = "100"
 PYTHON = "python"
 COMMANDS = {
     "front": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring",

@@ -200,7 +200,7 @@ def _table(answer: Answer, why: bool) -> Table:
 
 def screen(said: Sections, table: Table, under: list[str], width: int, why: bool, below: int = 0) -> list[str]:
     """Return an answer's title, decision, table, what is `under` it, and notes; with `why` every sentence."""
-    width = max(min(width, WIDTH), MIN_WIDTH)
+    width = max(width if why else min(width, WIDTH), MIN_WIDTH)
     most = math.inf if why else max(ABOVE, len(wrap(said["decision"][0], width)))
     above = [*fitting(said["title"], width), "", *fitting(said["decision"], width, most), ""]
     above += [*table.in_columns(width), *fitting(under, width)]
@@ -660,7 +660,7 @@ def server_head(answer: Serving) -> list[str]:
 def _server_table(answer: Serving, why: bool) -> Table:
     rows = [(False, server_head(answer)), *server_cells(answer, servers_shown(answer, why))]
     hidden = OF_TOKENS if answer.load.made else [] if why else [CONTEXT]
-    return Table(rows, rows, (AT_ONCE, CACHE), hidden)
+    return Table(rows, rows, (AT_ONCE, CACHE, TOKENS), hidden)
 
 
 def _servers_folded(answer: Serving, why: bool) -> list[str]:
