@@ -8,13 +8,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from whichdevice.decide.decide import QUANTILES, finite
 from whichdevice.decide.rows import Machine
-from whichdevice.forecast.serving.forecast import Load
+
+if TYPE_CHECKING:
+    from whichdevice.forecast.serving.forecast import Load
 
 SAFE = 0.8  # chance of holding the targets from which on servers are a choice
 LIKELY = 0.5  # from which on they are one where nothing is surer
@@ -109,7 +111,7 @@ class Serving:
     """A decision for one model and load, and the rows that it is made from."""
 
     model: str
-    load: Load
+    load: "Load"
     options: tuple[ServerOption, ...]  # choices by price, then the others
     pick: ServerOption | None = None
     nearest: ServerOption | None = None  # without a pick: what comes nearest
@@ -120,7 +122,7 @@ class Serving:
     files: Files | None = None
 
 
-def option_of(server: ServerRow, load: Load) -> ServerOption:
+def option_of(server: ServerRow, load: "Load") -> ServerOption:
     """Return the fewest servers that surely answer the load; else the most that somebody would run, or one."""
     enough = server.servers_for(load.rps)
     too_few = enough is None and server.safe > 0
@@ -141,7 +143,7 @@ def _million(usd_per_hour: float | None, tokens_per_second: float) -> float | No
 
 def decide(
     model: str,
-    load: Load,
+    load: "Load",
     servers: Sequence[ServerRow],
     without: tuple[str, ...] = (),
     files: Files | None = None,
@@ -229,7 +231,7 @@ def usd_over_load(answer: Serving, loads: Sequence[float]) -> dict[str, list[flo
     return curves
 
 
-def _take_over(pick: ServerOption, servers: Sequence[ServerRow], load: Load) -> tuple[float, ServerOption] | None:
+def _take_over(pick: ServerOption, servers: Sequence[ServerRow], load: "Load") -> tuple[float, ServerOption] | None:
     """The first load above at which another device is noticeably cheaper than more of the pick's."""
     start = load.rps if load.rps is not None else pick.row.safe
     mine = [server for server in servers if server.card == pick.row.card]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from textwrap import shorten, wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
@@ -26,8 +26,10 @@ from whichdevice.decide.interruptions import HOUR, RATE
 from whichdevice.decide.rows import ESTIMATED, MEASURED, AskedWork, Row
 from whichdevice.decide.serving import SAFE, ServerOption, ServerRow, Serving, best_of_each
 from whichdevice.decide.serving import as_dict as servers_as_dict
-from whichdevice.forecast.serving.forecast import Load
 from whichdevice.models.address import ARGUMENTS
+
+if TYPE_CHECKING:
+    from whichdevice.forecast.serving.forecast import Load
 
 LINES, WIDTH = 22, 100  # of a screen
 ABOVE, ROWS, BELOW = 4, 8, 4  # lines of a screen: of the decision, of the table without its head, of notes
@@ -586,7 +588,7 @@ def usd_or(usd: float | None) -> str:
     return "–" if usd is None else usd_words(usd)
 
 
-def for_many(million: float | None, load: Load) -> str:
+def for_many(million: float | None, load: "Load") -> str:
     """Return USD for a million tokens, or for a thousand images."""
     return usd_or(million / 1000 if million is not None and load.made else million)
 
@@ -623,7 +625,7 @@ def server_cells(answer: Serving, options: Sequence[ServerOption] | None = None)
     return [(option is answer.pick, _server_cells(option, usual, answer.load)) for option in chosen]
 
 
-def _server_cells(option: ServerOption, usual: str, load: Load) -> list[str]:
+def _server_cells(option: ServerOption, usual: str, load: "Load") -> list[str]:
     row, (usd_low, usd_high) = option.row, option.row.usd_ends
     weights, cache = (max(row.memory_parts.get(part, 0.0), 0.0) for part in ("weights", "cache"))
     parts, alone = f"{two(weights / 1e9)} + {two(cache / 1e9)}", two(row.one_user[1])
