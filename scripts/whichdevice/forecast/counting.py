@@ -34,6 +34,7 @@ CACHE = Path("results/programs")
 NEEDED = {"xla": ("jax", "jaxlib", "keras"), "eager": ("torch",)}  # packages, by software
 KEPT = ("ok", "does_not_fit", "refused")  # statuses that counting again would only repeat
 PARALLEL = 2  # processes; one keeps little more than one core busy, and takes 1 to 4 GB of memory
+FEW = 3  # steps that one process counts: it would take a second one as long to import its framework
 MAX_BESIDE = 1.5e9  # bytes that a script takes to its first step, which each process runs
 LENGTH = 24
 OF_DEVICE = {"device", "devices", "workload", "timeout", "longest_sequence"}  # of a request, what a count does not know
@@ -69,8 +70,6 @@ def count_steps(
             nullcontext() if traced or not waits else beside_no_measurement("counting for forecasts"),
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         ):
-            for software in {software_of(draft.asked.module) for draft in rest.values()}:
-                host.rates(software)  # measured before processes count beside it
             _Pool(rest, Path(folder), log, know).run()
     return [records[number] for number in range(len(requests))]
 
@@ -169,7 +168,7 @@ class _Pool:
         groups = self._groups
         modules = {draft.asked.module for draft in self._drafts.values()}
         large = any(found.memory > MAX_BESIDE for module in modules if (found := Model.read(module).found) is not None)
-        count = 1 if large else min(PARALLEL, usable_cores(), len(groups))
+        count = 1 if large or len(groups) <= FEW else min(PARALLEL, usable_cores())
         for worker in range(count):
             threading.Thread(target=self._work, args=(groups[worker::count], worker, count), daemon=True).start()
         running = count
