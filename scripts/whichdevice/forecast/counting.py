@@ -103,6 +103,12 @@ def counted_step(asked: ProgramRequest) -> dict[str, Any]:
     return step | {"precision": precision, "batch_size": asked.batch_size // asked.devices}
 
 
+def _one_go(asked: ProgramRequest) -> dict[str, Any]:
+    """All of a request that others have that are counted with it: traces of PyTorch serve any number of devices."""
+    step = counted_step(asked)
+    return step if software_of(asked.module) == "xla" else step | {"batch_size": asked.batch_size}
+
+
 def _with_host_time(record: CompiledRecord) -> CompiledRecord:
     """Add the time that this machine takes to send the step off; what is kept has none."""
     if record.facts is None or record.work is None:
@@ -158,7 +164,7 @@ class _Pool:
 
     def __init__(self, drafts: dict[int, CompiledRecord], folder: Path, log: Path | None, know: Found) -> None:
         self._drafts, self._folder, self._log, self._know = drafts, folder, log, know
-        steps = {number: json.dumps(counted_step(draft.asked), sort_keys=True) for number, draft in drafts.items()}
+        steps = {number: json.dumps(_one_go(draft.asked), sort_keys=True) for number, draft in drafts.items()}
         of_step = groupby(sorted(drafts, key=steps.__getitem__), key=steps.__getitem__)
         self._groups = [list(numbers) for _, numbers in of_step]  # of one step side by side: it is traced once
         self._done: queue.Queue[tuple[int, CompiledRecord] | BaseException | None] = queue.Queue()
@@ -216,7 +222,7 @@ class _Pool:
         self, groups: list[Group], worker: int, workers: int, on_message: Callable[[dict[str, Any]], None]
     ) -> Finish:
         asked = [[(number, self._drafts[number].asked.model_dump(mode="json")) for number in group] for group in groups]
-        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(()), **RETURNED}
+        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(), **RETURNED}
         variables["TMPDIR"] = str(self._folder)  # a process that is ended leaves its files there
         limit = sum(self._drafts[number].asked.timeout for group in groups for number in group) + 60
         log = self._log or self._folder / f"{worker}.log"

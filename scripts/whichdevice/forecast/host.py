@@ -7,7 +7,8 @@ makes a batch, counts and keeps the state around it. A GPU adds a launch of each
 computes next to nothing, so that a step of them takes what sending it off takes.
 
 The rates are measured once on a machine and for a software, by the first process that counts a step of it: all devices
-of a question have the same. A rented machine's CPU is another one: its time differs by time_model.py's MEASURED_HOST_SD.
+of a question have the same. A rented machine's CPU is another one: its time differs by time_model.py's
+MEASURED_HOST_SD.
 """
 
 import hashlib
@@ -62,7 +63,7 @@ def rates(software: str) -> Mapping[str, float]:
 
 
 def measure(software: str) -> None:
-    """Measure the rates in this process, which has the framework, unless they are known; where that fails, go without."""
+    """Measure the rates in this process, which has the framework, unless they are known or that fails."""
     if not rates(software):
         with suppress(Exception):  # of a framework, or a folder that cannot be written: a typical host is taken then
             measured = json.dumps(of_pytorch() if software == "eager" else of_compiled())
