@@ -487,14 +487,14 @@ def hardware() -> str:
     rows = hardware_rows()
     text = (
         "# Hardware and prices\n\nPeaks are dense and in TFLOP/s. `config/hardware.csv` has the source of every value, "
-        "other names of each device, and what the compiler needs. *Forecast*: the compiler that makes programs for "
-        "this device on a machine without it; `estimate`: from a GPU's program or a trace; `PyTorch`: traces of "
-        "PyTorch models alone have forecasts.\n\n"
+        "and other names of each device. *Forecast*: of steps in JAX and Keras (XLA), in PyTorch, or in both. "
+        "[Devices that nobody timed](../explain/forecasts.md#when-the-interval-is-wide) have wide ones. A GPU that "
+        "shares a computer's memory (unified) may take 0.75 of it.\n\n"
     )
     head = ["device", "kind", "float32", "16 bit", "memory, GB", "GB/s", "power, W", "forecast"]
     text += grid(head, [[each.device, each.kind, _number(each.fp32_tflops), _number(each.half_dense_tflops),
                          _number(each.mem_gb), _number(each.mem_bw_gbs), _number(each.power_w),
-                         each.compiler or ("estimate" if each.kind == "tpu" else "PyTorch" if each.software else "")]
+                         ", ".join({"xla": "XLA", "eager": "PyTorch"}[name] for name in each.software)]
                         for each in rows.values()])  # fmt: skip
     text += (
         "\n## Prices\n\nUSD for an hour of one device, from `config/prices.csv`: the cheapest offer on demand, and the "

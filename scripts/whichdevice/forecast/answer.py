@@ -137,7 +137,8 @@ def forecast_of(record: CompiledRecord, path: str | None = None) -> Forecast:
         record=path,
     )
     known = replace(known, **_facts(record))
-    if target.kind == "tpu":
+    known = replace(known, step_notes=(*known.step_notes, *target.notes))
+    if target.row.kind != "gpu":
         known = replace(known, context=None)  # CUDA's
     try:
         return replace(known, **_time(record, target))

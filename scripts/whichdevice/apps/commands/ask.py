@@ -93,7 +93,7 @@ def mode_of(text: str) -> str:
 OPTION_HELP = "of the model's file or name, e.g. method=lora, objective=dpo; repeatable"
 PRECISION_HELP = "float32, tf32, mixed_bfloat16, ...; default: the script's, else mixed"
 GPUS_HELP = "numbers up to 512, with commas: 1,4,8; auto: every one; default: as needed"
-DEVICES_HELP = "L4,T4; groups: tpu, gpu, free, desktop, cloud, all; default: common ones"
+DEVICES_HELP = "L4,T4; groups: tpu, gpu, mac, free, desktop, cloud, all; default: common ones"
 
 
 def run(args: argparse.Namespace) -> int:

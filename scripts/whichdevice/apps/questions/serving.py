@@ -6,9 +6,8 @@ Nothing but this machine's memory rate is measured.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
@@ -19,7 +18,7 @@ from whichdevice.decide.rows import DOES_NOT_FIT, FORECAST
 from whichdevice.decide.serving import CHEAPER, MAX_SERVERS, Files, ServerRow, Serving, decide, with_formats
 from whichdevice.forecast.serving.forecast import TESTED, Load, ServingForecast, serve_all
 from whichdevice.forecast.serving.server import Server, memory_of
-from whichdevice.forecast.targets import GROUPS, find_target
+from whichdevice.forecast.targets import GROUPS, find_target, target_rows
 from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
 
 GPU_COUNTS = (1, 2, 4, 8)
@@ -107,45 +106,29 @@ def _runs(row: HardwareRow, kept: WeightFormat) -> bool:
     """Whether the engine has kernels for this format on this device."""
     if _engine(row, kept) == LLAMA_CPP:
         return True
-    capability = row.compute_capability or ""
-    if capability.startswith("gfx"):
+    if row.vendor == "AMD":
         return kept.name in AMD_FORMATS
     if row.kind == "tpu":
         return kept.name in TPU_FORMATS and row.device not in OLD_TPUS
-    return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
+    return row.vendor == "NVIDIA" and float(row.compute_capability or 0) >= MIN_CAPABILITY[kept.name]
 
 
 def rows_named(names: Sequence[str] | None) -> list[HardwareRow]:
-    """Return rows of the sheet for names and groups; those that serve alone are known here, too."""
-    sheet = hardware_rows()
+    """Return rows of the sheet for names and groups; None stands for common ones."""
     if names is None:
+        sheet = hardware_rows()
         return [sheet[name] for name in (*DEVICES, *COMPUTERS) if name in sheet]
-    rows: dict[str, HardwareRow] = {}
-    for name in names:
-        rows |= {row.device: row for row in _named(name, sheet)}
-    return list(rows.values())
+    return list({row.device: row for name in names for row in _named(name)}.values())
 
 
 def device_named(name: str) -> str:
     """Return the row of the sheet that a name means; raises StudyError."""
-    return next(iter(_named(name, hardware_rows()))).device
+    return next(iter(_named(name))).device
 
 
-def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]:
-    plain = name.strip().casefold()
-    shared = {known.casefold(): row for row in sheet.values() if row.kind == "unified" for known in row.names}
-    if plain in shared:
-        return [shared[plain]]
-    if plain == "mac":
-        return [row for row in sheet.values() if row.device.startswith("Apple")]
-    if plain in GROUPS:
-        group = GROUPS[plain]
-        return [row for row in sheet.values() if (row.software or row.kind == "unified") and group(row)]
-    try:
-        return [find_target(name).row]
-    except StudyError as error:
-        near = get_close_matches(plain, shared, 1, 0.7)
-        raise StudyError(f"{error}; or {shared[near[0]].device}?" if near else str(error)) from None
+def _named(name: str) -> list[HardwareRow]:
+    group = GROUPS.get(name.strip().casefold())
+    return [find_target(name).row] if group is None else [row for row in target_rows().values() if group(row)]
 
 
 def _forecast(

@@ -199,7 +199,7 @@ class Forecasting(Section):
     )
     gpus: Values[PositiveInt] = Field(
         [1],
-        description="how many GPUs share a batch: 1, 2, 4 or 8 of a machine; in PyTorch 16 to 512 of nodes of eight",
+        description="how many GPUs share a batch: 1, 2, 4 or 8 of a machine, 16 to 512 of nodes of eight",
     )
     workload: Values[Name] | None = Field(None, description="which of the workloads; empty takes all of them")
     precision: Values[Precision | Literal["mixed", "single"]] = Field(
