@@ -63,7 +63,6 @@ NOT_FORECAST = (
     *(replace(FAST, card=f"RX {number}", evidence="no time", step_time=None, reason="no compiler")
       for number in (6800, 6900, 7900)),
 )  # fmt: skip
-CARD = replace(CHEAP, card="RTX 3090", card_usd=1500.0, card_watts=350.0)
 SITUATIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], dict[str, Any]]] = [
     ("a day", HEAVY, (here(), FAST, MIDDLE, CHEAP, FREE, SPOT), {}),
     ("an hour", {**HEAVY, "deadline": 3600.0}, (WRONG, FAST, HOST), {}),
@@ -83,7 +82,6 @@ SITUATIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], dict[str, Any]]] = 
     ("an operation", {}, (here(), FAST), {"mode": "operation", "unit": "product"}),
     ("several", {**HEAVY}, (replace(FAST, card="8 × H100", devices=8), replace(SMALL, card="H100")), {}),
     ("what settles it", {"examples": 3e9, "deadline": 9e9}, SETTLE, {}),
-    ("buying", {"examples": 3e10, "deadline": 9e9}, (CARD,), {}),
     ("minutes", {"examples": 1e6}, STARTED, {}),
     ("no forecast", {}, (FAST, MIDDLE, *NOT_FORECAST), {}),
 ]  # fmt: skip
@@ -391,14 +389,6 @@ def test_nothing_is_measured_where_the_choice_is_sure_cheap_or_here() -> None:
     assert facts.settling(answer(FAST, wants=dear)) is None
     assert facts.settling(answer(here(), wants=dear)) is None
     assert facts.settling(answer(*(replace(row, devices=8) for row in SETTLE), wants=dear)) is None
-
-
-def test_a_card_is_bought_where_it_is_used_long_enough() -> None:
-    buy = facts.buying(answer(CARD, wants=Wants(examples=3e10, deadline=9e9)))
-    assert buy is not None and buy["usd"] == 1500.0
-    assert buy["hours"] == pytest.approx(1500 / (0.15 - 0.35 * 0.18), rel=0.01)
-    assert facts.buying(answer(CARD)) is None and facts.buying(answer(FAST)) is None
-    assert facts.buying(answer(replace(CARD, usd_per_hour=0.01), wants=Wants(examples=3e10, deadline=9e9))) is None
 
 
 def test_notes_on_a_step_are_shown_with_the_devices_that_they_are_about() -> None:

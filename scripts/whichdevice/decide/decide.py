@@ -34,7 +34,6 @@ NEAR_USD, NEAR_SECONDS = 0.05, 900.0  # ... and by more than this: less is not w
 IN_TIME = 0.5  # chance to end within the deadline that a pick needs
 SURE, LIKELY = 0.9, 0.7
 TOSS_UP = 0.5  # chance below which the pick is one of several
-AVOID_USD = 5.0
 QUANTILES = (0.1, 0.5, 0.9)
 JOULES_PER_KWH = 3.6e6
 By = Literal["cost", "time"]
@@ -157,7 +156,6 @@ class Answer:
     fastest: Option | None = None
     cheapest: Option | None = None  # whatever the deadline
     rival: Option | None = None  # the other choice, where the pick is not sure
-    avoid: Option | None = None
     turns: tuple[tuple[float, str], ...] = ()  # up to how many units which device is picked, where nobody named them
 
     @property
@@ -204,7 +202,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as plain data for JSON: seconds, USD, bytes; None where not known."""
-        named = {name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival", "avoid")}
+        named = {name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival")}
         work = {name: value for name, value in asdict(self.work).items() if name != "rows"}
         options = [
             {"device": option.device, "batch": self.work.batch_on(option.row), **asdict(option.row),
@@ -446,7 +444,7 @@ def judge(work: AskedWork, wants: Wants, rows: Sequence[Row], times: Times, usd:
 
 
 def explain(answer: Answer, pool: Sequence[int]) -> Answer:
-    """Return the answer with what stands beside its pick: the fastest, the cheapest, a rival, one to avoid.
+    """Return the answer with what stands beside its pick: the fastest, the cheapest, a rival.
 
     `pool` are the places of the options that the pick is one of.
     """
@@ -464,7 +462,6 @@ def explain(answer: Answer, pool: Sequence[int]) -> Answer:
         fastest=min(choices, key=lambda option: (option.seconds, math.inf if option.usd is None else option.usd)),
         cheapest=min(priced, key=lambda option: option.usd or 0.0, default=None),
         rival=rival if (best.sure or 0.0) < LIKELY else None,
-        avoid=_to_avoid(best, [option for option in others if not option.row.is_here]),
     )
 
 
@@ -626,18 +623,6 @@ def _on_front(option: Option, options: Sequence[Option]) -> bool:
         for other in options
         if other.ruled_out is None and other.usd is not None and other.seconds is not None
     )
-
-
-def _to_avoid(best: Option, choices: Sequence[Option]) -> Option | None:
-    """The choice that costs most of those that are slower, too, where it costs twice as much and AVOID_USD more."""
-    worse = [
-        option
-        for option in choices
-        if (option.seconds or 0) > (best.seconds or 0)
-        and (option.usd or 0) > max(2 * (best.usd or 0), (best.usd or 0) + AVOID_USD)
-        and option.row.card != best.row.card
-    ]
-    return max(worse, key=lambda option: option.usd or 0.0, default=None)
 
 
 def _ordered(options: Sequence[Option], by: By, pick: Option | None = None) -> list[Option]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.base.sheets.prices import OLD_DAYS, USD_PER_KWH, Z80
+from whichdevice.base.sheets.prices import OLD_DAYS, Z80
 from whichdevice.decide.decide import (
     DAY,
     HOUR,
@@ -38,7 +38,6 @@ ODD_SECONDS, ODD_USD = 365 * DAY, 1e5  # of a training, beyond which its size ma
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 ALIKE = 0.01  # of the time of an example: a larger batch has to save more
-BUYING_SHARE = 0.1  # of the hours from which on buying is cheaper: a shorter training is no reason to buy
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
 MIN_GB = 0.1  # of memory that is told in GB, less in MB
 OTHER_SIZE = 0.2  # of the logarithm of a memory, from which on it is worth naming
@@ -265,16 +264,6 @@ def settling(answer: Answer) -> dict[str, Any] | None:
     return {"device": row.target or row.card, "spot": row.spot, "max_usd": usd, "precision": row.precision}
 
 
-def buying(answer: Answer) -> dict[str, float] | None:
-    """Return what the picked card costs, and from how many hours of use on buying it is cheaper, where that matters."""
-    pick = answer.pick
-    if pick is None or pick.row.card_usd is None or not pick.row.usd_per_hour or not pick.seconds:
-        return None
-    saved = pick.row.usd_per_hour - pick.row.card_watts / 1000 * USD_PER_KWH
-    hours = pick.row.card_usd / saved if saved > 0 else math.inf
-    return {"usd": pick.row.card_usd, "hours": hours} if pick.seconds / HOUR > BUYING_SHARE * hours else None
-
-
 def contradicts(answer: Answer) -> list[Row]:
     """Return measured devices whose time is outside their forecast's interval."""
     return [row for row in answer.work.rows if row.contradicts and row.forecast_time and row.step_time]
@@ -465,7 +454,7 @@ def too_small(answer: Answer) -> Row | None:
 
 
 BESIDE = (
-    pipeline, running, each_gpu, lived_step, evaluating, settling, buying, saving, hurry_usd, waits_for_host,
+    pipeline, running, each_gpu, lived_step, evaluating, settling, saving, hurry_usd, waits_for_host,
     contradicts, untested, collecting, odd, step_notes, spot_offer, port_offer,
 )  # fmt: skip  # that JSON has, too
 OF_WORDS = (

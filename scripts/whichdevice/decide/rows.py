@@ -95,8 +95,6 @@ class Row(Machine):
     start_time: float = 0.0  # until the work begins: renting, starting, installing
     start_log_sd: float = 0.0
     power: Power | None = None  # of the whole machine at work
-    card_usd: float | None = None  # of one to buy
-    card_watts: float = 0.0
     forecast_time: float | None = None  # of a measured device
     contradicts: bool = False  # the measured time is outside its forecast's interval
     name: str = ""  # of the device, as its driver gives it
@@ -541,8 +539,6 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
         **known_of(AS_FORECAST),
     )
     row = replace(row, cores=known.host_cores(row.devices) if known else ASSUMED.of(row.devices))
-    if known is not None and known.card is not None and row.card == known.device:
-        row = replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
     if not timed or forecast.fits is False:
         return replace(row, reason=forecast.reason or "")
     rough = (forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0)
