@@ -312,9 +312,10 @@ def _ports_words(ported: Sequence[Option]) -> list[str]:
     timed = [option for option in ported if option.seconds is not None]
     free = [option for option in timed if option.row.price.kind == "free"][:1]
     best = [*free, *[option for option in timed if option.row.price.kind != "free"][:1]]
-    costs = [f"{option.device} {time_of(option, False)}, USD {usd_of(option, False)}" for option in best]
-    costs = costs or [joined([option.device for option in ported], 4)]
-    return [f"Need PyTorch/XLA or JAX: {'; '.join(costs)} (--devices gpu,tpu)."] if ported else []
+    costs = [f"{option.device}: {begun_of(option, False)}, USD {usd_of(option, False)}" for option in best]
+    line = f"Need PyTorch/XLA: {'; '.join(costs) or joined([option.device for option in ported], 4)}"
+    how = " (--devices gpu,tpu)."
+    return [line + (how if len(line + how) <= WIDTH else ".")] if ported else []
 
 
 def _left_out_words(ruled_out: RuledOut | None) -> str:
