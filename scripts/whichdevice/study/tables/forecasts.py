@@ -12,7 +12,7 @@ import pandas as pd
 from whichdevice.base.errors import StudyError
 from whichdevice.decide.prices import hour_of
 from whichdevice.forecast.answer import Forecast, forecast_of
-from whichdevice.forecast.products import CompiledRecord, read_compiled
+from whichdevice.forecast.products import read_compiled
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import Column, Kind, Sources, table
 from whichdevice.study.tables.hardware import Sheet, device_rows
@@ -54,11 +54,6 @@ def study_forecasts(
 ) -> list[Forecast]:
     """Return the forecast of each compiled record that exists, beside what was measured on the same device."""
     return [_priced(_compared(forecast, summary, devices), sheet) for forecast in _forecasts(paths)]
-
-
-def priced_forecasts(records: Iterable[CompiledRecord], sheet: Sheet) -> list[Forecast]:
-    """Return the forecasts of records that are no files, where nothing was measured."""
-    return [_priced(forecast_of(record), sheet) for record in records]
 
 
 def write_forecasts(forecasts: Iterable[Forecast]) -> pd.DataFrame:
