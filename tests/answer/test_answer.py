@@ -266,8 +266,6 @@ def test_no_ratio_is_above_what_the_host_allows() -> None:
     found = {option.device: option for option in answer(here(0.1), slow, fast).options}
     assert found["B"].ratio == pytest.approx(25, rel=0.05) and found["B"].host_decides and not found["B"].row.is_here
     assert "The CPU limits B: a faster device changes nothing." in notes(answer(here(0.1), slow, fast, free))
-    every = "The CPU limits all of them: a faster device changes nothing."
-    assert every in notes(answer(here(0.1), fast, free))
 
 
 @pytest.mark.parametrize(
@@ -294,7 +292,7 @@ def test_a_rough_number_has_no_interval_and_no_five_digits() -> None:
     assert "about 6 h" in line and "measured, rough, disturbed" in line and "[" not in line.replace("[ ]", "")
 
 
-def test_of_two_equal_ones_both_are_named_with_what_tells_them_apart() -> None:
+def test_of_two_equal_ones_both_are_named_with_their_costs() -> None:
     rows = (
         device("A100 40GB", 0.01, 1.0, own=0.3, memory_available=40e9),
         device("A100 80GB", 0.011, 1.0, own=0.3, memory_available=80e9),
@@ -302,7 +300,7 @@ def test_of_two_equal_ones_both_are_named_with_what_tells_them_apart() -> None:
     found = answer(*rows, wants=Wants(examples=1e9))
     assert found.pick and found.rival and {found.pick.device, found.rival.device} == {row.device for row in rows}
     assert 0.4 < (found.pick.sure or 0) < 0.7
-    assert any(line.startswith("Or A100 80GB: ") and "80 GB instead of 40" in line for line in lines(found))
+    assert any(line.startswith(f"Or {found.rival.device}: ") and ", USD " in line for line in lines(found))
 
 
 SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
@@ -458,11 +456,11 @@ def test_a_cheaper_device_that_is_too_small_says_what_would_make_it_fit() -> Non
     assert answer(fits, tight).options[-1].why == Reason.TIGHT
 
 
-def test_little_memory_is_in_mb() -> None:
-    parts = {"weights": 1e6, "activations": 4e3, "rest": 2.0, "context": 0.9e9}
-    little = replace(FAST, memory_needed=1e6, memory_available=80e9, memory_parts=parts)
+def test_little_memory_is_less_than_a_number() -> None:
+    parts = {"weights": 1e5, "activations": 4e6, "rest": 2.0, "context": 0.9e9}
+    little = replace(FAST, memory_needed=4e6, memory_available=80e9, memory_parts=parts)
     assert fits_words(little) == "<0.01 of 80"
-    wanted = "Memory, MB: weights 1, activations 0.004, buffers and fragments <0.001, CUDA's context 900."
+    wanted = "Memory, GB: weights <0.001, activations 0.004, buffers and fragments <0.001, CUDA's context 0.9."
     assert wanted in notes(answer(little))
 
 

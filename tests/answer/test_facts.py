@@ -328,18 +328,18 @@ def test_more_time_is_worth_a_sentence_within_a_year() -> None:
 
 def test_a_spot_machine_is_offered_where_it_saves_much() -> None:
     heavy = replace(SIZE, **HEAVY)
-    assert facts.cheaper(answer(FAST, SPOT, wants=heavy), Reason.SPOT).device == "H100, spot"
-    assert facts.cheaper(answer(FAST, replace(SPOT, usd_per_hour=2.9), wants=heavy), Reason.SPOT) is None
-    assert facts.cheaper(answer(FAST, SPOT, wants=replace(heavy, by="time")), Reason.SPOT) is None
-    assert facts.cheaper(answer(here(), SPOT, wants=replace(heavy, only_free=True)), Reason.SPOT) is None
+    assert facts.spot_offer(answer(FAST, SPOT, wants=heavy)).device == "H100, spot"
+    assert facts.spot_offer(answer(FAST, replace(SPOT, usd_per_hour=2.9), wants=heavy)) is None
+    assert facts.spot_offer(answer(FAST, SPOT, wants=replace(heavy, by="time"))) is None
+    assert facts.spot_offer(answer(here(), SPOT, wants=replace(heavy, only_free=True))) is None
 
 
 def test_a_tpu_that_a_pytorch_model_has_to_be_ported_to_is_a_choice_where_it_is_asked_for() -> None:
     heavy, tpu = replace(SIZE, **HEAVY), replace(FREE, card="TPU v5e", kind="tpu", needs_port=True, step_time=0.005)
     ported = answer(FAST, tpu, wants=heavy)
-    assert ported.pick.device == "H100" and facts.cheaper(ported, Reason.PORT).row == tpu
+    assert ported.pick.device == "H100"
     assert [option.why for option in ported.options if option.row.needs_port] == [Reason.PORT]
-    assert any("with a port" in line for line in notes(ported))
+    assert any(line.startswith("Need PyTorch/XLA: TPU v5e, free: ") for line in text(ported))
     assert answer(FAST, tpu, wants=replace(heavy, port=True)).pick.row == tpu
 
 
@@ -396,14 +396,8 @@ def test_notes_on_a_step_are_shown_with_the_devices_that_they_are_about() -> Non
     assert facts.step_notes(answer(NOTED, MIDDLE)) == {note: ["H100"]}
     assert f"Note on H100: {note}." in notes(answer(NOTED, MIDDLE))
     both = answer(NOTED, replace(MIDDLE, notes=NOTED.notes))
-    assert f"Note: {note}." in notes(both) and as_json(both)["step_notes"] == {note: []}
+    assert f"Note on {both.pick.row.card}: {note}." in notes(both) and as_json(both)["step_notes"] == {note: []}
     assert as_json(both)["rows"][0]["notes"] == [note] and facts.step_notes(answer(here())) == {}
-
-
-def test_a_note_on_all_tpus_names_them_together() -> None:
-    tpus = [replace(FAST, card=f"TPU v{name}", kind="tpu", notes=("a first estimate",)) for name in ("5e", "6e")]
-    assert "Note on TPUs: a first estimate." in notes(answer(FAST, *tpus))
-    assert "Note on TPU v5e: a first estimate." in notes(answer(FAST, tpus[0], replace(tpus[1], notes=())))
 
 
 def test_what_contradicts_its_forecast_is_a_fact_and_a_line_of_the_study() -> None:

@@ -39,8 +39,6 @@ SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 ALIKE = 0.01  # of the time of an example: a larger batch has to save more
 LATE = 0.05  # of doubt that is left where the deadline is the doubt
-MIN_GB = 0.1  # of memory that is told in GB, less in MB
-OTHER_SIZE = 0.2  # of the logarithm of a memory, from which on it is worth naming
 def late_is_the_doubt(answer: Answer) -> bool:
     """Return whether nothing but the deadline makes the pick less than sure."""
     pick = answer.pick
@@ -48,18 +46,10 @@ def late_is_the_doubt(answer: Answer) -> bool:
     return answer.by != "time" and in_time < SURE and in_time - ((pick and pick.sure) or 0.0) < LATE
 
 
-def rival(answer: Answer) -> dict[str, Any] | None:
-    """Return the other choice where the pick is not sure, and in what the two differ."""
+def rival(answer: Answer) -> Option | None:
+    """Return the other choice where the pick is not sure; of a free one the paid one has a line of its own."""
     pick, other = answer.pick, answer.rival
-    if pick is None or other is None or not answer.matters or other.device == pick.row.card:
-        return None  # of a free one the paid one has a line of its own
-    mine, its = pick.row.memory, other.row.memory
-    return {
-        "option": other,
-        "time": bool(other.seconds and pick.seconds and abs(math.log(other.seconds / pick.seconds)) > NEAR),
-        "usd": other.usd is not None and pick.usd is not None,
-        "memory": (its, mine) if mine and its and abs(math.log(mine / its)) > OTHER_SIZE else None,
-    }  # fmt: skip
+    return other if pick and other and answer.matters and other.device != pick.row.card else None
 
 
 def reasons(answer: Answer) -> dict[RuledOut, list[str]]:
@@ -222,19 +212,9 @@ def paid(answer: Answer) -> Option | None:
 
 
 def spot_offer(answer: Answer) -> Option | None:
-    """Return what is cheaper where it may be taken away."""
-    return cheaper(answer, Reason.SPOT)
-
-
-def port_offer(answer: Answer) -> Option | None:
-    """Return what is cheaper after a port to other software."""
-    return cheaper(answer, Reason.PORT)
-
-
-def cheaper(answer: Answer, reason: Reason) -> Option | None:
-    """Return the cheapest device in time that this reason alone rules out, where it saves much."""
+    """Return the cheapest device in time that may be taken away, which nobody asked for, where it saves much."""
     pick, wants = answer.pick, answer.wants
-    others = [option for option in answer.options if option.why == reason and option.timely]
+    others = [option for option in answer.options if option.why == Reason.SPOT and option.timely]
     best = min(others, key=lambda option: option.usd or 0.0, default=None)
     if best is None or pick is None or wants.only_free or answer.by != "cost":
         return None
@@ -269,14 +249,10 @@ def contradicts(answer: Answer) -> list[Row]:
     return [row for row in answer.work.rows if row.contradicts and row.forecast_time and row.step_time]
 
 
-def timed_elsewhere(answer: Answer) -> list[Option]:
-    """Return the devices elsewhere that have a time."""
-    return [option for option in answer.options if option.seconds and not option.row.is_here]
-
-
 def waits_for_host(answer: Answer) -> list[str]:
     """Return the cards elsewhere that wait for the host."""
-    return [option.row.card for option in timed_elsewhere(answer) if option.host_decides]
+    elsewhere = [option for option in answer.options if option.seconds and not option.row.is_here]
+    return [option.row.card for option in elsewhere if option.host_decides]
 
 
 def lived_step(answer: Answer) -> dict[str, Any] | None:
@@ -387,7 +363,7 @@ def parts(row: Row) -> dict[str, float]:
 
 
 def memory(answer: Answer) -> dict[str, Any] | None:
-    """Return what takes the memory of the pick, or else of the largest device; `little`: it is told in MB."""
+    """Return what takes the memory of the pick, or else of the largest device."""
     traced = [option.row for option in answer.options if option.row.memory_parts]
     largest = max(traced, key=lambda row: row.memory_available or 0.0, default=None)
     shown = next((row for row in traced if answer.pick and row.device == answer.pick.device), largest)
@@ -395,8 +371,7 @@ def memory(answer: Answer) -> dict[str, Any] | None:
     known = parts(row) if row else {}
     if row is None or not known:
         return None
-    little = sum(nbytes for name, nbytes in known.items() if name not in ("context", "kept")) < MIN_GB * 1e9
-    return {"row": row, "parts": known, "little": little}
+    return {"row": row, "parts": known}
 
 
 def surely_fits(change: Mapping[str, Any], row: Row) -> bool:
@@ -455,7 +430,7 @@ def too_small(answer: Answer) -> Row | None:
 
 BESIDE = (
     pipeline, running, each_gpu, lived_step, evaluating, settling, saving, hurry_usd, waits_for_host,
-    contradicts, untested, collecting, odd, step_notes, spot_offer, port_offer,
+    contradicts, untested, collecting, odd, step_notes, spot_offer,
 )  # fmt: skip  # that JSON has, too
 OF_WORDS = (
     late_is_the_doubt, rival, hurry, more_time, with_room, paid, reasons, too_small, feed, memory, change, longest,
@@ -471,7 +446,6 @@ def facts(answer: Answer) -> dict[str, Any]:
         "answer": answer, "work": work, "pick": pick, "here": answer.here, "sure": (pick and pick.sure) or 0.0,
         "by_loop": work.mode == "generate" and work.module.startswith("hf:"),
         "near_cheapest": any(one.usd is not None and pick and one.usd < (pick.usd or 0.0) for one in answer.pool),
-        "all_wait": len(known["waits_for_host"]) == len(timed_elsewhere(answer)) > 1,
         "disturbed": [row for row in rows if row.is_here and row.disturbed],
         "estimated": [row for row in rows if row.evidence == ESTIMATED and row.step_time],
         "starts": {row.price.kind == "free": row for row in rows if row.start_time and row.step_time},

@@ -94,7 +94,7 @@ def templates() -> Environment:
         "begun": begun_of, "whole": time_of, "cost": cost_words, "usd_of": usd_of, "start_matters": start_matters,
         "start": start_of, "where": where, "rate": rate_words, "memory_of": memory_of, "why": why_words,
         "workers": lambda count: counted(count, "worker") if count else "no worker process", "cores": cores_words,
-        "hour_range": range_words, "noted": noted,
+        "hour_range": range_words,
         "ends": lambda ends: ends_in_words(ends[0], ends[1], partial(time_words, like=max(ends))),
         "rent_command": rent_command, "devices": devices_words,
         "ages": lambda rows: joined([f"{row.device} {row.price.age} days" for row in rows]), "article": article,
@@ -487,13 +487,6 @@ def known_words(option: Option) -> str:
     known = row.evidence if row.evidence in (MEASURED, ESTIMATED) else "forecast"
     said = {"untested": not row.tested, "rough": row.rough, "disturbed": row.disturbed}
     return ", ".join([known, *(word for word, holds in said.items() if holds)])
-
-
-def noted(note: str, cards: Sequence[str], answer: Answer) -> str:
-    """Return a note on a forecast step, with the cards that it is about."""
-    tpus = {row.card for row in answer.work.rows if row.kind == "tpu" and row.rented and row.step_time}
-    names = "TPUs" if len(cards) > 1 and set(cards) == tpus else joined(cards, 4)
-    return f"Note on {names}: {note}." if cards else f"Note: {note}."
 
 
 def rent_command(work: AskedWork, settle: Mapping[str, Any]) -> str:
