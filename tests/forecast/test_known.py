@@ -1,7 +1,6 @@
 """Steps of well-known names are in the package: `python -m tools.known_steps NAME ...` counts them anew."""
 
 import pytest
-from needs import require
 
 from whichdevice.forecast.counting import counted_step
 from whichdevice.forecast.known import known_record, known_steps
@@ -48,8 +47,8 @@ def test_the_counts_are_those_of_this_code(name):
 
 
 @pytest.mark.slow
+@pytest.mark.needs("torch")
 def test_the_records_are_those_of_this_code(working_folder):
-    require("torch", "transformers")
     from whichdevice.forecast.torch.records import Traced
 
     kept = [record for record in known_steps(BERT).records.values() if record.asked.devices == 1]
