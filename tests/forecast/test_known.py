@@ -33,6 +33,7 @@ def test_what_nobody_counted_is_not_known():
     assert known_record(asked.model_copy(update={"precision": "bfloat16"})) is None  # a T4 has none
     assert known_record(asked.model_copy(update={"mode": "predict"})) is None
     assert not any(known_steps("nothing.py"))
+    assert any(known_steps(BERT)) and known_steps("hf:distilbert-base-uncased") == known_steps(BERT)
 
 
 @pytest.mark.slow
