@@ -1,7 +1,6 @@
 """Steps of well-known names are in the package: `python -m tools.known_steps NAME ...` counts them anew."""
 
 import pytest
-from needs import require
 
 from whichdevice.forecast.counting import counted_step
 from whichdevice.forecast.known import known_record, known_steps
@@ -34,6 +33,7 @@ def test_what_nobody_counted_is_not_known():
     assert known_record(asked.model_copy(update={"precision": "bfloat16"})) is None  # a T4 has none
     assert known_record(asked.model_copy(update={"mode": "predict"})) is None
     assert not any(known_steps("nothing.py"))
+    assert any(known_steps(BERT)) and known_steps("hf:distilbert-base-uncased") == known_steps(BERT)
 
 
 @pytest.mark.slow
@@ -48,8 +48,8 @@ def test_the_counts_are_those_of_this_code(name):
 
 
 @pytest.mark.slow
+@pytest.mark.needs("torch")
 def test_the_records_are_those_of_this_code(working_folder):
-    require("torch", "transformers")
     from whichdevice.forecast.torch.records import Traced
 
     kept = [record for record in known_steps(BERT).records.values() if record.asked.devices == 1]

@@ -18,6 +18,7 @@ from whichdevice.forecast.count.kept import StepCount, record_on
 from whichdevice.forecast.counting import counted_step
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest
 from whichdevice.forecast.targets import find_target
+from whichdevice.models.address import known_on_hub
 
 FILE = Path(__file__).with_name("known_steps.zip")
 
@@ -72,11 +73,13 @@ def write_known(
 
 
 def _member(module: str) -> str:
-    return f"{module.replace('/', ' ')}.json"
+    """The file of a name: hf:gpt2 is hf:openai-community/gpt2."""
+    library, colon, name = module.rpartition(":")
+    return f"{library}{colon}{known_on_hub(name) or name}.json".replace("/", " ")
 
 
 def _asked(request: ProgramRequest) -> str:
-    return request.model_dump_json(exclude={"workload", "timeout"})
+    return request.model_dump_json(exclude={"module", "workload", "timeout"})
 
 
 def _text(step: Mapping[str, Any]) -> str:
