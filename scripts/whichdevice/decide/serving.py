@@ -246,10 +246,10 @@ def _take_over(pick: ServerOption, servers: Sequence[ServerRow], load: "Load") -
     return None
 
 
-NAMES = {
+NAMES = {  # of a server's facts in JSON
     "device": "card", "count": "devices", "weights": "precision", "engine": "software", "memory": "memory_parts",
     "device_memory": "memory_whole", "available": "memory_available", "here": "is_here",
-}  # fmt: skip  # of a server's facts in JSON
+}  # fmt: skip
 PLAIN = ("servers", "sure", "usd_per_hour", "usd_million", "usd_million_full", "holds")
 SAME_NAMES = (
     "kind", "tested", "fits", "max_requests", "max_context", "one_user", "first_token", "ttft", "tpot", "most_servers",
