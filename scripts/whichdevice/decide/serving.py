@@ -265,7 +265,7 @@ def as_dict(answer: Serving) -> dict[str, Any]:
         row, (low, high) = option.row, option.row.usd_ends
         server = {name: getattr(row, NAMES.get(name, name)) for name in (*NAMES, *SAME_NAMES)}
         lowest = (row.price.lowest or 0.0) / row.devices
-        price = {"usd": row.usd_per_hour, "low": low, "high": high, "lowest": lowest}
+        price: dict[str, Any] = {"usd": row.usd_per_hour, "low": low, "high": high, "lowest": lowest}
         price["words"] = row.price.source or row.price.kind
         price |= {name: getattr(row.price, name) for name in ("bought_usd", "provider", "providers")}
         rates = dict(zip(("max_rps_low", "max_rps", "max_rps_high"), map(row.quantile, QUANTILES), strict=True))
