@@ -242,15 +242,6 @@ def deep(folder, blocks):
     return asked
 
 
-def test_a_deep_model_has_a_first_answer_by_a_few_of_its_blocks(tmp_path):
-    asked, target, drafts = deep(tmp_path, 24), find_target("T4"), []
-    traced = Traced(asked, lambda question: drafts.append(question.draft(asked, target)))
-    [(status, _, facts, work)] = drafts
-    whole = traced.record(asked, target)
-    assert status == whole[0] == "ok" and facts.memory_needed == pytest.approx(whole[2].memory_needed, rel=0.01)
-    assert work.operations == pytest.approx(whole[3].operations, rel=1e-6)
-
-
 def test_changes_of_a_deep_model_are_those_of_all_of_its_blocks(tmp_path):
     plan = Traced(deep(tmp_path, 24)).plan
     light = plan.trace(8, ("gradient checkpointing",))
