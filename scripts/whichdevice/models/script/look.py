@@ -121,10 +121,10 @@ def keep(address: Address, found: Found, variant: str = "") -> None:
     write_atomically(json.dumps(asdict(found)), _kept(address, variant))
 
 
-def keep_watched(script: Script) -> str:
-    """Keep what was recorded of a loop that is no script; return a file that stands for it."""
+def keep_watched(script: Script, folder: Path) -> str:
+    """Keep what was recorded of a loop that is no script; return a file in a folder that stands for it."""
     text = f'"""A step that was watched: {script.functions.trace.digest()}"""\nimport torch\n\noptimizer.step()\n'
-    path = FOLDER / f"watched_{hashlib.sha256(text.encode()).hexdigest()[:16]}.py"
+    path = folder / f"watched_{hashlib.sha256(text.encode()).hexdigest()[:16]}.py"
     write_atomically(text, path)
     address = read_address(str(path))
     keep(address, script.found)

@@ -832,13 +832,13 @@ class Clock:
 
 
 class Watch:
-    """The training step of a PyTorch loop that runs on: `with Watch(optimizer, ask) as step:` around its steps."""
+    """The step of a PyTorch loop that runs on: `with Watch(optimizer, ask, folder) as step:` around some of its steps."""
 
     meant: "Watch | None" = None  # in a script that is run until its training starts: the one that is meant
     probing = False  # whether a script is run so
 
-    def __init__(self, optimizer: torch.optim.Optimizer, ask: Callable[..., Any]) -> None:
-        self.optimizer, self._ask = optimizer, ask
+    def __init__(self, optimizer: torch.optim.Optimizer, ask: Callable[..., Any], folder: Path) -> None:
+        self.optimizer, self._ask, self._folder = optimizer, ask, folder
         self._watching: Watching | None = None
         self._script: Script | None = None
         Watch.meant = self
@@ -866,7 +866,7 @@ class Watch:
             raise StudyError("watch: nothing was recorded: run a step inside of `with whichdevice.watch(...)`")
         from whichdevice.models.script.look import keep_watched
 
-        return self._ask(keep_watched(self._script), **wants)
+        return self._ask(keep_watched(self._script, self._folder), **wants)
 
 
 class Live:

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from whichdevice.base.errors import StudyError
-from whichdevice.decide.rows import OPERATIONS, enough_repeats
+from whichdevice.decide.rows import OPERATIONS
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import Sources, columns_of, device_name, epochs_words, read_rows, table
+from whichdevice.study.tables.measured import enough_repeats
 
 PRECISION = "float32"  # what a publication is taken to have used where it does not say
 VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
