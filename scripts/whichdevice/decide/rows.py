@@ -491,7 +491,7 @@ def timed(device: str, step_time: float) -> Row:
     """Return this machine, a CPU, by the seconds of a script's step that ran here in one process."""
     return Row(
         device, "cpu", MEASURED, precision="float32", log_sd_own=ROUGH_MIN, step_time=step_time, chip=device,
-        rough=True, processes=1, fits=True, **_electricity(metered(None, "cpu")),
+        rough=True, processes=1, fits=True, **vars(electricity(metered(None, "cpu"))), power=metered(None, "cpu"),
     )  # fmt: skip
 
 

@@ -55,7 +55,7 @@ def measured_here(question: Question, counted: Sequence[CompiledRecord], left: T
     if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
         raise StudyError(failed)
     if eager and question.model.found is not None:
-        return Here(unmeasured=_estimate(counted) or _timed(question))
+        return Here(unmeasured=_estimate(counted) or _timed(question, left))
     if reason := _only_on_gpu(question):
         return Here(unmeasured=without_time(NAME, reason))
     try:
@@ -197,10 +197,14 @@ def _estimate(counted: Sequence[CompiledRecord], always: bool = False) -> Row | 
     return estimated(NAME, step, needed, available)
 
 
-def _timed(question: Question) -> Row:
+def _timed(question: Question, left: TimeLeft) -> Row:
     """This machine by a few steps of a PyTorch script, which trains here for them."""
+
+    def doing() -> str:
+        return f"measuring {question.model} here"
+
     try:
-        with measurement_lock(f"ask, {question.model.label}"):
+        with left.line(doing, doing()) as line, measurement_lock(doing(), line.line):
             return timed(NAME, seconds_here(question.model.address))
     except StudyError as error:
         return without_time(NAME, str(error))

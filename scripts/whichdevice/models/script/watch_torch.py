@@ -832,7 +832,7 @@ class Clock:
 
 
 class Watch:
-    """The step of a PyTorch loop that runs on: `with Watch(optimizer, ask, folder) as step:` around some of its steps."""
+    """The step of a PyTorch loop that runs on: `with Watch(optimizer, ask, folder) as step:` around some steps."""
 
     meant: "Watch | None" = None  # in a script that is run until its training starts: the one that is meant
     probing = False  # whether a script is run so
