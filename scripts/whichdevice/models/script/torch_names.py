@@ -13,6 +13,7 @@ import inspect
 import json
 import multiprocessing.process
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial, wraps
@@ -331,6 +332,10 @@ class Names:
         self._put(torch.autocast, "__init__", self._autocast(torch.autocast.__init__))
         self._put(torch.amp.GradScaler, "step", _scaled)
         self._put(torch.nn.Module, "share_memory", _first)
+        clipping = sys.modules[torch.nn.utils.clip_grad_norm_.__module__]
+        for name in ("_has_foreach_support", "_device_has_foreach_support"):  # a GPU clips all gradients together
+            if hasattr(clipping, name):
+                self._put(clipping, name, partial(_answer, True))
         self._put(torch.nn.init, "trunc_normal_", _truncated(torch.nn.init.trunc_normal_))
         self._put(torch, "compile", self._compile)
         self._put(torch.nn.Module, "compile", lambda module, *_, **__: self._compile(module) and None)

@@ -300,12 +300,15 @@ class Watching(Watcher):
             self._begin_call(module)
         if self._depth == 1:
             args = self._in_format(module, args)
-        if self._waits_for_rows is not None:
-            given = [part for part in tree_leaves(args) if isinstance(part, torch.Tensor) and part.ndim]
-            if given:
-                place, self._waits_for_rows = self._waits_for_rows, None
-                self._interval.setdefault(place, len(given[0]))
+        self._note_rows(args)
         return args
+
+    def _note_rows(self, given: Any) -> None:
+        """Note the examples of a call by the first tensor that a module in it is given."""
+        tensors = [part for part in tree_leaves(given) if isinstance(part, torch.Tensor) and part.ndim]
+        if self._waits_for_rows is not None and tensors:
+            self._interval.setdefault(self._waits_for_rows, len(tensors[0]))
+            self._waits_for_rows = None
 
     def _begin_call(self, module: torch.nn.Module) -> None:
         """A module is called in training that no other one calls."""
@@ -337,6 +340,9 @@ class Watching(Watcher):
         if self.run.over or self.recorder.resting:
             return
         self._depth = max(0, self._depth - 1)
+        if not self._depth:
+            self._note_rows(kwargs)
+            self._waits_for_rows = None
         if not self._depth and self._casts:
             self._casts.pop().__exit__(None, None, None)
         if not self._depth and not self.trains and not torch.is_grad_enabled():
@@ -593,7 +599,7 @@ class Watching(Watcher):
         if self._by_hand:
             trained = {key: weight for key, weight in used.items() if weight.requires_grad}
         segments = [turn.segment for period in periods for turn in period]
-        if not any(segment.whole for segment in segments):
+        if not trained or not any(segment.whole for segment in segments):
             raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
         if any(weight.dtype == torch.float64 for weight in trained.values()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
