@@ -669,8 +669,8 @@ class Watching(Watcher):
 
     @property
     def _has_fixed_number(self) -> bool:
-        """Whether the number of processes stands in the script."""
-        return self._names.gpus > self.run.conditions.gpus
+        """Whether the number of processes stands in the script, and each of them runs it."""
+        return self._names.gpus > self.run.conditions.gpus and not self._names.is_alone
 
     def _length(self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any) -> Length:
         """Return how long the loops around the steps go on, or what a trainer states."""
@@ -689,7 +689,8 @@ class Watching(Watcher):
 
     @property
     def _world(self) -> int:
-        return max(1, self.run.conditions.gpus, self._names.gpus) if self._each or self._names.each else 1
+        several = (self._each or self._names.each) and not self._names.is_alone
+        return max(1, self.run.conditions.gpus, self._names.gpus) if several else 1
 
     def _collects(self, size: int, periods: int) -> tuple[list[str], float]:
         """Return what there is to say of the frames that are collected, and seconds between two steps for them."""
