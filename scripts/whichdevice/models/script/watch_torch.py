@@ -316,7 +316,6 @@ class Watching(Watcher):
         if self._called is None and next(module.parameters(), None) is not None:
             self._called = type(module).__name__, self._line(frame)
             self._evaluations.end()
-            self.recorder.take()  # what came before is in no step
         place = tuple((code, line) for code, line in _lines(frame))
         self._waits_for_rows = (id(module), place)
         if self.run.conditions.checkpointing and not self._light:
@@ -373,6 +372,8 @@ class Watching(Watcher):
             add(optimizer, {**group, "params": [weight if name is None else (name, weight) for name, weight in kept]})
             if all(optimizer is not other for other in watching._optimizers):
                 watching._optimizers.append(optimizer)
+                if not (watching.has_started or watching.trains):
+                    watching.recorder.take()  # what makes a model is in no step
 
         self.replace(torch.optim.Optimizer, "add_param_group", added)
 
