@@ -1,4 +1,4 @@
-"""Products beside the runs of a call: compiled programs, exported models, and what tables and page are drawn by."""
+"""Products beside the runs of a call: counted steps, exported models, and what tables and page are drawn by."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +26,7 @@ PROGRAM_AXES = ("workload", "precision", "batch_size", "sequence_length")  # of 
 def compiled_records(plan: "StudyPlan") -> list[str]:
     """Paths of the compiled records that this call brings about, narrowed by `only` and `retry`.
 
-    Where the compiler is not installed, those that exist.
+    Where JAX or Keras is not installed, those that exist.
     """
     paths = [str(compiled_path(plan.study, asked)) for asked in program_requests(plan.study) if _selected(plan, asked)]
     if plan.study.run_on != "all" and not all(map(find_spec, ("jax", "keras"))):
@@ -42,7 +42,7 @@ def other_compiled(plan: "StudyPlan") -> list[str]:
 
 
 def _failed(record: Path) -> bool:
-    """Whether a record exists, and its program must be compiled again."""
+    """Whether a record exists, and its step must be counted again."""
     try:
         return record.is_file() and read_compiled(record).status not in KEPT
     except StudyError:
