@@ -131,7 +131,6 @@ def how_good() -> dict[str, str]:
 def _forecast_row(row: pd.Series) -> dict[str, str]:
     letter = "N" if row["module"] == "matmul" else "b"
     work = ", ".join([f"{letter}{row['batch_size']}", *length_words(row)])
-    least = "over " if row["memory_is_lower_bound"] is True else ""
     return {
         "device": device_name(row),
         "step": f"{row['workload']} {row['precision']} {work}",
@@ -139,9 +138,9 @@ def _forecast_row(row: pd.Series) -> dict[str, str]:
         "interval": f"{seconds(row['step_time_low'])} – {seconds(row['step_time_high'])}",
         "throughput": "" if pd.isna(row["throughput"]) else f"{number(row['throughput'])} {row['unit']}/s",
         "residual": "" if pd.isna(row["residual"]) else f"×{number(row['residual'])}",
-        "memory": f"{least}{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
+        "memory": f"{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
         "fits": "fits" if row["status"] == "ok" else "does not fit",
-        "largest": _largest(row),
+        "largest": "" if pd.isna(row["largest_batch"]) else f"{row['largest_batch']:,}",
         "price": "" if pd.isna(row["usd_per_hour"]) else price(row["usd_per_hour"]),
         "note": "; ".join(_notes(row)),
     }
@@ -151,12 +150,6 @@ def _notes(row: pd.Series) -> list[str]:
     """Return in what the step differs from the device's, and what makes its interval wider."""
     step = [] if pd.isna(row["step_notes"]) else json.loads(row["step_notes"])
     return [*step, *([] if pd.isna(row["note"]) else [str(row["note"])])]
-
-
-def _largest(row: pd.Series) -> str:
-    if pd.isna(row["largest_batch"]):
-        return ""
-    return f"{row['largest_batch']:,}{'' if pd.isna(row['largest_batch_reason']) else ' or more'}"
 
 
 def _gib(value: float) -> str:
