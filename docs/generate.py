@@ -219,7 +219,7 @@ def two_softwares() -> str:
     ):
         for name, software in zip(names, softwares, strict=True):
             made = [record_for(models[name], MIXED, batch, find_target(device)) for device in devices]
-            times = [one.step_time or 0.0 for one in map(forecast_of, filter(None, made))]
+            times = [forecast_of(record).step_time or 0.0 for record in made if record]
             rows.append([what, software, *(f"{1e3 * seconds:.3g} ms" for seconds in times)])
             what = ""
     return grid(["model, batch", "software", *devices], rows)

@@ -15,7 +15,7 @@ import yaml
 from pydantic import ValidationError
 
 from whichdevice.base.sheets.hardware import HARDWARE
-from whichdevice.decide.table import study_head, study_rows
+from whichdevice.decide.words import study_head, study_rows
 from whichdevice.study.config.model import Study
 from whichdevice.study.results import StudyResults
 from whichdevice.study.tables.make import write_tables

@@ -186,6 +186,7 @@ def test_a_second_question_measures_nothing_that_the_first_one_did(
     assert main(["ask", *question]) == 0
     shown = capsys.readouterr().out
     assert found["words"][0].split()[0] in shown and "This machine's time is of " in shown
+    assert len(shown.splitlines()) <= 22 and max(map(len, shown.splitlines())) <= 100
     assert len(played.measured) == 3
 
 

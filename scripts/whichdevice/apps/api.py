@@ -152,7 +152,7 @@ class Asked:
         return _known(self.answer.options[names.index(device)])
 
     def __repr__(self) -> str:
-        from whichdevice.decide.table import text
+        from whichdevice.decide.words import text
 
         return "\n".join(text(self.answer))
 
@@ -262,12 +262,12 @@ class Served:
         return pd.DataFrame([asdict(_serving_device(option)) for option in self.answer.options]).set_index("device")
 
     def __repr__(self) -> str:
-        from whichdevice.decide.serving_words import text
+        from whichdevice.decide.words import text
 
         return "\n".join(text(self.answer))
 
     def _repr_html_(self) -> str:
-        from whichdevice.decide.serving_words import page_parts
+        from whichdevice.decide.words import page_parts
         from whichdevice.study.report.page import page
         from whichdevice.study.report.serving_pictures import pictures
 
@@ -306,10 +306,11 @@ def serve(
 
 
 def _serving_device(option: ServerOption) -> ServingDevice:
-    server = option.server
+    server = option.row
     low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
     return ServingDevice(
-        server.device, option.servers * server.count, option.servers, server.weights, server.engine, server.fits,
+        server.card, option.servers * server.devices, option.servers, server.precision, server.software,
+        bool(server.fits),
         option.sure, server.first_token, server.one_user[1], low, middle, high, server.max_requests, server.max_context,
         option.usd_per_hour, option.usd_million,
     )  # fmt: skip

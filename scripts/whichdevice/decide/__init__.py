@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from whichdevice.base.sheets.hardware import HardwareRow
-from whichdevice.decide.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
+from whichdevice.decide.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide, turns
 from whichdevice.decide.measured import MeasuredCell
 from whichdevice.decide.rows import AskedWork, Row, works
 from whichdevice.forecast.answer import Forecast
@@ -51,7 +51,9 @@ def answers(
             work, tokens=_tokens(model), options=options.get(work.workload, {}), **_of_script(work, model, wants),
             tunable=model is not None and model.tunable,
         )  # fmt: skip
-        decided.append(decide(work, wants, amount_of(work, wants, epochs, units)))
+        answer = decide(work, wants, amount_of(work, wants, epochs, units))
+        unnamed = not answer.amount.given and work.mode != "operation" and answer.pick is not None
+        decided.append(replace(answer, turns=turns(work, wants)) if unnamed else answer)
     return sorted(decided, key=lambda answer: answer.work.mode == "operation")
 
 

@@ -8,23 +8,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.base.sheets.machines import ASSUMED, SPEED_LOG_SD, Cores
-from whichdevice.base.sheets.prices import (
-    NOTEBOOK_MINUTES,
-    START_UP_MINUTES,
-    START_UP_SD,
-    USD_PER_KWH,
-    Z80,
-    Market,
-    Offer,
-    age_days,
-)
+from whichdevice.base.sheets.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, START_UP_SD, Z80
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.decide.energy import Power, forecast_power, metered
 from whichdevice.decide.measured import MeasuredCell, chosen_cells, same, t_quantile
+from whichdevice.decide.prices import Price, Priced, PriceKind, electricity, free_of, hour_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import Habits
@@ -41,33 +33,37 @@ FORWARD = 1 / 3  # of a training step, where no trace shows it: the backward pas
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
-PriceKind = Literal["on_demand", "spot", "free", "electricity", "study", "user", "unknown"]
-
-
 @dataclass(frozen=True)
-class Price:
-    """Who asks what an hour of a device costs, and where that was read."""
+class Machine(Priced):
+    """One or several devices that are rented or are here: what a training's row and a server's have in common.
 
-    kind: PriceKind
-    provider: str = ""
-    source: str = ""  # where it was read, and when; or why there is none
-    watts: float | None = None  # electricity: of the whole machine
-    metered: bool = False
-    lowest: float | None = None  # USD an hour at `provider`, where the price is the median of several
-    providers: int = 1
-    age: int | None = None  # days since the newest offer was read
-
-
-@dataclass(frozen=True)
-class Row:
-    """A device: what is known of a step there, and what an hour costs. None: not known."""
+    Memory is of one device, in bytes. None: not known.
+    """
 
     card: str  # the device, however it is offered; its name in tables
-    kind: str  # cpu, gpu or tpu
+    kind: str  # cpu, gpu, tpu, or unified: a computer whose GPU shares its memory
     evidence: str
-    software: str = ""  # that runs the step
+    software: str = ""  # that runs the step, or the engine that serves
+    precision: str = ""  # of the step, or the format of a server's weights
+    devices: int = 1
+    tested: bool = True  # whether published times of such a device and model tested the forecast
+    fits: bool | None = None
+    memory_available: float | None = None
+    memory_whole: float | None = None  # with what no program can have: CUDA's context
+    memory_parts: Mapping[str, float] = field(default_factory=dict)
+    rented: bool = False
+
+    @property
+    def is_here(self) -> bool:
+        """Return whether it is this machine, or one whose records were merged, rather than one to rent."""
+        return not self.rented
+
+
+@dataclass(frozen=True)
+class Row(Machine):
+    """A device: what is known of a step there, and what an hour costs. None: not known."""
+
     needs_port: bool = False  # whether the code has to be ported to it first: PyTorch on a TPU
-    precision: str = ""
     step_time: float | None = None
     device_time: float | None = None  # without the host, as far as it is known apart
     log_sd_shared: float = 0.0  # of the logarithm of the step time: what all forecasts of a question have in common
@@ -82,27 +78,16 @@ class Row:
     processes: int | None = None
     disturbed: bool = False
     rough: bool = False
-    tested: bool = True  # whether published times of such a device and model tested the forecast
-    fits: bool | None = None
     memory_needed: float | None = None
-    memory_available: float | None = None
-    memory_whole: float | None = None  # of one device, with what no program can have: CUDA's context
     memory_tight: bool = False  # it may fit or not
-    memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
     way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
     feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting (and width), time over today's
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
-    devices: int = 1
     passes: tuple[Mapping[str, Any], ...] = ()  # batch, checkpointing, memory_needed and time (of an example)
     pass_batch: int | None = None  # examples of one pass, of a traced step
     checkpointing: bool = False
     largest_batch: int | None = None
     longest_sequence: int | None = None  # that fits, where that was asked for; 0: none does
-    usd_per_hour: float | None = None
-    usd_log_sd_shared: float = 0.0  # of the logarithm of the price: a provider is dear for all of its devices
-    usd_log_sd_own: float = 0.0
-    price: Price = Price("unknown")
-    rented: bool = False
     cores: Cores | None = None  # of the machine that a rented device comes with
     target: str = ""  # the name by which it is rented
     session_hours: float | None = None  # after which a free machine ends
@@ -110,18 +95,11 @@ class Row:
     start_time: float = 0.0  # until the work begins: renting, starting, installing
     start_log_sd: float = 0.0
     power: Power | None = None  # of the whole machine at work
-    card_usd: float | None = None  # of one to buy
-    card_watts: float = 0.0
     forecast_time: float | None = None  # of a measured device
     contradicts: bool = False  # the measured time is outside its forecast's interval
     name: str = ""  # of the device, as its driver gives it
     reason: str = ""  # why there is no time, as a compiler or a process gives it
     notes: tuple[str, ...] = ()  # in what the step is another than the one that the device would run
-
-    @property
-    def is_here(self) -> bool:
-        """Return whether it is this machine, or one whose records were merged, rather than one to rent."""
-        return not self.rented
 
     @property
     def device(self) -> str:
@@ -138,14 +116,6 @@ class Row:
     def market(self) -> str:
         """The device that is rented, whatever the number: all rows of it have one price a device."""
         return (self.chip if self.kind == "tpu" else self.target) or self.card
-
-    @property
-    def usd_ends(self) -> tuple[float | None, float | None]:
-        """The ends of the price's 80 % interval."""
-        if self.usd_per_hour is None:
-            return None, None
-        half = Z80 * math.hypot(self.usd_log_sd_shared, self.usd_log_sd_own)
-        return self.usd_per_hour * math.exp(-half), self.usd_per_hour * math.exp(half)
 
     @property
     def spot(self) -> bool:
@@ -503,14 +473,8 @@ def _measured_price(cell: MeasuredCell) -> dict[str, Any]:
     """The price of an hour of a measured device, and its power."""
     power = metered(cell.watts, cell.kind, cell.watts_beside)
     if cell.usd_per_hour is None:
-        return _electricity(power)
+        return vars(electricity(power)) | {"power": power}
     return {"usd_per_hour": cell.usd_per_hour, "price": Price("study", source=cell.price or ""), "power": power}
-
-
-def _electricity(power: Power) -> dict[str, Any]:
-    """The price of a machine that is here."""
-    price = Price("electricity", watts=power.total, metered=power.evidence == "measured")
-    return {"usd_per_hour": power.total / 1000 * USD_PER_KWH, "price": price, "power": power}
 
 
 def estimated(device: str, step_time: float, needed: float, available: float) -> Row:
@@ -519,7 +483,7 @@ def estimated(device: str, step_time: float, needed: float, available: float) ->
         device, "cpu", ESTIMATED if needed <= available else DOES_NOT_FIT, precision="float32", log_sd_own=ROUGH_MAX,
         step_time=step_time if needed <= available else None, chip=device, rough=True, fits=needed <= available,
         memory_needed=needed, memory_available=available, memory_tight=0.8 * available < needed <= available,
-        **_electricity(metered(None, "cpu")),
+        **vars(electricity(metered(None, "cpu"))), power=metered(None, "cpu"),
     )  # fmt: skip
 
 
@@ -543,7 +507,7 @@ def measured_spread(low: float | None, high: float | None, n: int, disturbed: in
 AS_FORECAST = (  # what a row has from its forecast under the same name
     "precision", "software", "fits", "memory_needed", "memory_available", "memory_tight", "way", "changes", "feed",
     "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
-    "longest_sequence", "usd_per_hour",
+    "longest_sequence",
 )  # fmt: skip
 AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels",
             "forward_share", "forward_kernels")  # fmt: skip
@@ -556,7 +520,6 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
     def known_of(names: Sequence[str]) -> dict[str, Any]:
         return {name: getattr(forecast, name) for name in names if getattr(forecast, name) is not None}
 
-    kind: PriceKind = "unknown" if forecast.usd_per_hour is None else "on_demand"
     row = Row(
         card=expected.label,
         target=forecast.slice or forecast.device,
@@ -566,61 +529,44 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
         chip=forecast.chip or forecast.device,
         memory_parts=known_of(PARTS),
         memory_whole=known.memory if known else None,
-        price=Price(kind, forecast.provider or "", forecast.price or ""),
         rented=True,
         start_time=60 * START_UP_MINUTES,
         start_log_sd=START_UP_SD,
         tested=bool(forecast.known_device and forecast.known_family) or not timed,
         notes=forecast.step_notes,
         power=forecast_power(forecast, known),
+        **vars(_priced(forecast, known)),
         **known_of(AS_FORECAST),
     )
     row = replace(row, cores=known.host_cores(row.devices) if known else ASSUMED.of(row.devices))
-    if known is not None and known.card is not None and row.card == known.device:
-        row = replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
-    if timed and known is not None and (market := known.market()) is not None:
-        row = _at_market(row, market)
     if not timed or forecast.fits is False:
         return replace(row, reason=forecast.reason or "")
     rough = (forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0)
     return replace(row, rough=rough, prefill_time=expected.prefill_time, **known_of(AS_TIMED))
 
 
-def _at_market(row: Row, market: Market, kind: PriceKind = "on_demand") -> Row:
-    """The row at the price of a market."""
-    lowest = market.lowest
-    chips = math.ceil(row.devices / devices_of(lowest.device))
-    return replace(
-        row, usd_per_hour=market.usd_per_hour * chips, usd_log_sd_shared=market.log_sd_shared,
-        usd_log_sd_own=market.log_sd_own,
-        price=Price(
-            kind, lowest.provider, market.words, lowest=lowest.usd_per_hour * chips, providers=market.providers,
-            age=age_days(market.newest),
-        ),
-    )  # fmt: skip
+def _priced(forecast: Forecast, known: HardwareRow | None) -> Priced:
+    """The price of an hour, of a step that has a time: the sheet's, or without one that of the forecast's table."""
+    if known is not None:
+        return hour_of(known, forecast.devices or 1) if forecast.step_time else Priced()
+    kind: PriceKind = "unknown" if forecast.usd_per_hour is None else "on_demand"
+    price = Price(kind, forecast.provider or "", forecast.price or "")
+    return Priced(usd_per_hour=forecast.usd_per_hour, price=price)
 
 
 def offered_rows(row: Row, known: HardwareRow | None) -> Iterator[Row]:
-    """The same device where somebody gives it for nothing, by the longest week, and where it may be taken away."""
+    """The same device where it may be taken away, if that is cheaper, and where somebody gives it for nothing."""
     if known is None or not row.step_time:
         return
-    free = [offer for offer in known.offers if offer.offer == "free" and _holds(offer, row)]
-    spot = known.market("spot")
-    if spot is not None and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
-        yield _at_market(row, spot, "spot")
-    if free:
-        best = max(free, key=lambda offer: offer.week_hours or 0.0)
-        names = " or ".join(dict.fromkeys(offer.provider for offer in free))
+    spot, free = hour_of(known, row.devices, "spot"), free_of(known, row.devices)
+    if spot.usd_per_hour is not None and spot.usd_per_hour < (row.usd_per_hour or math.inf):
+        yield replace(row, **vars(spot))
+    if free is not None:
+        priced, session, week = free
+        cores = known.host_cores(row.devices, "free")
         yield replace(
-            row, usd_per_hour=0.0, usd_log_sd_shared=0.0, usd_log_sd_own=0.0,
-            price=Price("free", names, best.words), session_hours=best.session_hours,
-            week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES, cores=known.host_cores(row.devices, "free"),
+            row, **vars(priced), session_hours=session, week_hours=week, start_time=60 * NOTEBOOK_MINUTES, cores=cores
         )  # fmt: skip
-
-
-def _holds(offer: Offer, row: Row) -> bool:
-    """Whether a free machine is what the row is of: one GPU of it, or the whole slice of a TPU."""
-    return offer.count == row.devices or (row.kind == "gpu" and row.devices == 1)
 
 
 def _is_same_device(forecast: Forecast, cell: MeasuredCell, hardware: Mapping[str, str | None]) -> bool:

@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
     add("--largest", action="store_true", help="also find the largest and the cheapest batch that fit; takes longer")
     add("--longest", action="store_true", help="also find the longest context that fits, of a language model")
-    add("--all", action="store_true", help="show devices that are dearer and slower, too, and kWh of the whole")
+    add("--why", action="store_true", help="also how it is known: every device, memory, prices, kWh")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
 
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     if args.longest and (args.mode != "train" or language_model(args.model) is None):
         raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained")
-    return show(question_of(args), args.html, args.json, Screen(args.all))
+    return show(question_of(args), args.html, args.json, Screen(args.why))
 
 
 def question_of(args: argparse.Namespace) -> "Question":
@@ -139,7 +139,7 @@ def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen
         from whichdevice.study.report.page import render
         from whichdevice.study.report.verdict import answer_parts
 
-        render("ask.html", page, answers=[answer_parts(answer, screen.everything) for answer in answers])
+        render("ask.html", page, answers=[answer_parts(answer) for answer in answers])
     if as_json:
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
@@ -274,16 +274,16 @@ def check_size(question: "Question") -> None:
 class Screen:
     """The answer on standard output; on a terminal the next one is drawn over the last."""
 
-    def __init__(self, everything: bool) -> None:
+    def __init__(self, why: bool) -> None:
         self.live = sys.stdout.isatty()
-        self.everything, self._drawn, self._rows = everything, 0, 0
+        self.why, self._drawn, self._rows = why, 0, 0
 
     def show(self, answers: "Sequence[Answer]", below: Sequence[str], rows: int = 0) -> None:
         """Print answers, and lines that go below them; `rows` of the terminal have other lines since the first."""
-        from whichdevice.decide.table import text
+        from whichdevice.decide.words import text
 
         size = get_terminal_size((100, 40))
-        texts = [text(answer, size.columns, self.everything) for answer in answers]
+        texts = [text(answer, size.columns, self.why, len(below)) for answer in answers]
         parts = [line for lines in texts for line in [*lines, ""]]
         lines = [*parts[:-1], *below]
         up = self._drawn + rows - self._rows
