@@ -298,7 +298,7 @@ def _published(row: pd.Series) -> dict[str, Any]:
         "value": _amount(row["value"], row["unit"], written),
         "disputed": row["standing"] == "disputed",
         "ours": _amount(row["ours"], row["unit"], written),
-        "ends": interval(row["ours_low"], row["ours_high"], seconds if row["unit"] == "s" else number),
+        "ends": interval(row["ours_low"], row["ours_high"], seconds if row["unit"] == "s" else number) or "",
         "where": f"{row['device']}, {row['evidence']} in {row['precision'].replace('_', ' ')}" if known else "",
         "ratio": f"×{number(row['ratio'])}" if pd.notna(row["ratio"]) else "",
     }
