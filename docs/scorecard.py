@@ -236,8 +236,9 @@ def _today() -> str:
 
 
 def _work(row: Row) -> str:
-    size = row["published_batch_size"] and f"{'N' if row['workload'] == 'matmul' else 'b'}{row['published_batch_size']} "
-    length = row["published_sequence_length"] and f"× {row['published_sequence_length']} "
+    batch, length = row["published_batch_size"], row["published_sequence_length"]
+    size = batch and f"{'N' if row['workload'] == 'matmul' else 'b'}{batch} "
+    length = length and f"× {length} "
     return f"`{row['workload']}` {size}{length}{METRICS[row['metric']]}"
 
 

@@ -4,9 +4,9 @@ import csv
 
 import pytest
 from fit.fitting import DATA
+from whichdevice.forecast.xla.device_memory import RESERVE
 
 from whichdevice.forecast.targets import find_target
-from whichdevice.forecast.xla.device_memory import RESERVE
 
 with (DATA / "memory.csv").open(encoding="utf-8", newline="") as file:
     KNOWN = {line["id"]: line for line in csv.DictReader(file)}

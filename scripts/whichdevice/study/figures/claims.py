@@ -35,7 +35,7 @@ def draw_claims(study: StudyResults) -> Figure | str:
     """A panel for each source's experiment that has a forecast on the source's own device."""
     panels = panels_of(study.published)
     if not panels:
-        return "This study has no work of which somebody published a time."
+        return "This study forecasts no work of which somebody published a time."
     figure = style.new_figure(style.WIDTH, 2.3 * -(-len(panels) // 2) + 0.9)
     for axes, rows in zip(style.grid_of(figure, len(panels), 2), panels, strict=True):
         _draw(axes, rows)
@@ -44,7 +44,7 @@ def draw_claims(study: StudyResults) -> Figure | str:
     if any((rows["standing"] == "disputed").any() for rows in panels):
         crosses.append(Line2D([], [], label="published, impossible", **IMPOSSIBLE))
     style.kinds_legend(figure, zip(drawn["kind"], drawn["evidence"] == "measured", strict=True), *crosses)
-    figure.supxlabel("float32, which TPUs multiply in bfloat16; intervals: 80 %; times of steps alone; causes: table published")
+    figure.supxlabel("float32, which TPUs multiply in bfloat16; 80 % intervals; steps alone; causes: table published")
     return figure
 
 

@@ -13,7 +13,7 @@ from whichdevice.forecast.products import ProgramRequest, read_compiled
 from whichdevice.study.config.model import Study
 from whichdevice.study.exporting.export import export_path, learning_runs
 from whichdevice.study.figures import figure_modules, figure_names
-from whichdevice.study.programs import compiled_path, all_requests
+from whichdevice.study.programs import all_requests, compiled_path
 from whichdevice.study.request import planned_record
 from whichdevice.study.tables import table_modules
 

@@ -30,7 +30,7 @@ QUALITY = {  # metrics that depend on the data: column of the summary
 EIGHTY = 1.2816  # spreads from the median to an end of an 80 % interval
 
 
-@makes("each published figure beside the forecast of the same work on the same device, and on today's", PUBLISHED_COLUMNS)
+@makes("each published figure beside the same work on the same device, and on today's", PUBLISHED_COLUMNS)
 def make_published(sources: Sources) -> pd.DataFrame:
     """Return the table of a study: of what it forecasts or measures, and the figures of all sources."""
     return published_table(
