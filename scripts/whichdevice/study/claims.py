@@ -1,14 +1,15 @@
 """What the sources published, at which settings, and the forecasts of the very same steps. Imports no pandas.
 
     for experiment in experiments(read_published(PUBLISHED)):
-        experiment.claims, experiment.batch_size, experiment.format_on("tpu")
+        experiment.claims, experiment.first.batch_size, experiment.format_on("tpu")
 """
 
 import csv
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import CONFIG, csv_rows
@@ -28,12 +29,7 @@ SPEED = "TFLOP/s"
 EPOCH_EXAMPLES = {"mnist_official": 60_000, "mnist_cnn": 60_000, "fashion_cnn": 60_000}  # of an epoch
 CUDNN_SINCE = "2019-10"  # TensorFlow 2.0: Keras' recurrent layers run cuDNN's kernels from then on
 CLAIMED = "published_"  # how a workload of these forecasts is named, so that none is taken for the study's own
-VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
-TEXTS = (
-    "source", "date", "device", "device_class", "workload", "metric", "unit", "caveat", "status", "hardware",
-    "suspect", "precision", VALIDATION,
-)  # fmt: skip
-REQUIRED = {"source", "date", "device", "device_class", "workload", "batch_size", "metric", "value", "unit", "caveat"}
+VALIDATION = ("", "yes", "no")  # whether a published time holds validation, as Keras' own times do
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +44,12 @@ class Claim:
     metric: str
     unit: str
     value: float | None
-    batch_size: float | None
-    sequence_length: float | None = None
-    epochs: float | None = None
-    steps_per_epoch: float | None = None
-    suspect_factor: float | None = None
-    suspect: str = ""
-    caveat: str = ""
+    batch_size: int | None
+    caveat: str
+    sequence_length: int | None = None
+    epochs: int | None = None
+    steps_per_epoch: int | None = None
+    suspect_factor: int | None = None
     status: str = ""
     hardware: str = ""  # row of config/hardware.csv
     precision: str = ""
@@ -66,16 +61,14 @@ class Claim:
         return self.metric in STEADY or self.metric in COLD
 
     @property
-    def steps(self) -> float | None:
+    def steps(self) -> int | None:
         """The number of steps that a published time holds; None where it is no time, or the source does not say."""
         epoch = self.steps_per_epoch
         if epoch is None and self.batch_size and self.workload in EPOCH_EXAMPLES:
             epoch = math.ceil(EPOCH_EXAMPLES[self.workload] / self.batch_size)
-        all_epochs = epoch and (self.epochs or 1) * epoch
-        return {
-            "step_time": 1, "epoch_time": epoch, "first_epoch_time": epoch, "wall_time": all_epochs,
-            "total_time": all_epochs,
-        }.get(self.metric)  # fmt: skip
+        training = epoch and (self.epochs or 1) * epoch
+        steps = {"step_time": 1, "epoch_time": epoch, "first_epoch_time": epoch}
+        return (steps | dict.fromkeys(("wall_time", "total_time"), training)).get(self.metric)
 
     def cause(self, sheet: Mapping[str, HardwareRow]) -> str | None:
         """Why a forecast on the same device differs or is not there, by what was published alone; None: not known."""
@@ -107,32 +100,14 @@ class Experiment:
     claims: list[Claim]
 
     @property
-    def workload(self) -> str:
-        """The name of the workload file."""
-        return self.claims[0].workload
-
-    @property
-    def batch_size(self) -> int | None:
-        """Examples of a step, of a product its size; None where the source does not say."""
-        size = self.claims[0].batch_size
-        return None if size is None else int(size)
-
-    @property
-    def sequence_length(self) -> int | None:
-        """Steps of a sequence."""
-        length = self.claims[0].sequence_length
-        return None if length is None else int(length)
+    def first(self) -> Claim:
+        """A figure, which has workload, batch size and length as all of them."""
+        return self.claims[0]
 
     @property
     def timed(self) -> Claim | None:
         """A figure of the steady time or speed, which says of how many steps it is."""
         return next((claim for claim in self.claims if claim.metric in STEADY and claim.value is not None), None)
-
-    @property
-    def own_devices(self) -> list[str]:
-        """Rows of the sheet of the source's own GPUs and TPUs."""
-        named = (claim for claim in self.claims if claim.is_timed and claim.device_class != "cpu")
-        return list(dict.fromkeys(claim.hardware for claim in named if claim.hardware))
 
     def format_on(self, kind: str) -> str:
         """The number format of the same work on a kind of device."""
@@ -141,19 +116,20 @@ class Experiment:
 
     def requests(self) -> Iterator[ProgramRequest]:
         """Yield its step on the source's own devices and on today's; nothing where the source does not say its size."""
-        if self.batch_size is None or self.timed is None:
+        first, timed = self.first, self.timed
+        if first.batch_size is None or timed is None:
             return
-        for name in (*self.own_devices, *TODAY):
-            target = find_target(name)
-            each = target.devices if self.timed.unit == SPEED else 1  # of products every core has one of its own
+        own = (claim.hardware for claim in self.claims if claim.device_class != "cpu" and claim.hardware)
+        for target in map(find_target, dict.fromkeys((*own, *TODAY))):
+            each = target.devices if timed.unit == SPEED else 1  # of products every core has one of its own
             yield ProgramRequest(
                 device=target.device,
                 devices=target.devices,
-                workload=CLAIMED + self.workload,
-                module=self.workload,
+                workload=CLAIMED + first.workload,
+                module=first.workload,
                 precision=self.format_on(target.kind),
-                batch_size=self.batch_size * each,
-                sequence_length=self.sequence_length,
+                batch_size=first.batch_size * each,
+                sequence_length=first.sequence_length,
             )
 
 
@@ -163,34 +139,32 @@ def read_published(path: Path) -> list[Claim]:
         rows = csv_rows(path)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StudyError(f"cannot read {path}: {error}") from error
-    if rows and (missing := sorted(REQUIRED - rows[0].keys())):
+    needed = {field.name for field in fields(Claim) if field.default is MISSING}
+    if rows and (missing := sorted(needed - rows[0].keys())):
         raise StudyError(f"{path}: no column {missing[0]}")
     return [_claim(row, f"{path}: row {place}") for place, row in enumerate(rows, start=1)]
 
 
 def _claim(row: dict[str, str], where: str) -> Claim:
-    if (words := row.get(VALIDATION) or "") not in ("", YES, NO):
-        raise StudyError(f"{where}: {VALIDATION} is {words!r}; write {YES}, {NO} or nothing")
-    numbers = {
-        field.name: _number(row[field.name], f"{where}: {field.name}")
-        for field in fields(Claim)
-        if field.name not in TEXTS and field.name in row
-    }
-    if numbers["value"] is not None:
-        numbers["value"] *= {"ms": 1e-3, "us/sample": 1e-6 * (numbers["batch_size"] or 1)}.get(row["unit"], 1.0)
-    unit = "s" if row["unit"] in ("ms", "us/sample") else row["unit"]
-    texts = {name: row[name] or "" for name in TEXTS if name in row}
-    return Claim(**texts | {"unit": unit}, **numbers)  # type: ignore[arg-type]
+    known: dict[str, Any] = {field.name: row[field.name] or "" for field in fields(Claim) if field.name in row}
+    if known.get("validation", "") not in VALIDATION:
+        raise StudyError(f"{where}: validation is {row['validation']!r}; write yes, no or nothing")
+    for field in fields(Claim):
+        if field.type is not str and field.name in known:
+            known[field.name] = _number(known[field.name], f"{where}: {field.name}")
+    if known["unit"] in (scale := {"ms": 1e-3, "us/sample": 1e-6 * (known["batch_size"] or 1)}):
+        known |= {"value": known["value"] * scale[known["unit"]], "unit": "s"}
+    return Claim(**known)
 
 
-def _number(text: str | None, what: str) -> float | None:
+def _number(text: str, what: str) -> float | None:
     try:
         number = float(text) if text else None
     except ValueError:
         number = math.nan
     if number is not None and not math.isfinite(number):
         raise StudyError(f"{what} is {text!r}, which is no number")
-    return number
+    return int(number) if number is not None and number.is_integer() else number
 
 
 def experiments(claims: Iterable[Claim]) -> list[Experiment]:
@@ -219,7 +193,7 @@ def claim_requests(modules: Collection[str] | None = None) -> list[ProgramReques
     asked = (
         request
         for experiment in experiments(read_published(PUBLISHED))
-        if modules is None or experiment.workload in modules
+        if modules is None or experiment.first.workload in modules
         for request in experiment.requests()
     )
     return list({request.path: request for request in asked}.values())

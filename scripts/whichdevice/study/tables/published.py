@@ -33,9 +33,7 @@ EIGHTY = 1.2816  # spreads from the median to an end of an 80 % interval
 @makes("each published figure beside the same work on the same device, and on today's", PUBLISHED_COLUMNS)
 def make_published(sources: Sources) -> pd.DataFrame:
     """Return the table of a study: of what it forecasts or measures, and the figures of all sources."""
-    return published_table(
-        sources.claimed, sources.table("summary"), sources.once(claimed_forecasts), sources.sheet
-    )
+    return published_table(sources.claimed, sources.table("summary"), sources.once(claimed_forecasts), sources.sheet)
 
 
 def published_table(
@@ -56,8 +54,8 @@ def _rows(
     beside = {
         forecast.device: forecast
         for forecast in forecasts
-        if forecast.module == experiment.workload
-        and forecast.sequence_length == experiment.sequence_length
+        if forecast.module == experiment.first.workload
+        and forecast.sequence_length == experiment.first.sequence_length
         and (forecast.device, forecast.precision, forecast.batch_size) in wanted
     }
     cells = measured[_same(experiment, measured)]
@@ -86,18 +84,18 @@ def _settings(experiment: Experiment, claim: Claim, kind: str) -> dict[str, Any]
     """Return the settings that were published, for a kind of device."""
     return {
         **{name: getattr(claim, name) for name in ("source", "date", "workload", "metric")},
-        "published_batch_size": experiment.batch_size,
-        "published_sequence_length": experiment.sequence_length,
+        "published_batch_size": claim.batch_size,
+        "published_sequence_length": claim.sequence_length,
         "published_precision": experiment.format_on(kind),
     }
 
 
 def _same(experiment: Experiment, cells: pd.DataFrame) -> pd.Series:
     """Return which measured cells have the settings of an experiment."""
-    length = experiment.sequence_length
+    length = experiment.first.sequence_length
     formats = cells["kind"].map(experiment.format_on, na_action="ignore")
-    same = (cells["module"] == experiment.workload) & (cells["precision"] == formats)
-    same &= cells["batch_size"] == (experiment.batch_size or math.nan)
+    same = (cells["module"] == experiment.first.workload) & (cells["precision"] == formats)
+    same &= cells["batch_size"] == (experiment.first.batch_size or math.nan)
     return (same if length is None else same & (cells["steps_per_sequence"] == length)).fillna(False).astype(bool)
 
 
@@ -137,14 +135,12 @@ def _cell(cell: pd.Series) -> dict[str, Any]:
 
 def _amounts(claim: Claim, times: Sequence[float | None], size: int, replicas: int) -> dict[str, Any]:
     """Return a time or speed with its interval, in the unit of a figure; nothing where its steps are not known."""
-    low, high = BOUNDS[1:]
     if claim.unit == SPEED:
-        operations = 2.0 * size**3 * replicas / 1e12
-        values = [operations / time if time else None for time in times]
-        return dict(zip(("ours", f"ours{high}", f"ours{low}"), values, strict=True))
-    steps = claim.steps
-    values = [steps * time if steps and time else None for time in times]
-    return dict(zip(("ours", f"ours{low}", f"ours{high}"), values, strict=True))
+        middle, *ends = (2.0 * size**3 * replicas / 1e12 / time if time else None for time in times)
+        times = (middle, *reversed(ends))
+    else:
+        times = [claim.steps * time if claim.steps and time else None for time in times]
+    return {f"ours{bound}": value for bound, value in zip(BOUNDS, times, strict=True)}
 
 
 def _learned(claim: Claim, cells: pd.DataFrame) -> dict[str, Any]:
