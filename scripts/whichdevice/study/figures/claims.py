@@ -53,12 +53,9 @@ def panels_of(published: pd.DataFrame) -> list[pd.DataFrame]:
     rows = published[published["metric"].isin(STEADY) & (published["value"].notna() | published["ours"].notna())]
     of_experiment = (part for _, part in rows.groupby(EXPERIMENT, sort=False, dropna=False))
     largest = (part[part["published_batch_size"] == part["published_batch_size"].max()] for part in of_experiment)
-    order = list(style.KIND_COLOURS)
-    shown = (part for part in largest if part["ratio"].notna().any())
     return [
-        part.sort_values("device_class", key=lambda kinds: kinds.map(order.index, na_action="ignore"), kind="stable")
-        for part in shown
-    ]
+        part.sort_values("device_class", kind="stable") for part in largest if part["ratio"].notna().any()
+    ]  # cpu, gpu, tpu as the alphabet has them, and rows of today last
 
 
 def _draw(axes: Axes, rows: pd.DataFrame) -> None:
@@ -104,25 +101,23 @@ def _work(row: pd.Series) -> str:
 def what_follows(rows: pd.DataFrame) -> str:
     """Return how the devices of then compare, and the fastest GPU and TPU of today on the same work."""
     speed = rows["unit"].iloc[0] == SPEED
-    then, now = rows[rows["value"].notna()], rows[rows["value"].isna() & (rows["evidence"] == "forecast")]
-    by_kind = {kind: part.iloc[0] for kind, part in then[then["standing"] != "disputed"].groupby("device_class")}
-    ordered = now.sort_values("ours", ascending=not speed, kind="stable")
-    best = [part.iloc[0] for _, part in ordered.groupby("kind")]
-    if {"gpu", "tpu"} <= by_kind.keys():
-        gpu, tpu = by_kind["gpu"], by_kind["tpu"]
-        said = f"Then a {_name(tpu)} was {_times(tpu['value'], gpu['value'], speed)} a {_name(gpu)}"
-        today = [f"a {tpu['device']} is about {_times(tpu['ours'], gpu['ours'], speed)} an {gpu['device']}"
-                 for gpu, tpu in [best] if len(best) == 2]  # fmt: skip
+    then = rows[rows["value"].notna() & (rows["standing"] != "disputed")]
+    now = rows[rows["value"].isna() & (rows["evidence"] == "forecast")].sort_values("ours", ascending=not speed)
+    old = {kind: part.iloc[0] for kind, part in then.groupby("device_class")}
+    best = {kind: part.iloc[0] for kind, part in now.groupby("kind")}
+    if {"gpu", "tpu"} <= old.keys() & best.keys():
+        said = f"a {_name(old['tpu'])} was {_times(old, 'value', speed)} a {_name(old['gpu'])}"
+        today = f"a {_name(best['tpu'])} is about {_times(best, 'ours', speed)} an {_name(best['gpu'])}"
     else:
-        amounts = [f"{_amount(row['value'], speed)} on a {_name(row)}" for row in by_kind.values()]
-        said = f"Then {', '.join(amounts)}"
-        today = [f"{_amount(row['ours'], speed)} on {row['device']}" for row in best]
-        today[:1] = [f"about {words}" for words in today[:1]]
-    return f"{said}; the same work today: {', '.join(today)}." if today else f"{said}."
+        said = ", ".join(f"{_amount(row['value'], speed)} on a {_name(row)}" for row in old.values())
+        today = "about " + ", ".join(f"{_amount(row['ours'], speed)} on {_name(row)}" for row in best.values())
+    return f"Then {said}; the same work today: {today}."
 
 
-def _times(one: float, other: float, speed: bool) -> str:
-    return f"{two(one / other if speed else other / one)} times"
+def _times(rows: dict[Any, pd.Series], column: str, speed: bool) -> str:
+    """How many times as fast as the GPU the TPU is."""
+    gpu, tpu = (rows[kind][column] for kind in ("gpu", "tpu"))
+    return f"{two(tpu / gpu if speed else gpu / tpu)} times"
 
 
 def _amount(value: float, speed: bool) -> str:
