@@ -31,7 +31,7 @@ SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
 COST_UNITS = {"usd_per_million": "USD", "joules_per_million": "J"}
 MUCH_BLUR = 0.02
 WAITS = 0.05  # of a step: less is no waiting
-PICTURES = ["speedups", "worth_it", "throughput", "training_curves", "cold_start", "claims"]  # these first
+PICTURES = ["speedups", "claims", "training_curves", "worth_it", "throughput", "cold_start"]  # these first
 CATEGORIES = ["Limits"]  # other figures have their own sections
 MAX_LISTED = 200
 
@@ -287,7 +287,8 @@ def published_rows(study: StudyResults) -> list[dict[str, Any]]:
 
 def _published(row: pd.Series) -> dict[str, Any]:
     """Return the texts of a row, empty where a number is missing."""
-    size = "" if pd.isna(row["published_batch_size"]) else f" b{row['published_batch_size']}"
+    letter = "N" if row["workload"] == "matmul" else "b"
+    size = "" if pd.isna(row["published_batch_size"]) else f" {letter}{row['published_batch_size']}"
     fine = row["unit"] == "fraction" or "loss" in row["metric"]
     written = quality if fine else number
     known = pd.notna(row["ours"])
