@@ -32,6 +32,7 @@ from whichdevice.apps.explorer.answers import record_for
 from whichdevice.apps.explorer.steps import MIXED, known_models
 from whichdevice.base.parts import Part
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.targets import find_target
 from whichdevice.measure.record import Record
 from whichdevice.models.address import built_in_names
@@ -44,7 +45,6 @@ from whichdevice.study.config.model import Section
 from whichdevice.study.figures import figure_facts, figure_names
 from whichdevice.study.tables import get_table, table_about, table_names
 from whichdevice.study.tables.base import read_rows
-from whichdevice.study.tables.forecasts import priced_forecasts
 
 DOCS = Path(__file__).resolve().parent
 PROJECT = DOCS.parent
@@ -219,7 +219,7 @@ def two_softwares() -> str:
     ):
         for name, software in zip(names, softwares, strict=True):
             made = [record_for(models[name], MIXED, batch, find_target(device)) for device in devices]
-            times = [one.step_time or 0.0 for one in priced_forecasts(filter(None, made), hardware_rows())]
+            times = [forecast_of(record).step_time or 0.0 for record in made if record]
             rows.append([what, software, *(f"{1e3 * seconds:.3g} ms" for seconds in times)])
             what = ""
     return grid(["model, batch", "software", *devices], rows)

@@ -16,7 +16,7 @@ import yaml
 from pydantic import ValidationError
 
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.decide.table import study_head, study_rows
+from whichdevice.decide.words import study_head, study_rows
 from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.counting import count_steps
 from whichdevice.forecast.products import write_compiled

@@ -37,6 +37,11 @@ FILLER = {
     "intel", "arc", "apple",
 }  # fmt: skip
 OTHER_CARD = {"ti", "super", "laptop", "mobile"}
+# What people can have today, from free or cheap to dear: offered by several clouds or at home in many rooms.
+FORECAST_DEVICES = (
+    "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200",
+    "TPU v5e", "v5e-2x4", "TPU v6e",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,20 @@ def all_targets(devices: int = 1, software: Software = "xla") -> list[Target]:
     return [target for name in rows if (target := _target(name, devices)) is not None]
 
 
+def usual_precision(target: Target, precision: str = "mixed") -> str:
+    """The number format on a device: mixed, as people train there, is of 16 bits where these have units of their own.
+
+    Single is what frameworks make of float32: TF32 where a GPU has it; a TPU multiplies in bfloat16.
+    """
+    if precision == "single" and target.kind == "gpu":
+        return "tf32" if target.row.tf32_tflops else "float32"
+    if precision not in ("mixed", "single"):
+        return precision
+    row = target.row  # a P100 has faster float16, but XLA no attention in it there
+    faster = (row.half_dense_tflops or 0.0) > (row.fp32_tflops or 0.0) and "no tensor cores" not in row.half_type
+    return target.mixed if target.kind == "tpu" or faster else "float32"
+
+
 def find_target(name: str, devices: int | None = None) -> Target:
     """The target that a person means: row of the sheet, alias, TPU slice, or words that only one row has.
 
@@ -275,6 +294,7 @@ def _fit(words: set[str], own: set[str]) -> bool:
     return words <= own and not (own - words) & OTHER_CARD
 
 
+@cache
 def _plain(name: str) -> str:
     return "".join(re.findall(r"[a-z0-9+]+", re.sub("|".join(FILLER), " ", name.casefold())))
 

@@ -14,7 +14,7 @@ import yaml
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import number, percent, price, quality, seconds, size, two
-from whichdevice.decide.rows import OPERATIONS, enough_repeats
+from whichdevice.decide.rows import OPERATIONS
 from whichdevice.forecast.joint import read_scorecard
 from whichdevice.study.cells import repeat_failed, workflow_command
 from whichdevice.study.figures import figure_facts, figure_names
@@ -25,7 +25,7 @@ from whichdevice.study.report.verdict import BROKEN, first_screen
 from whichdevice.study.results import NOTHING, StudyResults
 from whichdevice.study.tables.base import device_name, length_words
 from whichdevice.study.tables.comparisons import REPLICAS
-from whichdevice.study.tables.measured import WORK, at_common_share, without_rehearsals
+from whichdevice.study.tables.measured import WORK, at_common_share, enough_repeats, without_rehearsals
 
 SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
 COST_UNITS = {"usd_per_million": "USD", "joules_per_million": "J"}

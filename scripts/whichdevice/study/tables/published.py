@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.base.sheets.hardware import HardwareRow
-from whichdevice.decide.rows import enough_repeats
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.targets import find_target
 from whichdevice.study.claims import SPEED, TODAY, Claim, Experiment, experiments
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import Sources, columns_of, table
 from whichdevice.study.tables.forecasts import claimed_forecasts
+from whichdevice.study.tables.measured import enough_repeats
 
 PUBLISHED_COLUMNS = columns_of("published")
 BOUNDS = ("", "_low", "_high")
