@@ -188,7 +188,7 @@ def summary_of(*epochs: int, source: str = "files", **workload: object) -> pd.Da
     epochs = epochs or (3,)
     study = synthetic.small_study(
         devices={"cpu": Device(kind="cpu")},
-        workloads={"own_name": Workload(module="mnist_cnn", **{"batch_size": [256]} | workload)},  # type: ignore[arg-type]
+        workloads={"own_name": Workload(**{"module": "mnist_cnn", "batch_size": [256]} | workload)},  # type: ignore[arg-type]
         measure=Measure(repeats=len(epochs)),
         train=Train(epochs=max(epochs), repeats=len(epochs)),
     )
@@ -208,6 +208,11 @@ def test_what_was_measured_at_the_same_settings_is_beside_todays_devices() -> No
     assert "measured" not in set(rows_of(EPOCH, summary=summary_of(batch_size=[256]))["evidence"])
     other = summary_of(batch_size=[512], precision=["mixed_bfloat16"])
     assert "measured" not in set(rows_of(EPOCH, summary=other)["evidence"])
+    for given in ({}, {"sequence_length": [1344]}):  # the recipe's length is one, too
+        rows = rows_of(RNN, summary=summary_of(module="weather_gru", **given))
+        assert "measured" in set(rows["evidence"]) and differing(rows).empty
+    short = summary_of(module="weather_gru", sequence_length=[168])
+    assert "measured" not in set(rows_of(RNN, summary=short)["evidence"])
 
 
 @pytest.mark.parametrize(

@@ -92,11 +92,12 @@ def _settings(experiment: Experiment, claim: Claim, kind: str) -> dict[str, Any]
 
 def _same(experiment: Experiment, cells: pd.DataFrame) -> pd.Series:
     """Return which measured cells have the settings of an experiment."""
-    length = experiment.first.sequence_length
+    first, lengths = experiment.first, cells["steps_per_sequence"]
     formats = cells["kind"].map(experiment.format_on, na_action="ignore")
-    same = (cells["module"] == experiment.first.workload) & (cells["precision"] == formats)
-    same &= cells["batch_size"] == (experiment.first.batch_size or math.nan)
-    return (same if length is None else same & (cells["steps_per_sequence"] == length)).fillna(False).astype(bool)
+    same = (cells["module"] == first.workload) & (cells["precision"] == formats)
+    same &= cells["batch_size"] == (first.batch_size or math.nan)
+    same &= lengths.isna() if first.sequence_length is None else lengths == first.sequence_length
+    return same.fillna(False).astype(bool)
 
 
 def _forecast(claim: Claim, forecast: Forecast) -> dict[str, Any]:
@@ -129,8 +130,7 @@ def _measured(claim: Claim, cell: pd.Series) -> dict[str, Any]:
 
 def _cell(cell: pd.Series) -> dict[str, Any]:
     named = {name: cell[name] for name in ("device", "kind", "precision", "batch_size")}
-    length = cell["steps_per_sequence"] if pd.notna(cell["sequence_length"]) else None
-    return named | {"sequence_length": length, "data": cell["source"], "evidence": "measured"}
+    return named | {"sequence_length": cell["steps_per_sequence"], "data": cell["source"], "evidence": "measured"}
 
 
 def _amounts(claim: Claim, times: Sequence[float | None], size: int, replicas: int) -> dict[str, Any]:
