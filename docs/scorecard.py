@@ -244,6 +244,8 @@ def _work(row: Row) -> str:
 
 def _with_interval(row: Row) -> str:
     ours, low, high = (_amount(row[f"ours{end}"], row["unit"]) for end in ("", "_low", "_high"))
+    if row["unit"] != "s":  # is said once
+        ours, low = (text.removesuffix(f" {row['unit']}") for text in (ours, low))
     return f"{ours} [{low}, {high}]" if ours else "–"
 
 
