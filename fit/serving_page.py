@@ -162,7 +162,8 @@ def _stated(servers: Fitted, first: Mapping[str, np.ndarray]) -> str:
     return (
         "A user's engine is newer than all of them. So answers state the intervals of an engine with its source and\n"
         f"year that is left out, each of one weight: × / ÷ {dense:.2f} for a token of a dense model, "
-        f"× / ÷ {experts:.2f}\nof a mixture of experts, × / ÷ {math.exp(Z80 * of_first):.2f} for the first token. They hold "
+        f"× / ÷ {experts:.2f}\nof a mixture of experts, × / ÷ {math.exp(Z80 * of_first):.2f} for the first token. "
+        "They hold "
         f"{_percent(float(held_tokens))} of the times a token\nand {_percent(float(held_first))} of first tokens."
     )
 

@@ -72,7 +72,7 @@ def test_no_row_has_more_cards_than_somebody_would_run_together(capsys):
     most = {"RTX 4090": 16, "L40S": 64, "H100 SXM": 512}
     assert all(row["devices"] <= most.get(row["device"], 4) for row in found["options"])
     assert found["pick"]["device"] == "H100 SXM"
-    assert any("RTX 4090 (" in line for line in found["notes"])
+    assert any("64 × L40S (" in line for line in found["notes"])
 
 
 def test_this_machine_is_a_row_in_4_bits_from_its_measured_memory_rate(capsys):

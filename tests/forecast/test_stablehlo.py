@@ -2,9 +2,8 @@
 
 from typing import Any
 
+import jax
 import pytest
-
-jax = pytest.importorskip("jax")
 from jax import export, lax
 from jax import numpy as jnp
 

@@ -263,18 +263,21 @@ def time_steps(
     emit.progress("compiling")
     emit.part("cold", {"first_step": timed(prepare, 1)})
 
-    names = (f"window {number}" for number in count(1))
+    numbers = count(1)
 
     def report(step_time: float, seconds_left: float) -> None:
         emit.progress("timing", step_time=step_time, seconds_left=seconds_left)
-        emit.energy_part(next(names))
+        number = next(numbers)
+        emit.energy_part(f"window {number}")
+        if number == 2:  # of one step: all that is known of a long one if the run is cut short now
+            emit.part("cold", {"warm_up": [(1, step_time)]})
 
     def warmed(windows: list[Window]) -> None:
         emit.part("cold", {"warm_up": windows})  # known even if the run is cut short
 
     budget = Budget(request.seconds, request.min_steps, max(0, steps_per_epoch - 1))
     emit.timed_windows()
-    emit.energy_part(next(names))
+    emit.energy_part(f"window {next(numbers)}")
     state = find_steady_state(prepare, budget, warmed, report)
     emit.timed_windows()
     _emit_energy(len(state.warm_up), len(state.windows), emit)

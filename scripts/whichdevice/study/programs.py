@@ -18,6 +18,7 @@ from whichdevice.forecast.products import (
 )
 from whichdevice.forecast.targets import Target, devices_in, find_target, targets_in, usual_precision
 from whichdevice.study.cells import model_of, own_sizes
+from whichdevice.study.claims import claim_requests
 from whichdevice.study.config.model import Study
 
 
@@ -27,6 +28,13 @@ def program_requests(study: Study) -> list[ProgramRequest]:
     Raises StudyError on an unknown device or workload.
     """
     return list({request.path: request for request in _requests(study)}.values())
+
+
+def all_requests(study: Study) -> list[ProgramRequest]:
+    """The study's own programs, and what was published of its workloads; a study without forecasts has none."""
+    own = program_requests(study)
+    modules = {request.module for request in own}
+    return [*own, *claim_requests(modules)] if own else []
 
 
 def study_targets(study: Study) -> list[Target]:
@@ -101,7 +109,7 @@ def compile_study(
     A record that says how the step was counted stays; with `again` it is made anew as well. Raises StudyError on a path
     of no program of the study.
     """
-    requests = {compiled_path(study, request): request for request in program_requests(study)}
+    requests = {compiled_path(study, request): request for request in all_requests(study)}
     for path in paths:
         if path not in requests:
             raise StudyError(

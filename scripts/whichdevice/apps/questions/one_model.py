@@ -32,7 +32,7 @@ from whichdevice.forecast.known import known_record
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest
 from whichdevice.forecast.targets import Target
 
-SHOWN_EVERY = 1.5  # seconds at least between two drawings
+SHOWN_EVERY = 1.5  # seconds between two records from which on the first one is worth a drawing
 
 
 @dataclass
@@ -58,23 +58,23 @@ class OneModel:
     def forecast(self, show: Callable[[], object] | None = None) -> None:
         """Count the steps; what was counted before, by any command, is read.
 
-        On a terminal `show` is called when there is a first record, and now and then when there are more.
+        On a terminal `show` is called where records come one after the other, rather than those of all devices at once.
         """
         asked = list(enumerate(self.requests))
         self.left.forecasts = Countdown(len(asked), PROGRAM_SECONDS)
-        shown = time.monotonic()
+        before = time.monotonic()
         doing = f"forecasting for {counted(len(self.targets), 'device')}"
 
         with self.left.line(lambda: doing, doing) as line, redirect_stderr(Waits(line)):  # the line says enough
 
             def know(number: int, record: CompiledRecord) -> None:
-                nonlocal shown
+                nonlocal before
                 self.left.forecasts.finish()
                 self.records[number] = record
-                waited = time.monotonic() - shown > SHOWN_EVERY
-                if show is not None and waited and len(self.records) < len(self.requests):
+                apart = time.monotonic() - before > SHOWN_EVERY
+                if show is not None and apart and 1 < len(self.records) < len(self.requests):
                     line.above(show)
-                    shown = time.monotonic()
+                before = time.monotonic()
 
             kept = {number: known_record(request) if self.known else None for number, request in asked}
             for number, record in kept.items():

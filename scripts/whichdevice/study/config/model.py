@@ -210,9 +210,9 @@ class Forecasting(Section):
     batch_size: Values[PositiveInt] | None = Field(
         None, description="batch sizes over all devices; empty takes each workload's largest"
     )
-    largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
+    largest_batch: Bool = Field(False, description="also find the largest batch that fits")
     longest_sequence: Bool = Field(False, description="also find the longest sequence of a language model that fits")
-    timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
+    timeout: PositiveFloat = Field(900, description="seconds after which counting a step counts as hung")
 
 
 def _default_devices() -> dict[str, Device]:

@@ -13,6 +13,7 @@ from whichdevice.base.errors import StudyError
 from whichdevice.decide.prices import hour_of
 from whichdevice.forecast.answer import Forecast, forecast_of
 from whichdevice.forecast.products import read_compiled
+from whichdevice.study.claims import CLAIMED
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import Column, Kind, Sources, table
 from whichdevice.study.tables.hardware import Sheet, device_rows
@@ -36,7 +37,17 @@ IN_COMMON = ("workload", "batch_size", "sequence_length")  # what a forecast and
 @makes("one row per program that was compiled for a device. Nobody ran them; times are forecasts", COLUMNS)
 def make_forecasts(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    return forecast_table(sources.compiled_paths, sources.table("summary"), sources.once(device_rows), sources.sheet)
+    own = [path for path in sources.compiled_paths if not _is_claimed(path)]
+    return forecast_table(own, sources.table("summary"), sources.once(device_rows), sources.sheet)
+
+
+def claimed_forecasts(sources: Sources) -> list[Forecast]:
+    """Return the forecasts of published work at its own settings, which are no part of the study's own."""
+    return list(_forecasts(path for path in sources.compiled_paths if _is_claimed(path)))
+
+
+def _is_claimed(path: Path) -> bool:
+    return path.parent.name.startswith(CLAIMED)
 
 
 def forecast_table(
